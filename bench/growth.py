@@ -25,8 +25,8 @@ from harness.models.divergence import Outlines
 from harness.models.reply_body import unread_call
 from harness.policy.destruction import destroys
 from harness.policy.loader import parse_policy
-from harness.policy.policy import evaluate
 from harness.policy.rule_examples import EXAMPLE_DISK
+from harness.policy.verdict import evaluate
 from harness.process.capture import readable
 from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import SHAPES, shape_spans

@@ -22,8 +22,8 @@ from harness.files.workspace import Workspace
 from harness.gate.tool import Tool, ToolOutput
 from harness.messages import ToolCall
 from harness.policy.loader import load_policy
-from harness.policy.policy import evaluate
 from harness.policy.rules import Decision
+from harness.policy.verdict import evaluate
 from harness.process.capture import Capture
 from harness.process.command import run_group
 from harness.process.start import Launch

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from harness.model import Prices, ToolSpec
     from harness.models.endpoint import Endpoint
     from harness.policy.loader import combine, load_policy
-    from harness.policy.policy import Policy, Verdict, evaluate
+    from harness.policy.policy import Policy
     from harness.policy.rules import Decision
+    from harness.policy.verdict import Verdict, evaluate
     from harness.tools import builtin_tools
 
 _HOMES = {
@@ -37,7 +38,8 @@ _HOMES = {
     "harness.messages": ("Message", "Role", "RunResult", "StopReason", "ToolCall"),
     "harness.models.endpoint": ("Endpoint",),
     "harness.loop.observers": ("Observer", "Observers"),
-    "harness.policy.policy": ("Policy", "Verdict", "evaluate"),
+    "harness.policy.policy": ("Policy",),
+    "harness.policy.verdict": ("Verdict", "evaluate"),
     "harness.policy.loader": ("combine", "load_policy"),
     "harness.model": ("Prices", "ToolSpec"),
     "harness.policy.rules": ("Decision",),

@@ -39,8 +39,8 @@ from harness.models.scripted import Reply, call, replies, say
 from harness.policy import built_in
 from harness.policy import loader as policy_file
 from harness.policy.loader import load_policy, parse_policy
-from harness.policy.policy import evaluate
 from harness.policy.rules import Decision
+from harness.policy.verdict import evaluate
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import STEERING
 from harness.tool_kinds import SHIPPED_TOOLS

@@ -34,7 +34,8 @@ from harness.limits import Limits, strictest
 from harness.loop.agent import Agent
 from harness.model import Model
 from harness.models.endpoint import shown_address
-from harness.policy.policy import Policy, Verdict
+from harness.policy.policy import Policy
+from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 from harness.process.hardening import undumpable
 from harness.record import Record, replace

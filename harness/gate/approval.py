@@ -7,8 +7,8 @@ from enum import Enum
 from typing import Protocol
 
 from harness.actions import Action
-from harness.policy.policy import Verdict
 from harness.policy.session_grants import GrantScope, Pattern
+from harness.policy.verdict import Verdict
 from harness.record import Record
 
 

@@ -24,9 +24,10 @@ from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.built_in import is_entry_point
 from harness.policy.destruction import destroys
-from harness.policy.policy import Policy, Source, Verdict, asking_about, evaluate
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.policy.session_grants import Grant, Offer
+from harness.policy.verdict import Source, Verdict, asking_about, evaluate
 from harness.record import Record, replace
 
 _FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)

@@ -9,7 +9,7 @@ from harness.actions import Action
 from harness.errors import GateError
 from harness.gate.approval import Answer, Approval
 from harness.gate.records import CallRecords, Proposal
-from harness.policy.policy import Policy, Verdict
+from harness.policy.policy import Policy
 from harness.policy.rules import Origin
 from harness.policy.session_grants import (
     SESSION_GRANTS,
@@ -21,6 +21,7 @@ from harness.policy.session_grants import (
     offer_for,
     with_grants,
 )
+from harness.policy.verdict import Verdict
 
 KeepGrant: TypeAlias = Callable[[Pattern], Origin | str]
 """Keeps a grant for the workspace, and returns where it stands; or why it cannot be kept."""

@@ -10,8 +10,8 @@ from harness.gate.approval import Answer, Approval
 from harness.log.action_log import ActionLog
 from harness.log.order import MOST_FACETS
 from harness.messages import ToolCall, ToolResult
-from harness.policy.policy import FacetVerdict, Verdict
 from harness.policy.session_grants import Grant, pattern_fields
+from harness.policy.verdict import FacetVerdict, Verdict
 from harness.record import Record, field_names
 from harness.text.visible import visible_line
 

@@ -13,8 +13,8 @@ from harness.errors import GateError
 from harness.gate.approval import Answer, Approval
 from harness.gate.records import Proposal
 from harness.messages import ToolCall
-from harness.policy.policy import Verdict
 from harness.policy.rules import Decision
+from harness.policy.verdict import Verdict
 from harness.record import Record, replace
 
 NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."

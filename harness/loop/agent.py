@@ -34,8 +34,9 @@ from harness.loop.run import Run, Session
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
 from harness.model import Model, Prices
 from harness.policy.destruction import destroys
-from harness.policy.policy import Policy, PolicySource, Verdict
+from harness.policy.policy import Policy, PolicySource
 from harness.policy.session_grants import Grant
+from harness.policy.verdict import Verdict
 from harness.record import Record, replace
 
 DEFAULT_SYSTEM = """\

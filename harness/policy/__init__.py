@@ -1,1 +1,16 @@
-"""The policy: rules, what they match, what is built in, and the verdict on an action. Pure, but for the loader."""
+"""Decides: a policy and an action give a verdict. Pure, but for the loader of files.
+
+Read these first, in this order:
+    rules.py       a rule, and when it covers or touches a part of an action; matchers.py has its patterns
+    policy.py      a `Policy`: the rules and defaults of all files together
+    verdict.py     `evaluate`: the only place that decides; built_in.py stands above every rule
+
+Then what goes with them:
+    effects.py         what a judged command may write and reach: what policies grant
+    session_grants.py  what a person grants at a question, for a session or for good
+    destruction.py     what cannot be taken back, in words for the question
+    loader.py          a file to a `Policy`; rule_examples.py tries the examples of its rules
+    lint.py            what is surely not meant in a policy file
+
+Nothing in here runs, asks or writes. What a command line means is read in harness/shell.
+"""

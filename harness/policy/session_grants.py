@@ -12,9 +12,10 @@ from enum import Enum
 from harness.actions import Access, Act, Action, Command, Effects, Facet, JsonValue, PathAccess, Place
 from harness.policy.effects import place_problem
 from harness.policy.matchers import ArgvPattern, PathPatterns
-from harness.policy.policy import FacetVerdict, Policy, Source, Verdict, evaluate
+from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
 from harness.policy.rules import Decision, Layer, Origin, Rule
+from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.programs.runners import INTERPRETERS, WRAPPERS
 from harness.record import Record, replace
 from harness.tool_kinds import Does, shipped_that

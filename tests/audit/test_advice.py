@@ -14,8 +14,9 @@ from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
-from harness.policy.policy import Policy, evaluate
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision
+from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.tools import builtin_tools
 

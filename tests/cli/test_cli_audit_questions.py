@@ -25,7 +25,7 @@ from harness.gate.approval import Answer, Approval, Approver, ScriptedAnswers, d
 from harness.messages import StopReason, ToolCall
 from harness.models.scripted import call
 from harness.policy.loader import parse_policy
-from harness.policy.policy import Verdict
+from harness.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from program import Done, Program

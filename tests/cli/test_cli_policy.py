@@ -33,7 +33,7 @@ from harness.log.action_log import ActionLog
 from harness.messages import ToolCall
 from harness.models.scripted import Reply, call, replies
 from harness.policy.loader import parse_policy
-from harness.policy.policy import Verdict, evaluate
+from harness.policy.verdict import Verdict, evaluate
 from harness.tools import builtin_tools
 
 if TYPE_CHECKING:

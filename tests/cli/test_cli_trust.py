@@ -24,8 +24,9 @@ from harness.gate.approval import Answer, Approval
 from harness.models.scripted import replies
 from harness.policy.effects import DEFAULT_HIDE, Sandbox, granted_by
 from harness.policy.loader import parse_policy, tightening_only
-from harness.policy.policy import Policy, Verdict
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Layer, Origin
+from harness.policy.verdict import Verdict
 
 LOOSENS = """version = 1
 [[rule]]

@@ -20,7 +20,7 @@ from harness.cli.policy.policies import load_named
 from harness.files.repository import read_index, tracked_from
 from harness.files.workspace import Workspace
 from harness.messages import ToolCall
-from harness.policy.policy import evaluate
+from harness.policy.verdict import evaluate
 from harness.programs.git import LOOKING
 from harness.programs.git_pathspecs import ShownFiles, is_exclusion, shown
 from harness.programs.options import option_table

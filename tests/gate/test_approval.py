@@ -7,8 +7,8 @@ import pytest
 from harness.actions import Action, Effects, ToolUse
 from harness.gate.approval import Answer, Approval, ScriptedAnswers, deny_all
 from harness.messages import ToolCall
-from harness.policy.policy import FacetVerdict, Source, Verdict
 from harness.policy.rules import Decision
+from harness.policy.verdict import FacetVerdict, Source, Verdict
 
 FACET = FacetVerdict(facet=ToolUse(tool="t"), decision=Decision.CONFIRM, source=Source.DEFAULT, reason="because")
 VERDICT = Verdict(

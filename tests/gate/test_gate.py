@@ -27,8 +27,9 @@ from harness.log.verify import Verification, verify
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.policy.loader import parse_policy
-from harness.policy.policy import FacetVerdict, Policy, Source, Verdict
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision
+from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import replace
 
 POLICY = b"""

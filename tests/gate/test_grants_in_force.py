@@ -27,9 +27,10 @@ from harness.log.verify import verify
 from harness.loop.agent import Agent
 from harness.messages import ModelResponse, ResultStatus, StopReason, ToolCall
 from harness.policy.loader import parse_policy
-from harness.policy.policy import Policy, Verdict
+from harness.policy.policy import Policy
 from harness.policy.rules import Origin
 from harness.policy.session_grants import GrantScope, Offer, Pattern
+from harness.policy.verdict import Verdict
 from harness.tools import builtin_tools
 
 POLICY = b"""

@@ -30,7 +30,7 @@ from harness.log.reader import read_log
 from harness.log.schema import RECORDS
 from harness.log.verify import verify
 from harness.messages import StopReason, ToolCall
-from harness.policy.policy import Verdict
+from harness.policy.verdict import Verdict
 from harness.redaction.redactor import Redactor
 from harness.text.visible import visible
 

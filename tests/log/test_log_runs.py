@@ -30,7 +30,7 @@ from harness.log.rebuilding import rebuilt
 from harness.log.verify import verify
 from harness.loop.reply_calls import ENDED_HERE
 from harness.messages import FinishReason, Message, Role, StopReason, ToolCall
-from harness.policy.policy import Verdict
+from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.redaction.redactor import Redactor
 

@@ -17,7 +17,8 @@ from harness.files.workspace import Workspace
 from harness.messages import ToolCall
 from harness.policy.built_in import ENTRY_POINTS, is_entry_point
 from harness.policy.loader import parse_policy
-from harness.policy.policy import Policy, evaluate
+from harness.policy.policy import Policy
+from harness.policy.verdict import evaluate
 from harness.shell.facets import read_commands
 
 

@@ -14,7 +14,7 @@ from harness.cli.policy.calls import action_for
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.policy.loader import parse_policy
-from harness.policy.policy import Policy, Source, evaluate
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
 from harness.policy.session_grants import (
     SESSION_GRANTS,
@@ -26,6 +26,7 @@ from harness.policy.session_grants import (
     pattern_problem,
     with_grants,
 )
+from harness.policy.verdict import Source, evaluate
 
 MAY = "in ROOT (it may write the workspace and reach the network)"
 POLICY = b"""

@@ -20,8 +20,8 @@ from harness.actions import (
 from harness.messages import ToolCall
 from harness.policy.effects import DEFAULT_HIDE, Sandbox, effects_of, granted_by
 from harness.policy.loader import combine, parse_policy, tightening_only
-from harness.policy.policy import Verdict, evaluate
 from harness.policy.rules import Decision, Layer, Origin
+from harness.policy.verdict import Verdict, evaluate
 from harness.record import replace
 
 HERE = Origin(file="p.toml", line=3)

@@ -16,9 +16,10 @@ from harness.messages import ToolCall
 from harness.policy.lint import PolicyWarning, warnings
 from harness.policy.loader import combine, parse_policy
 from harness.policy.matchers import ArgvPattern
-from harness.policy.policy import Policy, evaluate
+from harness.policy.policy import Policy
 from harness.policy.rule_examples import EXAMPLE_DISK
 from harness.policy.rules import Decision, Layer, Origin
+from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.shell.facets import read_commands
 

@@ -379,7 +379,9 @@ def test_what_a_path_rule_covers_it_also_hits(texts: list[str], name: str) -> No
     assert not rule.covers([name]) or rule.hits([name])
 
 
-TREE_NAME = st.text("abA.-/e\u0301\u00df\n", min_size=1, max_size=12).filter(lambda name: "//" not in name)
+TREE_NAME = st.text("abA.-/e\u0301\u00df\n", min_size=1, max_size=12).filter(
+    lambda name: "//" not in name and not name.startswith("./")  # pathspec takes `./` off, and no resolved path has one
+)
 
 
 @settings(max_examples=proof_size(800))

@@ -19,8 +19,9 @@ from harness.limits import Limits
 from harness.messages import ToolCall
 from harness.policy.loader import combine, parse_policy, tightening_only
 from harness.policy.matchers import ArgvPattern
-from harness.policy.policy import FacetVerdict, Policy, Source, Verdict, evaluate
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Layer, Origin, Rule, ToolDefault
+from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import replace
 from harness.shell.facets import read_commands
 

@@ -23,8 +23,8 @@ from harness.files.trees import (
 from harness.files.workspace import Workspace
 from harness.paths import XARGS_SPLITS
 from harness.policy.loader import load_policy
-from harness.policy.policy import evaluate
 from harness.policy.rules import Decision
+from harness.policy.verdict import evaluate
 
 
 @pytest.fixture

@@ -20,8 +20,9 @@ from harness.cli.policy.policies import load_named
 from harness.files.workspace import Workspace
 from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
-from harness.policy.policy import Policy, Verdict, evaluate
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision
+from harness.policy.verdict import Verdict, evaluate
 from harness.shell.facets import read_commands
 
 HERE = Path(__file__).parent

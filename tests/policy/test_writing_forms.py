@@ -20,7 +20,7 @@ from harness import ToolRegistry, Workspace
 from harness.actions import Command, Enforcement, PathAccess
 from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
-from harness.policy.policy import evaluate
+from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.tools.bash import BashTool
 

@@ -33,7 +33,7 @@ from harness.messages import (
 )
 from harness.model import Retry, ToolSpec
 from harness.policy.loader import parse_policy
-from harness.policy.policy import Verdict
+from harness.policy.verdict import Verdict
 
 POLICY = b"""
 version = 1

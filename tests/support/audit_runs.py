@@ -16,8 +16,9 @@ from harness.loop.agent import Agent
 from harness.messages import FinishReason, Message, ModelResponse, ToolCall, Usage
 from harness.model import Prices, Retry, ToolSpec
 from harness.policy.loader import load_policy
-from harness.policy.policy import Policy, Verdict
+from harness.policy.policy import Policy
 from harness.policy.rules import Layer
+from harness.policy.verdict import Verdict
 from harness.tools import builtin_tools
 
 POLICY = """\

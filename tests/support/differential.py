@@ -37,8 +37,8 @@ from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque
 from harness.files.workspace import Workspace
 from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
-from harness.policy.policy import evaluate
 from harness.policy.rules import Decision
+from harness.policy.verdict import evaluate
 from harness.process.environment import child_environment, unasked_variables
 from harness.programs.catalog import names as modelled_names
 from harness.shell.facets import read_commands

@@ -31,8 +31,9 @@ from harness.gate.tool import Tool
 from harness.interrupt import Interrupt
 from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
-from harness.policy.policy import Policy, Verdict, evaluate
+from harness.policy.policy import Policy
 from harness.policy.session_grants import Offer, offer_for
+from harness.policy.verdict import Verdict, evaluate
 from harness.tools.bash import BashTool
 from harness.tools.edit_file import EditFileTool
 from harness.tools.write_file import WriteFileTool

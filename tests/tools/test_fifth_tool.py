@@ -24,8 +24,8 @@ from harness.model import ToolSpec
 from harness.models.scripted import call
 from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
-from harness.policy.policy import evaluate
 from harness.policy.rules import Decision
+from harness.policy.verdict import evaluate
 from harness.tool_kinds import SHIPPED_TOOLS, Does, ToolKind
 
 if TYPE_CHECKING:

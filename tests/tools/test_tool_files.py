@@ -27,7 +27,7 @@ from harness.gate.approval import deny_all
 from harness.gate.gate import Gate
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
-from harness.policy.policy import evaluate
+from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools import read_file as pages

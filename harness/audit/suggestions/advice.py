@@ -26,8 +26,9 @@ from harness.audit.suggestions.subjects import (
 from harness.errors import PolicyError
 from harness.gate.records import Advice
 from harness.policy.loader import parse_policy
-from harness.policy.policy import FacetVerdict, Policy, Source, Verdict, evaluate
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Layer, Rule
+from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import replace
 from harness.text.visible import visible_line
 

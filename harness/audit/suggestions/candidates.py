@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place
 from harness.audit.suggestions.subjects import command_problem, file_problem, is_about, may_mention, shown
-from harness.policy.policy import Policy, Source, Verdict
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision
+from harness.policy.verdict import Source, Verdict
 from harness.record import Record
 from harness.tool_kinds import Does, tool_kind
 

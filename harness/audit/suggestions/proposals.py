@@ -25,8 +25,8 @@ from harness.errors import PolicyError
 from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
 from harness.policy.matchers import ArgvPattern
-from harness.policy.policy import evaluate
 from harness.policy.rules import Decision, Rule
+from harness.policy.verdict import evaluate
 from harness.record import Record, replace
 from harness.tool_kinds import Does, tool_kind
 

@@ -18,8 +18,9 @@ from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import RunResult, StopReason, Usage
 from harness.model import Prices
-from harness.policy.policy import Policy, Verdict
+from harness.policy.policy import Policy
 from harness.policy.session_grants import Offer
+from harness.policy.verdict import Verdict
 from harness.record import Record
 from harness.text.visible import visible_line
 

@@ -15,8 +15,9 @@ from harness.cli.state import PROJECT_POLICY
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
 from harness.paths import short_place
-from harness.policy.policy import Policy, evaluate
+from harness.policy.policy import Policy
 from harness.policy.rules import Layer
+from harness.policy.verdict import evaluate
 from harness.text.visible import visible_line
 from harness.tool_kinds import BASH, READ_FILE, WRITE_FILE
 

@@ -12,7 +12,7 @@ from harness.cli.commands.help import table
 from harness.cli.policy.policies import home_of_rules, shipped_name, without_shipped_folder
 from harness.cli.trace import Tone
 from harness.log.order import LogRecord
-from harness.policy.policy import Source
+from harness.policy.verdict import Source
 from harness.text.visible import visible_line
 
 

@@ -36,8 +36,8 @@ from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import Player
 from harness.policy.loader import load_policy, nearest
-from harness.policy.policy import Verdict
 from harness.policy.rules import Layer
+from harness.policy.verdict import Verdict
 from harness.text.visible import visible_line
 
 

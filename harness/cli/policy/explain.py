@@ -16,8 +16,9 @@ from harness.actions import (
     Unconfined,
     describe_facet,
 )
-from harness.policy.policy import FacetVerdict, Policy, Source, Verdict
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
+from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.text.visible import visible_line
 
 MAX_PATHS = 8

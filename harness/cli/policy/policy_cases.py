@@ -15,8 +15,8 @@ from harness.cli.state import current_folder
 from harness.errors import ToolError, UsageError
 from harness.paths import short_place
 from harness.policy.loader import DECISION_WORDS, nearest
-from harness.policy.policy import Verdict, evaluate
 from harness.policy.rules import Decision
+from harness.policy.verdict import Verdict, evaluate
 from harness.record import Record
 from harness.text.strict_json import NotJsonError, read_line
 from harness.text.visible import visible_line

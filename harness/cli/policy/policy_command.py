@@ -15,8 +15,8 @@ from harness.cli.state import PROJECT_POLICY, State, current_folder
 from harness.errors import PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy
-from harness.policy.policy import evaluate
 from harness.policy.rules import Layer
+from harness.policy.verdict import evaluate
 from harness.text.visible import visible_line
 
 WARNED = 1

@@ -22,9 +22,10 @@ from harness.log.order import CUT_SHORT, LogRecord
 from harness.log.reader import read_log
 from harness.policy.built_in import is_entry_point
 from harness.policy.loader import combine, parse_policy, tightening_only
-from harness.policy.policy import Policy, Verdict, evaluate
+from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin
 from harness.policy.session_grants import Grant, GrantScope, pattern_from, with_grants
+from harness.policy.verdict import Verdict, evaluate
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
 from harness.text.visible import visible_line

@@ -20,7 +20,7 @@ TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.actions import Action, Effects
     from harness.gate.approval import Approval
-    from harness.policy.policy import Verdict
+    from harness.policy.verdict import Verdict
 
 
 def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carried | None:

@@ -18,8 +18,8 @@ from harness.cli.terminal.typed_ahead import TypedAhead
 from harness.cli.trace import Tone
 from harness.gate.registry import IN_PROCESS, ToolRegistry
 from harness.interrupt import Interrupt
-from harness.policy.policy import Verdict
 from harness.policy.session_grants import Offer
+from harness.policy.verdict import Verdict
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from harness.cli.trace import Tone
 from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
 from harness.policy.destruction import destroys
-from harness.policy.policy import Verdict
 from harness.policy.session_grants import Offer
+from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 
 DEAD_SECONDS = 0.4

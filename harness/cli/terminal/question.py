@@ -14,8 +14,8 @@ from harness.cli.terminal.row_text import Row, diff_tone, joined, prose, rows_of
 from harness.cli.trace import Tone
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import short_place
-from harness.policy.policy import FacetVerdict, Verdict
 from harness.policy.rules import Decision, Layer
+from harness.policy.verdict import FacetVerdict, Verdict
 from harness.programs.variables import PASSED, SET
 from harness.record import Record
 from harness.text.visible import one_line, suspicious, visible_line

@@ -24,8 +24,8 @@ from harness.files.workspace import Workspace
 from harness.messages import Message, Role, RunResult, StopReason
 from harness.models.scripted import Reply, call, replies
 from harness.policy.loader import parse_policy
-from harness.policy.policy import evaluate
 from harness.policy.rules import Decision
+from harness.policy.verdict import evaluate
 
 if TYPE_CHECKING:
     from program import Program

@@ -14,9 +14,10 @@ from harness.cli.console import Look
 from harness.cli.terminal.keys import SURE_SECONDS
 from harness.gate.approval import Answer
 from harness.messages import ToolCall
-from harness.policy.policy import FacetVerdict, Policy, Source, Verdict
+from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.policy.session_grants import GrantScope
+from harness.policy.verdict import FacetVerdict, Source, Verdict
 
 pytestmark = pytest.mark.terminal
 

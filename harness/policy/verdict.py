@@ -1,0 +1,475 @@
+"""The verdict on a call: the only place that decides. Pure.
+
+Read `evaluate`, then `_Judge`. The strictest matching rule wins. Defaults speak where no rule matches. Order means nothing.
+An auto rule must cover a facet wholly, a stricter rule needs to touch it. What is built in (built_in.py) is above every rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import assert_never
+
+from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, ToolUse, Unconfined
+from harness.policy.built_in import Severity, inspect_facet
+from harness.policy.effects import effects_of, is_open_ended
+from harness.policy.policy import Policy
+from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
+from harness.programs.facts import harmless_for
+from harness.programs.runners import INTERPRETERS
+from harness.programs.variables import steers
+from harness.record import Record, replace
+from harness.tool_kinds import WRITE_FILE
+
+
+class Source(Enum):
+    """What kind of thing decided a facet."""
+
+    RULE = "rule"
+    DEFAULT = "default"
+    BUILT_IN = "built-in"
+    OPAQUE = "opaque"
+    SUSPENDED = "suspended"
+    """An auto rule whose entry point was changed in this session before a person had seen the change."""
+    READER = "reader"
+    """The model of a program that only looks, where the policy says `readers = true`."""
+    MODEL = "model"
+    """The model of a program that does nothing but run another command, which is judged by itself."""
+    COVERED = "covered"
+    """An operand, or the reading of a new file, with nothing against it: the command, or the write, decides."""
+
+
+class FacetVerdict(Record):
+    """The decision on one facet, and what made it."""
+
+    facet: Facet
+    decision: Decision
+    source: Source
+    reason: str
+    rules: tuple[Rule, ...] = ()
+    hint: str = ""
+    by: str = ""
+    """What decided, for people: a rule's id and place, or a default's place."""
+    layer: Layer = Layer.BUILT_IN
+    """Whose word it was."""
+    origin: Origin | None = None
+    """Where that stands; None for what stands in no policy."""
+
+    @property
+    def rule(self) -> str | None:
+        """The id of the rule that decided, if one did."""
+        return self.rules[0].id if self.rules else None
+
+
+class Verdict(Record):
+    """The decision on an action."""
+
+    decision: Decision
+    facets: tuple[FacetVerdict, ...]
+    effects: Effects
+    """What a run would be confined to."""
+    notes: tuple[str, ...] = ()
+    """What a person should see besides the action: changes of entry points that nobody has looked at."""
+
+    @property
+    def deciding(self) -> FacetVerdict:
+        """The first facet that is as strict as the whole; one that says more than that another decides, if there is one."""
+        strictest = [facet for facet in self.facets if facet.decision is self.decision]
+        order = (Source.DEFAULT, Source.MODEL, Source.COVERED)  # of these, the later says the less
+        return min(strictest, key=lambda facet: order.index(facet.source) + 1 if facet.source in order else 0)
+
+    @property
+    def shown(self) -> tuple[FacetVerdict, ...]:
+        """The facets that are worth a line: all but the operands with nothing against them."""
+        return tuple(facet for facet in self.facets if facet.source is not Source.COVERED)
+
+    @property
+    def from_default(self) -> bool:
+        """Whether the decision came from defaults alone, so that a rule for it could be written."""
+        return all(f.source is Source.DEFAULT for f in self.facets if f.decision is self.decision)
+
+
+def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) -> Verdict:
+    """Return the verdict of `policy` on `action`.
+
+    `suspended` names entry points (Makefile, conftest.py ...) that were changed in this session without a person having
+    seen it: while there are any, auto rules for commands that may run them ask. Pure; total over every Action.
+    """
+    verdict = _verdict(policy, action, suspended)
+    if not action.default_of or verdict.decision is Decision.AUTO:
+        return verdict
+    # INVARIANT: no refusal and no question tells whether the call would have changed anything, hence what a file holds.
+    plain = _verdict(policy, replace(action, default_of=""), suspended)
+    return plain if plain.decision >= verdict.decision else verdict
+
+
+def asking_about(verdict: Verdict, reasons: tuple[str, ...]) -> Verdict:
+    """Return a verdict that asks about what cannot be taken back, where the policy would let it run unasked."""
+    if verdict.decision is not Decision.AUTO:
+        return verdict
+    asked = replace(
+        verdict.deciding,
+        decision=Decision.CONFIRM,
+        source=Source.BUILT_IN,
+        rules=(),
+        reason="; ".join(reasons),
+        by="built-in destroys",
+        layer=Layer.BUILT_IN,
+        origin=None,
+    )
+    facets = tuple(asked if facet is verdict.deciding else facet for facet in verdict.facets)
+    return replace(verdict, decision=Decision.CONFIRM, facets=facets)
+
+
+def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verdict:
+    judge = _Judge(policy, action, suspended)
+    facets = tuple(judge.facet(facet) for facet in action.all_facets())
+    decision = max(facet.decision for facet in facets)
+    return Verdict(decision=decision, facets=facets, effects=_effects(policy, facets, decision))
+
+
+def _effects(policy: Policy, facets: Sequence[FacetVerdict], decision: Decision) -> Effects:
+    """Return what a run may do: what models tell, and what rules, or the policy for what a person approves, grant."""
+    asked = decision is not Decision.AUTO
+    by_rules = [facet for facet in facets if facet.source is Source.RULE and facet.decision is Decision.AUTO]
+    return effects_of(
+        (facet.facet for facet in facets),
+        autos=dict.fromkeys(rule for facet in by_rules for rule in facet.rules),
+        asked=asked,
+        open_ended=any(is_open_ended(f.facet) and (asked or f not in by_rules) for f in facets),
+        sandboxes=policy.sandboxes,
+        keep=policy.guarded,
+    )
+
+
+class _Judge:
+    """Judges the facets of one action, each by itself: `facet` asks all who have a say, and takes the strictest.
+
+    It keeps the rules by what they can be about, so that the others need not be asked.
+    """
+
+    def __init__(self, policy: Policy, action: Action, suspended: tuple[str, ...]) -> None:
+        self._policy = policy
+        self._action = action
+        self._suspended = suspended
+        self._own = {id(facet) for facet in action.facets}
+        self._has_commands = any(isinstance(facet, Command) for facet in action.facets)
+        self._on_trees: dict[tuple[object, ...], bool] = {}
+        strict = [rule for rule in policy.rules if rule.decision is not Decision.AUTO]
+        autos = [rule for rule in policy.rules if rule.decision is Decision.AUTO]
+        self._strict_on_paths = [rule for rule in strict if rule.argv is None and not rule.env]
+        self._strict_on_others = [rule for rule in strict if rule.argv is not None or rule.env or rule.path is None]
+        self._autos_on_paths = [rule for rule in autos if rule.argv is None]
+        self._autos_on_others = [rule for rule in autos if rule.argv is not None]
+
+    def facet(self, facet: Facet) -> FacetVerdict:
+        """Return the strictest of what the policy says, what is built in, and what nobody can know or confine."""
+        all_said = (self._by_policy(facet), self._by_built_in(facet), self._by_opaque(facet), self._by_sandbox(facet))
+        # Where they are equally strict, a default says the least about why.
+        strictest = max(
+            (said for said in all_said if said is not None),
+            key=lambda said: (said.decision, said.source is not Source.DEFAULT),
+        )
+        if isinstance(facet, Opaque) and strictest.source is Source.DEFAULT:
+            opaque = _from_opaque(facet)
+            return replace(strictest, reason=f"{strictest.reason}; it was {opaque.reason}", hint=opaque.hint)
+        return strictest
+
+    def _by_policy(self, facet: Facet) -> FacetVerdict:
+        """Return what the policy says: the first of these that says anything."""
+        return (
+            self._by_strict_rules(facet)
+            or self._by_its_command(facet)
+            or self._by_auto_rules(facet)
+            or self._by_model(facet)
+            or self._by_reading(facet)
+            or self._by_default(facet)
+        )
+
+    def _by_strict_rules(self, facet: Facet) -> FacetVerdict | None:
+        """Return what the strictest of the rules says that touch the facet, or a default that they do not lift."""
+        rules = self._strict_on_paths if isinstance(facet, PathAccess) else self._strict_on_others
+        hits = [rule for rule in rules if self._hits(rule, facet)]
+        if not hits:
+            return None
+        strictest = max(rule.decision for rule in hits)
+        deciding = tuple(rule for rule in hits if rule.decision is strictest)
+        stricter = None if self._is_operand(facet) else self._default_not_lifted(facet, deciding)
+        if stricter is not None:
+            return stricter
+        first = deciding[0]
+        return FacetVerdict(
+            facet=facet,
+            decision=strictest,
+            source=Source.RULE,
+            reason=(first.reason or f"the policy says {strictest.word}") + _which_below(first, facet),
+            hint=first.hint,
+            rules=deciding,
+            by=f"rule {first.label}",
+            layer=first.layer,
+            origin=first.origin,
+        )
+
+    def _hits(self, rule: Rule, facet: Facet) -> bool:
+        """Say whether a strict rule touches a facet; of a tree that occurs again, the answer is known."""
+        if not isinstance(facet, PathAccess) or not facet.below:
+            return rule.hits(self._action, facet)
+        key = (id(rule), facet.names, facet.access, id(facet.below))
+        if key not in self._on_trees:
+            self._on_trees[key] = rule.hits(self._action, facet)
+        return self._on_trees[key]
+
+    def _is_operand(self, facet: Facet) -> bool:
+        """Say whether a path is one of a command's, and not a part of the action by itself."""
+        return isinstance(facet, PathAccess) and id(facet) not in self._own
+
+    def _by_its_command(self, facet: Facet) -> FacetVerdict | None:
+        """Return AUTO for an operand, which its command decides about, and for a new file, which its write does."""
+        if self._is_operand(facet):
+            reason = "an operand of its command"
+        elif isinstance(facet, PathAccess) and facet.new:
+            reason = "a new file shows nothing"
+        else:
+            return None
+        return FacetVerdict(facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason=reason)
+
+    def _by_auto_rules(self, facet: Facet) -> FacetVerdict | None:
+        """Return what the rules say that cover the facet: AUTO, unless a default is not lifted or they are suspended."""
+        if _runs_its_input(facet):
+            return None
+        rules = self._autos_on_paths if isinstance(facet, PathAccess) else self._autos_on_others
+        autos = tuple(rule for rule in rules if rule.covers(self._action, facet))
+        if not autos:
+            return None
+        if self._managed_floor(facet) is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
+            return self._default(facet, unlifted=autos)
+        if all(rule.layer is Layer.SESSION for rule in autos):  # grants lift a question, no refusal by default
+            default = self._default(facet, unlifted=autos)
+            if default.decision > Decision.CONFIRM:
+                return default
+        first = autos[0]
+        suspended = bool(self._suspended) and isinstance(facet, Command)
+        changed = f"{', '.join(self._suspended)} changed in this session and nobody has looked at it yet"
+        return FacetVerdict(
+            facet=facet,
+            decision=Decision.CONFIRM if suspended else Decision.AUTO,
+            source=Source.SUSPENDED if suspended else Source.RULE,
+            reason=changed if suspended else first.reason,
+            rules=autos,
+            by=f"rule {first.label}" + (", suspended" if suspended else ""),
+            layer=first.layer,
+            origin=first.origin,
+        )
+
+    def _by_model(self, facet: Facet) -> FacetVerdict | None:
+        """Return AUTO for a command that its model covers and that does no more than look, or run another one; else None.
+
+        What it reads are facets of their own, which are judged like all others.
+        """
+        if not isinstance(facet, Command) or facet.network:
+            return None
+        if any(path.access is not Access.READ for path in facet.paths):
+            return None
+        if facet.act is Act.WRAPS and not any(steers(name) for name in facet.variables):
+            return FacetVerdict(
+                facet=facet,
+                decision=Decision.AUTO,
+                source=Source.MODEL,
+                reason="it only runs another command, or changes the folder",
+                by=f"model of {facet.model}",
+            )
+        if facet.act not in (Act.LOOKS, Act.WRAPS):
+            return None
+        if not all(harmless_for(facet.model, name) for name in facet.variables):
+            return None
+        return self._by_readers(facet, "it only reads", f"model of {facet.model}, ")
+
+    def _by_reading(self, facet: Facet) -> FacetVerdict | None:
+        """Return AUTO for a file that commands in a group or a loop are given to read (`done < list`); else None."""
+        if not self._has_commands or not isinstance(facet, PathAccess) or facet.access is not Access.READ:
+            return None
+        return self._by_readers(facet, "it is only read", "")
+
+    def _by_readers(self, facet: Facet, reason: str, model: str) -> FacetVerdict | None:
+        """Return AUTO where the policy lets what only reads run unasked; else None."""
+        readers = self._readers(facet)
+        if readers is None:
+            return None
+        return FacetVerdict(
+            facet=facet,
+            decision=Decision.AUTO,
+            source=Source.READER,
+            reason=reason,
+            by=f"{model}readers ({readers.origin})",
+            layer=readers.layer,
+            origin=readers.origin,
+        )
+
+    def _readers(self, facet: Facet) -> Readers | None:
+        """Return the line that lets readers run, or None: one no is enough, and a managed floor needs a managed yes."""
+        said = self._policy.readers
+        if not all(readers.on for readers in said):
+            return None
+        floor = self._managed_floor(facet)
+        return next((readers for readers in said if floor is None or readers.layer is Layer.MANAGED), None)
+
+    def _by_default(self, facet: Facet) -> FacetVerdict:
+        """Return what is said where nothing else says anything."""
+        verdict = self._default(facet)
+        if isinstance(facet, Command) and facet.gap and not verdict.hint and self._readers(facet) is not None:
+            return replace(verdict, hint=f"It is not known to only look: {facet.gap}.")
+        return verdict
+
+    def _default(
+        self, facet: Facet, *, stated: Sequence[ToolDefault] | None = None, unlifted: tuple[Rule, ...] = ()
+    ) -> FacetVerdict:
+        """Return what the strictest default says; `unlifted` are rules that match, and do not lift it."""
+        tool = self._tool_of(facet)
+        stated = _defaults_for(self._policy.defaults, tool, facet) if stated is None else stated
+        strictest = max(stated, key=lambda default: default.decision, default=None)
+        if strictest is None:
+            return FacetVerdict(
+                facet=facet,
+                decision=Decision.CONFIRM,
+                source=Source.DEFAULT,
+                reason=f"no policy names the tool {tool}",
+                by="no rule and no default",
+            )
+        why = f"rule {unlifted[0].label} does not lift it" if unlifted else "no rule matches"
+        uncovered = strictest.tool == UNCOVERED
+        gap = facet.gap if uncovered and isinstance(facet, Command) else ""
+        return FacetVerdict(
+            facet=facet,
+            decision=strictest.decision,
+            source=Source.DEFAULT,
+            reason=f"{why}, and {'what no model covers' if uncovered else tool} is {strictest.decision.word} by default",
+            hint=f"It is not known what it does: {gap}." if gap else "",
+            by=f"default for {strictest.what} ({strictest.origin})",
+            layer=strictest.layer,
+            origin=strictest.origin,
+        )
+
+    def _default_not_lifted(self, facet: Facet, rules: tuple[Rule, ...]) -> FacetVerdict | None:
+        """Return the verdict by default where it is stricter than `rules` (of one decision) and they must not lift it.
+
+        A deny rule lifts nothing; a confirm rule lifts neither a managed default, unless it is managed itself, nor, in a
+        project that nobody trusts, the default of another layer.
+        """
+        layers = {rule.layer for rule in rules}
+        lifting = layers - {source.layer for source in self._policy.sources if not source.trusted}
+        kept = [
+            default
+            for default in _defaults_for(self._policy.defaults, self._tool_of(facet), facet)
+            if rules[0].decision is not Decision.CONFIRM
+            or (default.layer not in layers and (default.layer is Layer.MANAGED or not lifting))
+        ]
+        if max((default.decision for default in kept), default=Decision.AUTO) <= rules[0].decision:
+            return None
+        return self._default(facet, stated=kept, unlifted=rules)
+
+    def _managed_floor(self, facet: Facet) -> ToolDefault | None:
+        """Return the managed default for a facet, if it is stricter than auto: only managed rules lift that."""
+        stated = _defaults_for(self._policy.defaults, self._tool_of(facet), facet)
+        managed = [default for default in stated if default.layer is Layer.MANAGED]
+        strictest = max(managed, key=lambda default: default.decision, default=None)
+        return None if strictest is None or strictest.decision is Decision.AUTO else strictest
+
+    def _tool_of(self, facet: Facet) -> str:
+        """Return the tool whose default speaks of a facet."""
+        reads = isinstance(facet, PathAccess) and facet.access is Access.READ
+        return self._action.default_of or (self._action.reads_as if reads else "") or self._action.tool
+
+    def _by_built_in(self, facet: Facet) -> FacetVerdict | None:
+        """Return what is built in, above every rule."""
+        finding = inspect_facet(facet, self._policy.guarded)
+        if finding is None:
+            return None
+        decision = Decision.BLOCK if finding.severity is Severity.BLOCK else Decision.CONFIRM
+        return FacetVerdict(
+            facet=facet,
+            decision=decision,
+            source=Source.BUILT_IN,
+            reason=finding.reason,
+            by=f"built-in {finding.id}",
+        )
+
+    def _by_opaque(self, facet: Facet) -> FacetVerdict | None:
+        """Return CONFIRM or DENY for what is not understood, whatever rules say."""
+        return _from_opaque(facet) if isinstance(facet, Opaque) else None
+
+    def _by_sandbox(self, facet: Facet) -> FacetVerdict | None:
+        """Return DENY for a command without walls where the policy requires them."""
+        if not isinstance(facet, Unconfined) or (origin := self._policy.grants.required) is None:
+            return None
+        return FacetVerdict(
+            facet=facet,
+            decision=Decision.DENY,
+            source=Source.RULE,
+            reason="the policy requires that every command is confined",
+            hint="Send the call again without `unconfined`.",
+            by=f"[sandbox] required ({origin})",
+            layer=next((one.layer for one in self._policy.sources if one.path == origin.file), Layer.FILE),
+            origin=origin,
+        )
+
+
+def _runs_its_input(facet: Facet) -> bool:
+    """Say whether a command runs what it is fed: an interpreter that no word tells what to run. No rule accounts for that."""
+    if not isinstance(facet, Command) or not facet.fed or any(word[:1] != "-" for word in facet.argv[1:]):
+        return False
+    name = facet.argv[0].rpartition("/")[2]
+    return not {name, name.rstrip("0123456789.-")}.isdisjoint(INTERPRETERS - {"make", "env"})
+
+
+def _which_below(rule: Rule, facet: Facet) -> str:
+    """Name the file for which a rule forbids a whole tree."""
+    if not isinstance(facet, PathAccess) or not facet.tree or rule.path is None or rule.path.hits(facet.names):
+        return ""
+    name = rule.meant_below(facet)
+    if not facet.tracked:
+        return f" ({name} lies below {facet.written})"
+    return f" (git tracks {name}" + (f"; -- . ':!{name}' leaves it out)" if facet.names == (".",) else ")")
+
+
+def _defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> list[ToolDefault]:
+    """Return what each file says of `tool`: by its name, else by the file's `default`; and of what no model covers."""
+    by_file: dict[tuple[Layer, str], ToolDefault] = {}
+    for default in defaults:
+        key = (default.layer, default.origin.file)
+        if default.tool == tool or (default.tool == "default" and key not in by_file):
+            by_file[key] = default
+    uncovered = [default for default in defaults if default.tool == UNCOVERED and _is_uncovered(facet)]
+    return [*by_file.values(), *uncovered]
+
+
+def _is_uncovered(facet: Facet) -> bool:
+    """Say whether no model tells what a command does; none does for a program that a variable steers."""
+    match facet:
+        case Command():
+            return facet.act is Act.UNKNOWN or any(map(steers, facet.variables))
+        case Opaque():
+            return True
+        case PathAccess() | Unconfined() | ToolUse():
+            return False
+        case _:
+            assert_never(facet)
+
+
+def _from_opaque(facet: Opaque) -> FacetVerdict:
+    if not facet.whole:  # a rule may be about any of the words that nobody looked at, so that there is nothing to ask
+        return FacetVerdict(
+            facet=facet,
+            decision=Decision.DENY,
+            source=Source.OPAQUE,
+            reason=f"not plainly understood: {facet.reason}; and too many of its words may be files",
+            hint=f"Write large files with {WRITE_FILE.name}, and send a long command in pieces.",
+            by="built-in opaque",
+        )
+    return FacetVerdict(
+        facet=facet,
+        decision=Decision.CONFIRM,
+        source=Source.OPAQUE,
+        reason=f"not plainly understood: {facet.reason} at column {facet.column}",
+        hint="Plain commands joined by && or | are understood; the folder is set by the cwd argument.",
+        by="built-in opaque",
+    )
