@@ -161,7 +161,7 @@ def test_no_value_of_any_field_is_a_crash(program: Program, value: JsonValue) ->
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     """Ten times the calls, ten times the rules that nobody has: the same memory, but for a row a rule up to a bound."""
     peaks = []
-    for count in (1_000, 10_000):
+    for count in (500, 3_000):
         path = tmp_path / f"{count}.jsonl"
         log = ActionLog.open(str(path))
         log.append("session_started", {"harness": "test"})

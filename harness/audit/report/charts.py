@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from harness.audit.calls import LoggedCall
+from harness.audit.calls import AuditedLogs, LoggedCall
 from harness.audit.report.figures import WAITS, Figures, SessionFigures
 from harness.audit.report.text import line, number
 from harness.audit.standing import NAMES, CallStanding, did_fail, standing_of
@@ -280,3 +280,21 @@ def waited_in_words(call: LoggedCall) -> str:
         return '<span class="quiet">not told</span>'
     told = f"{waited:.2f} s" if waited < 10 else in_words(waited)
     return f'{told} <span class="mark">! under 1 s</span>' if call.is_quick else told
+
+
+def pictures(logs: AuditedLogs, figures: Figures) -> Iterator[str]:
+    """Yield all charts, each under its heading."""
+    yield "<h3>Calls over time</h3>\n"
+    drawn = strips(logs.calls(), figures)
+    for strip in drawn:
+        yield f"<p>Session {strip.session.place}: {number(strip.session.calls)} calls</p>{strip.svg()}\n"
+    left_out = sum(1 for one in figures.sessions.values() if one.calls) - len(drawn)
+    if left_out:
+        yield f'<p class="cut">{number(left_out)} more sessions with calls are not drawn.</p>\n'
+    if not drawn:
+        yield '<p class="quiet">There is no call.</p>\n'
+    yield f"<h3>Decisions by tool</h3>\n{bar_table('calls by tool', 'tool', figures.by_tool, RULE_ROWS)}\n"
+    yield f"<h3>How long answers took</h3>\n{histogram(figures)}\n"
+    if figures.unreadable_waits:
+        yield f'<p class="cut">{number(figures.unreadable_waits)} answers without a readable waiting time are not drawn.</p>\n'
+    yield f"<h3>What decided, rule by rule</h3>\n{bar_table('calls by what decided', 'rule', figures.by_rule, RULE_ROWS)}\n"

@@ -1,30 +1,101 @@
-"""The frame of a report and what it says in short: head, alarms, sessions, figures, policies; HTML in pieces."""
+"""The page of a report: PAGE has every part in its place, `report` fills it; then what stands above the lists, in short."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness import __version__
 from harness.actions import JsonValue
 from harness.audit.approvals import BURST, BURST_SECONDS
 from harness.audit.calls import AuditedLogs, task_of
-from harness.audit.report.calls import Shown
-from harness.audit.report.charts import bar
-from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionFigures
+from harness.audit.report.charts import bar, legend, patterns, pictures
+from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionFigures, figures_of
+from harness.audit.report.lists import (
+    ReportDetail,
+    asked_calls,
+    changed_files,
+    outside_calls,
+    read_files,
+    refused_calls,
+    unknown_calls,
+    writing_commands,
+)
 from harness.audit.report.style import STYLE, content_policy
-from harness.audit.report.tables import table
-from harness.audit.report.text import block, digest, line, many, moment, number
+from harness.audit.report.text import block, digest, filled, html, line, many, moment, number, table
+from harness.audit.report.timeline import timeline
 from harness.audit.standing import CallStanding
 from harness.audit.stats import Cost
 from harness.log.clocks import in_words
 from harness.log.findings import Findings, Soundness
 from harness.log.order import LogRecord
 
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from harness.audit.report.tables import Cells
-
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>$title</title>
+<meta http-equiv="Content-Security-Policy" content="$content_policy">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<meta name="referrer" content="no-referrer">
+<style>$style</style>
+</head>
+<body>
+<main>
+<h1>$title</h1>
+<p>A report on $logs with $sessions, $calls and $records; the last record is of <strong>$last_time</strong>. The log is the \
+record, this page a view of it. What a model, a person or a program wrote is shown as it was logged; characters that could \
+hide or move text are written as escapes.</p>
+$only<nav aria-label="Contents"><ul>$contents</ul></nav>
+$patterns
+$alarms
+$talk
+<h2 id="unknown">Unknown calls</h2>
+$unknown_calls
+<h2 id="refused">Refused ($refused)</h2>
+$refused_calls
+<h2 id="asked">Questions and approvals ($asked)</h2>
+$asked_calls
+<h2 id="outside">Outside, network</h2>
+<p>Calls that read or could write outside the workspace, or could reach the network, as their verdicts let them. \
+What $reads_unknown read is not known.</p>
+$outside_calls
+<h2 id="sessions">Sessions</h2>
+$session_table
+<h2 id="figures">Figures</h2>
+<dl class="figures">$cards</dl>
+$bar
+<h2 id="changed">Files changed ($changes)</h2>
+<p>What the file tools wrote.</p>
+$changed_files
+<h2 id="commands">Commands that could write ($commands)</h2>
+<p>What commands changed is not recorded file by file. Told is where they could, as their verdicts say.</p>
+$writing_commands
+<h2 id="read">Files read ($read)</h2>
+<p>Of a folder, all below it may be meant. What $reads_unknown read is not known, or not all of it.</p>
+$read_files
+<h2 id="looked-at">What was looked at</h2>
+$looked_at
+<h2 id="charts">Pictures</h2>
+$legend
+$pictures
+<h2 id="policies">Policies in force</h2>
+$policies
+<h2 id="timeline">Time line</h2>
+<p>Everything in the order of the log. <code>+</code> ran well, <code>!</code> ran and failed, or was no valid call, \
+<code>x</code> refused, <code>#</code> blocked, <code>-</code> not run, <code>?</code> unknown, <code>??</code> ran though \
+nothing allows it, <code>.</code> the log ends before it was begun.</p>
+$timeline
+$grown
+<p class="quiet">Made by harness $version from the logs alone. It holds no script and refers to nothing outside itself; made \
+again from the same logs, it is the same page.</p>
+</main>
+</body>
+</html>
+"""
 _CONTENTS = (
     ("unknown", "unknown calls"),
     ("refused", "refused"),
@@ -41,30 +112,93 @@ _CONTENTS = (
     ("timeline", "time line"),
 )
 TITLE = "What the harness did"
+TIMELINE_CALLS = 2_000
+"""So many calls are shown whole, unless all are asked for."""
+CHARACTERS = 4_000
+"""So much of one text is shown, unless all of it is asked for."""
 MOST_TALKS = 5
 """Of so many sessions prompt and answer stand above all lists."""
 
 
-def page_start(title: str, figures: Figures, logs: Sequence[Findings], only: str = "") -> Iterator[str]:
-    """Yield the page up to its first heading. `title` is hostile like all else: empty for the usual one."""
-    name = line(title or TITLE, 300)
-    yield f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}</title>\n'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{content_policy()}">\n'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    yield '<meta name="color-scheme" content="light dark">\n'
-    yield '<meta name="robots" content="noindex">\n<meta name="referrer" content="no-referrer">\n'
-    yield f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>\n"
-    records = sum(log.found.records for log in logs)
-    yield f"<p>A report on {many(len(logs), 'action log')} with {many(len(figures.sessions), 'session')}, "
-    yield f"{many(figures.calls, 'call')} and {many(records, 'verified record')}; the last record is of "
-    yield f"<strong>{line(figures.last_time, 40) or 'no known time'}</strong>. The log is the record, this page a view of it. "
-    yield "What a model, a person or a program wrote is shown as it was logged; characters that could hide or move text are "
-    yield "written as escapes.</p>\n"
-    if only:
-        yield f'<p class="note">Told is only what belongs to session <code>{line(only, 60)}</code>; '
-        yield "verified was the whole log.</p>\n"
-    links = "".join(f'<li><a href="#{anchor}">{words}</a></li>' for anchor, words in _CONTENTS)
-    yield f'<nav aria-label="Contents"><ul>{links}</ul></nav>\n'
+def report(
+    logs: AuditedLogs,
+    findings: Sequence[Findings],
+    *,
+    unread: Mapping[str, int] = {},
+    gone: Sequence[str] = (),
+    title: str = "",
+    only: str = "",
+    full: bool = False,
+    most_calls: int = TIMELINE_CALLS,
+    grown: Callable[[], Sequence[str]] = lambda: (),
+) -> Iterator[str]:
+    """Yield the page about `logs`, whose verification came to `findings`, in pieces; memory does not grow with the logs.
+
+    `unread` and `gone` are as in `looked_at`. `title` is hostile like all else: empty for the usual one. `only` is the
+    session that `logs` keeps to, where it does: the page says so. The time line shows `most_calls`
+    calls; with `full` nothing is cut. `grown` is asked at the end for
+    the logs that were written to in the meantime.
+
+    Raises LogError if a log cannot be read.
+    """
+    figures = figures_of(logs)
+    most = None if full else most_calls
+    is_whole = most is None or figures.calls <= most
+    show = ReportDetail(figures, characters=None if full else CHARACTERS, is_whole=is_whole)
+    standings = figures.standings
+    yield from filled(
+        PAGE,
+        title=line(title or TITLE, 300),
+        content_policy=content_policy(),
+        style=STYLE,
+        logs=many(len(findings), "action log"),
+        sessions=many(len(figures.sessions), "session"),
+        calls=many(figures.calls, "call"),
+        records=many(sum(one.found.records for one in findings), "verified record"),
+        last_time=line(figures.last_time, 40) or "no known time",
+        only=html(ONLY, session=line(only, 60)) if only else "",
+        contents=(f'<li><a href="#{anchor}">{words}</a></li>' for anchor, words in _CONTENTS),
+        patterns=patterns(),
+        alarms=alarms(figures, findings, gone),
+        talk=talk(figures),
+        unknown_calls=unknown_calls(logs, show),
+        refused=number(standings[CallStanding.REFUSED] + standings[CallStanding.BLOCKED]),
+        refused_calls=refused_calls(logs, show),
+        asked=number(figures.asked),
+        asked_calls=asked_calls(logs, show),
+        reads_unknown=many(figures.reads_unknown, "call"),
+        outside_calls=outside_calls(logs, show),
+        session_table=session_table(figures, is_linked=is_whole),
+        cards=cards(figures),
+        bar=bar(standings, figures.calls) if figures.calls else "",
+        changes=number(figures.changes),
+        changed_files=changed_files(logs, show),
+        commands=number(figures.commands),
+        writing_commands=writing_commands(logs, show),
+        read=number(len(figures.read)),
+        read_files=read_files(show),
+        looked_at=looked_at(findings, unread, gone),
+        legend=legend(),
+        pictures=pictures(logs, figures),
+        policies=policies(logs, show),
+        timeline=timeline(logs.records(), show, None if is_whole else most),
+        grown=_grown(grown),
+        version=line(__version__, 40),
+    )
+
+
+ONLY = """\
+<p class="note">Told is only what belongs to session <code>$session</code>; verified was the whole log.</p>
+"""
+GROWN = """\
+<p class="alarm"><strong>Written to while this page was made:</strong> $logs. Its figures and its lists may differ by that.</p>
+"""
+
+
+def _grown(grown: Callable[[], Sequence[str]]) -> Iterator[str]:
+    """Yield which logs were written to, asked when all else was told."""
+    if paths := grown():
+        yield html(GROWN, logs=", ".join(f"<code>{line(path, 1000)}</code>" for path in paths))
 
 
 def alarms(figures: Figures, logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[str]:
@@ -124,13 +258,6 @@ def _about_logs(logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[str]:
         )
 
 
-def session_rows(figures: Figures, *, is_linked: bool) -> Iterator[str]:
-    """Yield the table of sessions."""
-    yield '<h2 id="sessions">Sessions</h2>\n'
-    rows = (_session_row(one, is_linked=is_linked) for one in figures.sessions.values())
-    yield from table("every session, in the order of the logs", _SESSION_HEADS, rows)
-
-
 def talk(figures: Figures) -> Iterator[str]:
     """Yield what was asked and what was answered last, of a few sessions; of more, their table has it."""
     for one in figures.sessions.values() if len(figures.sessions) <= MOST_TALKS else ():
@@ -139,13 +266,19 @@ def talk(figures: Figures) -> Iterator[str]:
         yield f'<span class="word">It answered:</span>{block(one.answer, MAX_TALK)}</div>\n'
 
 
+def session_table(figures: Figures, *, is_linked: bool) -> Iterator[str]:
+    """Yield the table of sessions."""
+    rows = (_session_row(one, is_linked=is_linked) for one in figures.sessions.values())
+    return table("every session, in the order of the logs", _SESSION_HEADS, rows)
+
+
 _SESSION_HEADS = (
     "session", "began (UTC), took", "how it ended, cost", "calls", "refused", "asked, answered", "mode, place, account",
     "model, harness", "policy, walls",
 )  # fmt: skip
 
 
-def _session_row(one: SessionFigures, *, is_linked: bool) -> Cells:
+def _session_row(one: SessionFigures, *, is_linked: bool) -> Sequence[str]:
     name = f"<code>{line(one.name, 40)}</code>"
     name = f'<a href="#s{one.place}">{name}</a>' if is_linked else name
     if task := task_of(one.log):
@@ -165,13 +298,13 @@ def _session_row(one: SessionFigures, *, is_linked: bool) -> Cells:
     )
 
 
-def figure_cards(figures: Figures) -> Iterator[str]:
+def cards(figures: Figures) -> Iterator[str]:
     """Yield the summary figures."""
     stands = figures.standings
     yes = sum(count for (answer, _), count in figures.answers.items() if answer == "yes")
     nobody = sum(count for (answer, _), count in figures.answers.items() if answer == "nobody")
     at_least = "at least " if len(figures.paths) >= MOST_PATHS else ""
-    cards = [
+    told = [
         (
             "calls",
             number(figures.calls),
@@ -200,9 +333,8 @@ def figure_cards(figures: Figures) -> Iterator[str]:
         ("time", in_words(figures.seconds), "all sessions together"),
         ("errors, limits", number(figures.kinds["error"] + figures.kinds["limit"]), "told in the time line"),
     ]
-    yield '<h2 id="figures">Figures</h2>\n<dl class="figures">'
-    yield "".join(f"<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>" for name, value, note in cards)
-    yield f"</dl>\n{bar(stands, figures.calls) if figures.calls else ''}\n"
+    for name, value, note in told:
+        yield f"<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>"
 
 
 def _cost(cost: Cost) -> str:
@@ -228,12 +360,11 @@ def _refused_note(figures: Figures) -> str:
     )
 
 
-def policies(source: AuditedLogs, show: Shown) -> Iterator[str]:
+def policies(logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
     """Yield every policy that was in force, with its files and their texts, each once. Raises LogError."""
-    yield '<h2 id="policies">Policies in force</h2>\n'
     seen: set[str] = set()
     texts: set[str] = set()
-    for _, record in source.records(("session_started", "policy_changed")):
+    for _, record in logs.records(("session_started", "policy_changed")):
         if "policy_sha256" not in record or str(record["policy_sha256"]) in seen:
             continue
         seen.add(str(record["policy_sha256"]))
@@ -250,7 +381,7 @@ def policies(source: AuditedLogs, show: Shown) -> Iterator[str]:
         yield '<p class="quiet">The logs name none.</p>\n'
 
 
-def _policy_file(file: JsonValue, texts: set[str], show: Shown) -> Iterator[str]:
+def _policy_file(file: JsonValue, texts: set[str], show: ReportDetail) -> Iterator[str]:
     told: LogRecord = file if isinstance(file, dict) else {"path": file}
     untrusted = ' <span class="mark">! not trusted: its auto rules did not count</span>'
     yield f"<p>{line(told.get('layer'), 60)}: <code>{line(told.get('path'), 1000)}</code> {digest(told.get('sha256'))}"
@@ -271,11 +402,68 @@ def _policy_file(file: JsonValue, texts: set[str], show: Shown) -> Iterator[str]
         yield f"<details><summary>the text ({note})</summary>{block(text, show.characters)}</details>\n"
 
 
-def page_end(grown: Sequence[str]) -> Iterator[str]:
-    """Yield the end of the page. `grown` are logs that were written to while it was made."""
-    if grown:
-        names = ", ".join(f"<code>{line(path, 1000)}</code>" for path in grown)
-        yield f'<p class="alarm"><strong>Written to while this page was made:</strong> {names}. '
-        yield "Its figures and its lists may differ by that.</p>\n"
-    yield f'<p class="quiet">Made by harness {line(__version__, 40)} from the logs alone. It holds no script and refers to '
-    yield "nothing outside itself; made again from the same logs, it is the same page.</p>\n</main>\n</body>\n</html>\n"
+_CLASSES = {Soundness.WHOLE: "whole", Soundness.NO_HEAD: "note"}
+MOST_BOXES = 3
+"""So many logs have a box each; more are a table."""
+_VERDICTS = {Soundness.NO_HEAD: "NO HEAD TO COMPARE WITH"}
+
+
+def looked_at(logs: Sequence[Findings], unread: Mapping[str, int], gone: Sequence[str]) -> Iterator[str]:
+    """Yield which logs were looked at, what judging each showed, and what it does not prove; HTML.
+
+    `unread` gives, by path, the first line of a log that is no record at all: it and what follows is on no page. `gone` are
+    logs that were noted where these were looked for, and are not there.
+    """
+    for path in gone:
+        yield f'<div class="alarm"><strong>GONE</strong> <code>{line(path, 2000)}</code><br>It was noted, and is not '
+        yield "there any more.</div>\n"
+    if len(logs) > MOST_BOXES:
+        yield from _table_of(logs, unread)
+        return
+    for log in logs:
+        yield from _log_box(log, unread.get(log.path))
+
+
+def _table_of(logs: Sequence[Findings], unread: Mapping[str, int]) -> Iterator[str]:
+    """Yield a table of logs, and below it what judging them proves, each text once."""
+    yield from table("every log", _LOG_HEADS, (_log_row(log, unread.get(log.path)) for log in logs))
+    proofs: dict[tuple[str, str], int] = {}
+    for log in logs:
+        proof = log.proved.removeprefix(f"of {log.found.records} records, "), log.not_proved
+        proofs[proof] = proofs.get(proof, 0) + 1
+    for (proved, not_proved), count in proofs.items():
+        yield f'<div class="note">Of <strong>{number(count)}</strong> of these logs:<br>Proved: {line(proved, 2000)}.<br>'
+        yield f"Not proved: {line(not_proved, 2000)}.</div>\n"
+
+
+def _log_row(log: Findings, unread: int | None) -> Sequence[str]:
+    is_good = log.soundness in _CLASSES and not log.added
+    name = line(_VERDICTS.get(log.soundness, log.soundness.name))
+    state = f'<span class="word">{name}</span>' if is_good else f'<span class="mark">! {name}</span>'
+    task = f'<span class="word">{line(task, 64)}</span> ' if (task := task_of(log.path)) else ""
+    found = [line(one, 2000) for one in log.lines]
+    if unread is not None:
+        found.append(f"Line {unread} is no record: from there on this log is LEFT OUT of this page.")
+    return (
+        f'<td class="what">{task}<code>{line(log.path, 2000)}</code></td>',
+        f"<td>{state}</td>",
+        f'<td class="n">{number(log.found.records)}</td>',
+        f'<td class="what">{digest(log.found.head)}</td>',
+        f'<td class="why">{"<br>".join(found)}</td>',
+    )
+
+
+_LOG_HEADS = ("log", "verdict", "verified records", "head", "what was found")
+
+
+def _log_box(log: Findings, unread: int | None) -> Iterator[str]:
+    kind = "alarm" if log.added else _CLASSES.get(log.soundness, "alarm")
+    yield f'<div class="{kind}"><strong>{_VERDICTS.get(log.soundness, log.soundness.name)}</strong> '
+    yield f"<code>{line(log.path, 2000)}</code>"
+    yield "".join(f"<br>{line(one, 2000)}" for one in log.lines)
+    if log.found.broken_line is not None:
+        yield "<br>What this page tells of that line and all after it proves nothing."
+    if unread is not None:
+        yield f"<br>Line {unread} is no record: from there on this log is LEFT OUT of this page."
+    yield f"<br>{number(log.found.records)} verified records, head {digest(log.found.head)}"
+    yield f"<br>Proved: {line(log.proved, 2000)}.<br>Not proved: {line(log.not_proved, 2000)}.</div>\n"

@@ -6,6 +6,8 @@ INVARIANT: nothing of a log reaches the page but through `line`, `block` or `num
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from harness.audit.calls import word
@@ -64,3 +66,43 @@ def many(count: int, noun: str) -> str:
 def digest(value: object) -> str:
     """Return HTML of a digest, which may break anywhere."""
     return f'<code class="digest">{line(value, 80)}</code>' if value else '<span class="quiet">none</span>'
+
+
+_SLOT = re.compile(r"\$([a-z_]+)")
+
+
+def filled(template: str, **parts: str | Iterable[str]) -> Iterator[str]:
+    """Yield HTML whose slots (`$name`) are filled, piece by piece: a part is HTML, or pieces that are made when they are due.
+
+    Raises KeyError for a slot without a part.
+    """
+    for place, piece in enumerate(_SLOT.split(template)):
+        part = parts[piece] if place % 2 else piece
+        if isinstance(part, str):
+            yield part
+        else:
+            yield from part
+
+
+def html(template: str, **parts: str) -> str:
+    """Return HTML whose slots (`$name`) are filled."""
+    return "".join(filled(template, **parts))
+
+
+TABLE = """\
+<div class="scroll" tabindex="0" role="region" aria-label="$caption"><table class="list">\
+<caption>$caption</caption><thead><tr>$heads</tr></thead><tbody>
+$rows</tbody></table></div>
+"""
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield a table of cells (`<td ...>` or `<th ...>`); where there is no room for heads, each cell is named by its own."""
+    shown = [line(head) for head in heads]
+
+    def of(cells: Sequence[str]) -> str:
+        named = (f'{cell[:3]} data-head="{head}"{cell[3:]}' for cell, head in zip(cells, shown, strict=True))
+        return f"<tr>{''.join(named)}</tr>\n"
+
+    columns = "".join(f'<th scope="col">{head}</th>' for head in shown)
+    return filled(TABLE, caption=line(caption), heads=columns, rows=map(of, rows))
