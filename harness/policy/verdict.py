@@ -15,7 +15,7 @@ from harness.policy.built_in import Severity, inspect_facet
 from harness.policy.effects import effects_of, is_open_ended
 from harness.policy.policy import Policy
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
-from harness.programs.facts import harmless_for
+from harness.programs.catalog import harmless_for
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import steers
 from harness.record import Record, replace
