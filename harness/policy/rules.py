@@ -10,7 +10,7 @@ from enum import Enum, IntEnum
 
 from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.policy.matchers import ArgvPattern, PathPatterns
-from harness.programs.variables import is_more_than_a_name
+from harness.programs.catalog import is_more_than_a_name
 from harness.record import Record
 
 

@@ -164,7 +164,7 @@ def _cpio_lists(parsed: Parsed, use: Use) -> Use:
 
 # --- tar
 
-_OPTIONS = """
+_TAR_OPTIONS = """
     -c|--create -x|--extract|--get -t|--list -r|--append -u|--update --delete
     -f|--file=TEXT -C|--directory=FOLDER -X|--exclude-from=READ --index-file=WRITE --mtime=TEXT
     --exclude=TEXT --exclude-vcs --exclude-backups --exclude-caches --exclude-caches-all --no-recursion --recursion
@@ -184,7 +184,7 @@ _OPTIONS = """
 """
 # -h and --dereference pack what links lead to, outside too: not in the table.
 
-_MODES = {
+_TAR_MODES = {
     "-c": Access.WRITE,
     "-x": Access.READ,
     "-t": Access.READ,
@@ -196,7 +196,7 @@ _MODES = {
 
 
 @or_gap
-def _read(argv: Sequence[str]) -> Use:
+def _read_tar(argv: Sequence[str]) -> Use:
     if list(argv[1:]) in (["--version"], ["--help"], ["--usage"]):
         return Use(act=Act.LOOKS)
     return _Tar(argv).use()
@@ -206,7 +206,7 @@ class _Tar:
     """The cursor over the words of one command. Its methods raise NotCoveredError."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        self.table = option_table(_OPTIONS)
+        self.table = option_table(_TAR_OPTIONS)
         self.words = list(argv[1:])
         self.flags: set[str] = set()
         self.archive = ""
@@ -220,10 +220,10 @@ class _Tar:
             self._old_style()
         while self.words:
             self._word(self.words.pop(0))
-        modes = [mode for mode in _MODES if mode in self.flags]
+        modes = [mode for mode in _TAR_MODES if mode in self.flags]
         if len(modes) != 1:
             raise NotCoveredError("tar without one mode")
-        self._archive(_MODES[modes[0]])
+        self._archive(_TAR_MODES[modes[0]])
         if modes[0] == "-x" and "-O" not in self.flags:
             self._extract()
         elif modes[0] in ("-c", "-r", "-u"):
@@ -401,7 +401,7 @@ PROGRAMS: Mapping[str, Program] = {
         operands="TEXT...",
         refine=_cpio_lists,
     ),
-    "tar": Program(read=_read),
+    "tar": Program(read=_read_tar),
     "gzip": Program(options=_GZIP_OPTIONS, refine=_in_place(*_GZIP_SUFFIXES)),
     "gunzip": Program(options=_GZIP_OPTIONS, refine=_in_place(*_GZIP_SUFFIXES)),
     "zcat": Program(options=_GZIP_OPTIONS, refine=_printed(*_GZIP_SUFFIXES)),

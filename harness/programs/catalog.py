@@ -227,3 +227,31 @@ def _model(argv: Sequence[str]) -> Program | None:
         return program
     known = (program.subcommands.get(" ".join(words[:count])) for count in (3, 2, 1))
     return next((each for each in known if each is not None), None)
+
+
+# --- Whether an operand is more than a name
+
+_MAKES = frozenset(
+    "make gmake bmake pmake remake nmake just task rake scons b2 bjam xcodebuild cmake ninja sbt".split()
+)
+_MAVENS = frozenset("mvn mvnw mvnd".split())
+_MSBUILDS = frozenset("dotnet msbuild".split())
+_SCRIPT_RUNNERS = frozenset("gradle gradlew tox npm pnpm yarn configure qmake perl waf".split())
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./%+,:@[]-")
+"""Characters of the plain names of targets: nothing that make or a shell expands."""
+
+
+def is_more_than_a_name(program: str, word: str) -> bool:
+    """Say whether a word behind a program that builds may be more than the name of a target; options are not meant.
+
+    `make test SHELL=./x` sets a variable that is run, and so do `CC:=x` and `X!=y`; `mvn org.x:plugin:goal` runs what lies
+    in a registry; `dotnet test /p:X=Y` is an option. False for all other programs.
+    """
+    name = program.rpartition("/")[2]
+    if word.startswith("-"):
+        return False
+    if name in _MAKES:
+        return not _PLAIN.issuperset(word)
+    if name in _MSBUILDS:
+        return word.startswith("/")
+    return (name in _MAVENS and not {":", "="}.isdisjoint(word)) or (name in _SCRIPT_RUNNERS and "=" in word)

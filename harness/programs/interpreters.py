@@ -29,7 +29,7 @@ def _php(parsed: Parsed, use: Use) -> Use:
     return with_arguments(parsed, use)
 
 
-def _never(parsed: Parsed, _use: Use) -> Use:
+def _never_runs(parsed: Parsed, _use: Use) -> Use:
     return gap(f"{parsed.program} runs what its words or its files say")
 
 
@@ -86,7 +86,7 @@ _NODE = Program(
 )
 
 
-def _runs(options: str = "", operands: str = "SCRIPT TEXT...", *, refine: Refine = with_arguments) -> Program:
+def _runs_scripts(options: str = "", operands: str = "SCRIPT TEXT...", *, refine: Refine = with_arguments) -> Program:
     """Return the model of a subcommand that runs code of the project, which may come from the network."""
     style = Style.POSIX if operands.startswith("SCRIPT") else Style.GNU
     return runs(options, style=style, operands=operands, refine=refine)
@@ -105,27 +105,27 @@ _DENO_ALLOWS = (
 _DENO = Program(
     options="-V|--version:info -h|--help:info -q|--quiet",
     subcommands={
-        "run": _runs(_DENO_ALLOWS),
-        "test": _runs(_DENO_ALLOWS, "TEXT...", refine=_files_of),
-        "bench": _runs(_DENO_ALLOWS, "TEXT...", refine=_files_of),
-        "check": _runs("-q|--quiet", "TEXT...", refine=_files_of),
-        "lint": _runs("-q|--quiet --fix", "TEXT...", refine=_files_of),
-        "fmt": _runs("-q|--quiet --check", "TEXT...", refine=_files_of),
-        "task": _runs("-q|--quiet", "TEXT...", refine=_files_of),
-        "install": _runs("-q|--quiet --frozen", "", refine=_files_of),
-        "cache": _runs("-q|--quiet"),
+        "run": _runs_scripts(_DENO_ALLOWS),
+        "test": _runs_scripts(_DENO_ALLOWS, "TEXT...", refine=_files_of),
+        "bench": _runs_scripts(_DENO_ALLOWS, "TEXT...", refine=_files_of),
+        "check": _runs_scripts("-q|--quiet", "TEXT...", refine=_files_of),
+        "lint": _runs_scripts("-q|--quiet --fix", "TEXT...", refine=_files_of),
+        "fmt": _runs_scripts("-q|--quiet --check", "TEXT...", refine=_files_of),
+        "task": _runs_scripts("-q|--quiet", "TEXT...", refine=_files_of),
+        "install": _runs_scripts("-q|--quiet --frozen", "", refine=_files_of),
+        "cache": _runs_scripts("-q|--quiet"),
     },
 )
 _BUN = Program(
     options="-v|--version:info -h|--help:info --silent",
     subcommands={
-        "run": _runs("--silent --bun --watch --hot"),
-        "test": _runs(
+        "run": _runs_scripts("--silent --bun --watch --hot"),
+        "test": _runs_scripts(
             "--watch --bail --coverage -t|--test-name-pattern=TEXT --timeout=TEXT", "TEXT...", refine=_files_of
         ),
-        "install": _runs("--frozen-lockfile -p|--production --silent", "TEXT...", refine=_files_of),
-        "add": _runs("-d|--dev -D -E|--exact --silent", "TEXT...", refine=_files_of),
-        "remove": _runs("--silent", "TEXT...", refine=_files_of),
+        "install": _runs_scripts("--frozen-lockfile -p|--production --silent", "TEXT...", refine=_files_of),
+        "add": _runs_scripts("-d|--dev -D -E|--exact --silent", "TEXT...", refine=_files_of),
+        "remove": _runs_scripts("--silent", "TEXT...", refine=_files_of),
     },
 )
 
@@ -157,7 +157,7 @@ PROGRAMS = {
     ),
     **dict.fromkeys(
         ("sqlite3", "psql", "mysql", "ed", "ex", "vi", "vim", "nvim", "nano", "emacs", "m4", "gdb", "lldb", "R"),
-        Program(act=Act.RUNS, options="--version:info", operands="TEXT...", refine=_never),
+        Program(act=Act.RUNS, options="--version:info", operands="TEXT...", refine=_never_runs),
     ),
     # Whatever it is asked, it writes settings into the home folder.
     **dict.fromkeys(("node", "nodejs"), _NODE),

@@ -17,7 +17,7 @@ from harness.record import replace
 
 # --- curl
 
-_OPTIONS = """
+_CURL_OPTIONS = """
     -o|--output=TEXT --output-dir=TEXT -O|--remote-name --remote-name-all -J|--remote-header-name
     -D|--dump-header=TEXT -c|--cookie-jar=TEXT --trace|--trace-ascii|--stderr|--libcurl|--etag-save=TEXT
     -d|--data|--data-ascii=TEXT:changes --data-binary=TEXT:changes --json=TEXT:changes --data-raw=TEXT:changes
@@ -48,23 +48,23 @@ _OPTIONS = """
 """
 # A Unix socket may be that of a service that obeys (docker); --variable and --expand-* read files by name: not vouched for.
 
-_WRITTEN = ("-D", "-c", "--trace")
+_CURL_WRITES = ("-D", "-c", "--trace")
 _PLAIN_ADDRESS = re.compile(r"(https?|ftps?)://[^\n]*", re.IGNORECASE)
 _BARE_ADDRESS = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?([/?#][^\n]*)?")
 _READING_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-def _files(parsed: Parsed, use: Use) -> Use:
+def _curl_files(parsed: Parsed, use: Use) -> Use:
     """Add the files that values and addresses name. An address of another kind (file:, scp:) is a gap."""
     gathered = Gathered()
     addresses = (*parsed.operands, *parsed.values("--url"))
     try:
         for address in addresses:
-            _check_address(address)
+            _check_curl_address(address)
         for given in parsed.options:
-            if given.value is not None and given.name in _MAY_READ:
-                _read_by(given.name, given.value, gathered)
-        _written(parsed, addresses, gathered)
+            if given.value is not None and given.name in _CURL_MAY_READ:
+                _curl_reads(given.name, given.value, gathered)
+        _curl_written(parsed, addresses, gathered)
     except NotCoveredError as problem:
         return gap(str(problem))
     act = stricter(use.act, gathered.use().act)
@@ -73,7 +73,7 @@ def _files(parsed: Parsed, use: Use) -> Use:
     return replace(use, act=act, paths=(*use.paths, *gathered.paths))
 
 
-def _check_address(address: str) -> None:
+def _check_curl_address(address: str) -> None:
     known = address.prefix if isinstance(address, Unknown) else address
     if isinstance(address, Found) or not (_PLAIN_ADDRESS.fullmatch(known) or _BARE_ADDRESS.fullmatch(known)):
         raise NotCoveredError(f"{address} is not an address of the web")
@@ -81,7 +81,7 @@ def _check_address(address: str) -> None:
         raise NotCoveredError(f"the address {address} is not known")
 
 
-_MAY_READ = {
+_CURL_MAY_READ = {
     "-d": r"[^@]",
     "--data-binary": r"[^@]",
     "--json": r"[^@]",
@@ -99,19 +99,19 @@ _MAY_READ = {
 """Options whose value may name a file that is read, each with the beginning by which a value is text for sure."""
 
 
-_REFUSED = {"-w": "%output", "-T": r"[{\[]", "-E": r"^pkcs11:|\\"}
+_CURL_REFUSES = {"-w": "%output", "-T": r"[{\[]", "-E": r"^pkcs11:|\\"}
 """A format that writes files, a pattern, a key that loads a library."""
 
 
-def _read_by(name: str, value: str, gathered: Gathered) -> None:
-    text = _MAY_READ[name]
+def _curl_reads(name: str, value: str, gathered: Gathered) -> None:
+    text = _CURL_MAY_READ[name]
     if isinstance(value, Unknown | Found):
         if not text or isinstance(value, Found) or not re.match(text, value.prefix):
             raise NotCoveredError(f"{name} {value} may name a file")
         return
     if text and re.match(text, value):
         return
-    refused = _REFUSED.get(name)
+    refused = _CURL_REFUSES.get(name)
     if refused and re.search(refused, value):
         raise NotCoveredError(f"{name} {value} is not plain")
     match name:
@@ -136,7 +136,7 @@ def _form_file(value: str) -> str:
     return content[1:].partition(";")[0] if content[:1] in ("@", "<") else ""
 
 
-def _written(parsed: Parsed, addresses: tuple[str, ...], gathered: Gathered) -> None:
+def _curl_written(parsed: Parsed, addresses: tuple[str, ...], gathered: Gathered) -> None:
     folder = (parsed.values("--output-dir") or ("",))[-1]
     if isinstance(folder, Unknown | Found):
         raise NotCoveredError(f"--output-dir {folder} is not known")
@@ -145,7 +145,7 @@ def _written(parsed: Parsed, addresses: tuple[str, ...], gathered: Gathered) -> 
             gathered.add(folder or ".", Access.WRITE, tree=True)
         if word != "-":
             gathered.add(word, Access.WRITE, folder=folder)
-    for word in parsed.values(*_WRITTEN):
+    for word in parsed.values(*_CURL_WRITES):
         if word not in ("-", "%"):
             gathered.add(word, Access.WRITE)
     for address in addresses if parsed.has("-O", "--remote-name-all") else ():
@@ -213,7 +213,7 @@ def _wget_writes(parsed: Parsed, use: Use) -> Use:
 _DIG_OPTIONS = "-x=TEXT -t=TEXT -c=TEXT -p=TEXT -q=TEXT -b=TEXT -4 -6 -u -r -f=READ -k=READ -v:info -h:info"
 
 
-def _plain_files(_parsed: Parsed, use: Use) -> Use:
+def _openssl_files(_parsed: Parsed, use: Use) -> Use:
     """openssl takes a name with a colon for an address: `org.openssl.engine:` loads code."""
     return gap("a name with a colon, an address to openssl") if any(":" in path.word for path in use.paths) else use
 
@@ -223,7 +223,7 @@ def _dig_files(parsed: Parsed, use: Use) -> Use:
 
 
 _NET = Program(network=True)
-_OPENSSL = Program(style=Style.SINGLE, operands="", refine=_plain_files)
+_OPENSSL = Program(style=Style.SINGLE, operands="", refine=_openssl_files)
 
 
 # --- ssh, scp, rsync
@@ -321,7 +321,7 @@ _RSYNC_OPTIONS = """
 
 
 PROGRAMS: Mapping[str, Program] = {
-    "curl": Program(network=True, options=_OPTIONS, operands="TEXT...", refine=_files),
+    "curl": Program(network=True, options=_CURL_OPTIONS, operands="TEXT...", refine=_curl_files),
     "wget": replace(_NET, options=_WGET_OPTIONS, operands="TEXT...", refine=_wget_writes),
     "ping": replace(
         _NET,

@@ -18,7 +18,7 @@ from harness.record import Record
 
 # --- Builtins
 
-_FILES = Program(operands="READ...")
+_TESTED_FILES = Program(operands="READ...")
 """Files that are read, for the functions below: it finds what is not known among them."""
 
 # Of bash(1), "CONDITIONAL EXPRESSIONS". Left out: -v and -R, which evaluate the index of an array, `a[$(reboot)]`.
@@ -44,7 +44,7 @@ def _test(argv: Sequence[str]) -> Use:
     problem = _problem_of_known(words) or (_problem_of_unknown(words) if unknown else "")
     if problem:
         return gap(problem)
-    return read_command(_FILES, (argv[0], "--", *_files_asked(words)))
+    return read_command(_TESTED_FILES, (argv[0], "--", *_files_asked(words)))
 
 
 def _compares_texts(words: Sequence[str]) -> bool:
@@ -144,8 +144,8 @@ _TESTS = Program(read=_test, facts="few-variables no-input")
 
 # --- Shells
 
-_OPTIONS = frozenset(("errexit", "nounset", "pipefail", "xtrace", "verbose"))
-_LETTERS = frozenset("ceuxvno")
+_SHELL_OPTIONS = frozenset(("errexit", "nounset", "pipefail", "xtrace", "verbose"))
+_SHELL_LETTERS = frozenset("ceuxvno")
 
 
 class _Started(Record):
@@ -172,11 +172,15 @@ def _started(argv: Sequence[str]) -> _Started | str:
             break
         if word in ("--norc", "--noprofile"):
             continue
-        if word[0] == "+" or len(word) == 1 or not _LETTERS.issuperset(word[1:]):
+        if word[0] == "+" or len(word) == 1 or not _SHELL_LETTERS.issuperset(word[1:]):
             return f"the option {word} is not in its model"
         letters += word[1:]
         for _ in range(word.count("o")):
-            if position >= len(argv) or argv[position] not in _OPTIONS or isinstance(argv[position], Unknown | Found):
+            if (
+                position >= len(argv)
+                or argv[position] not in _SHELL_OPTIONS
+                or isinstance(argv[position], Unknown | Found)
+            ):
                 return "its model does not know what -o sets"
             names.append(argv[position])
             position += 1

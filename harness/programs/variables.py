@@ -12,7 +12,7 @@ SET = frozenset(
     "TERM NO_COLOR PAGER GIT_PAGER GIT_TERMINAL_PROMPT GIT_EDITOR EDITOR GIT_OPTIONAL_LOCKS DEBIAN_FRONTEND "
     "PYTHONDONTWRITEBYTECODE GIT_CONFIG_COUNT".split()
 )
-"""What the harness sets for every command (tools/environment.py; a test holds the two together)."""
+"""What the harness sets for every command (process/environment.py; a test holds the two together)."""
 
 HARMLESS = frozenset(
     "CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE TERM COLUMNS LINES TZ LANG LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES "
@@ -45,32 +45,6 @@ _THE_SHELL_READS = frozenset(
 def steers(name: str) -> bool:
     """Say whether a variable may make some program run something else."""
     return name in STEERING or name.startswith(_STEERING_PREFIXES)
-
-
-_MAKES = frozenset(
-    "make gmake bmake pmake remake nmake just task rake scons b2 bjam xcodebuild cmake ninja sbt".split()
-)
-_MAVENS = frozenset("mvn mvnw mvnd".split())
-_MSBUILDS = frozenset("dotnet msbuild".split())
-_SCRIPT_RUNNERS = frozenset("gradle gradlew tox npm pnpm yarn configure qmake perl waf".split())
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./%+,:@[]-")
-"""Characters of the plain names of targets: nothing that make or a shell expands."""
-
-
-def is_more_than_a_name(program: str, word: str) -> bool:
-    """Say whether a word behind a program that builds may be more than the name of a target; options are not meant.
-
-    `make test SHELL=./x` sets a variable that is run, and so do `CC:=x` and `X!=y`; `mvn org.x:plugin:goal` runs what lies
-    in a registry; `dotnet test /p:X=Y` is an option. False for all other programs.
-    """
-    name = program.rpartition("/")[2]
-    if word.startswith("-"):
-        return False
-    if name in _MAKES:
-        return not _PLAIN.issuperset(word)
-    if name in _MSBUILDS:
-        return word.startswith("/")
-    return (name in _MAVENS and not {":", "="}.isdisjoint(word)) or (name in _SCRIPT_RUNNERS and "=" in word)
 
 
 def changes_the_shell(name: str) -> bool:
