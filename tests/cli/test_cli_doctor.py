@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import resource
 import select
 import shutil
 import signal
@@ -14,16 +13,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from places import ROOT
+from sizes import proof_size
 
 from harness.cli.config.config_file import ConfigFile
 from harness.cli.config.settings import resolve
 from harness.cli.doctor.attempts import ATTEMPTS, Behind, Expectation, Ground, WallAttempt
+from harness.cli.doctor.doctor_command import MachineFindings, Report, tell
 from harness.cli.doctor.model_findings import Asked, findings
 from harness.cli.doctor.trials import DONE, Scene, TrialOutcome, make, outcome_of
 from harness.cli.trace import Tone
@@ -180,16 +181,17 @@ def _may_trace() -> bool:
     return bool(int(status.partition("CapEff:")[2].split()[0], 16) & 1 << 19)
 
 
-@pytest.mark.usefixtures("machine")
-def test_every_wall_holds_and_every_attempt_has_its_way_without_walls(someone: Someone) -> None:
-    done = someone.doctor("--json")
+def test_every_wall_holds_every_attempt_has_its_way_without_walls_and_the_lines_say_so(
+    someone: Someone, machine: Machine
+) -> None:
+    done = someone.examine(machine)
     report = json.loads(done.stdout)
     expected = dict(AS_IT_SHOULD_BE)
     if not report["bubblewrap"]:
         expected[HIDDEN_FILE] = "NOT STOPPED"
     if shutil.which("git") is None:
         expected["git init"] = "skipped"
-    assert (done.returncode, done.stderr, _outcomes(done)) == (0, "", expected)
+    assert (done.returncode, _outcomes(done), someone.left()) == (0, expected, [])
     assert {attempt["without_walls"] for attempt in report["attempts"] if attempt["outcome"] != "skipped"} == {DONE}
     assert {
         attempt["behind_walls"].partition(":")[0] for attempt in report["attempts"] if attempt["outcome"] == "stopped"
@@ -198,18 +200,8 @@ def test_every_wall_holds_and_every_attempt_has_its_way_without_walls(someone: S
     assert (report["state_folder"], report["state_writable"]) == (f"{someone.home}/.local/state/harness", True)
     assert os.access(report["bash"], os.X_OK)
     assert report["environment_closed"] == (someone.uid != 0 or not _may_trace()), "PR_SET_DUMPABLE"
-
-
-@pytest.mark.usefixtures("machine")
-def test_the_lines_name_every_attempt_and_fit_a_terminal(someone: Someone) -> None:
-    """It leaves nothing behind, and costs little: in processor time, which other programs do not lengthen."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = someone.doctor()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert (done.returncode, someone.left()) == (0, [])
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 3
-    lines = done.stdout.splitlines()
-    text = " ".join(done.stdout.split())
+    lines = done.stderr.splitlines()
+    text = " ".join(done.stderr.split())
     assert [a.what for a in ATTEMPTS if a.what not in text] == []
     assert [a.why for a in ATTEMPTS if a.expected is Expectation.ALLOWED and a.why not in text] == []
     assert [line for line in lines if len(line) > 80 and "/" not in line] == []
@@ -219,15 +211,15 @@ def test_the_lines_name_every_attempt_and_fit_a_terminal(someone: Someone) -> No
     assert any(line.startswith("walls         Landlock ") for line in lines)
     assert lines[-1] == "Commands can be confined here, so policies that say required = true (ci) run."
     assert ("run the harness as an ordinary user" in text) == (someone.uid == 0)
-    assert "\x1b" not in done.stdout
+    assert "\x1b" not in done.stderr
 
 
-def test_without_any_walls_nothing_is_stopped_and_it_says_what_to_do(someone: Someone) -> None:
-    done = someone.examine(NONE)
+def test_without_any_walls_nothing_is_stopped_and_it_says_what_to_do(me: Someone) -> None:
+    done = me.examine(NONE)
     stopped = {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expectation.STOPPED}
     assert done.returncode == 2
     assert _different(done) == stopped
-    assert someone.left() == []
+    assert me.left() == []
     text = " ".join(done.stderr.split())
     assert "walls none" in text
     assert "this kernel has no Landlock" in text
@@ -235,45 +227,47 @@ def test_without_any_walls_nothing_is_stopped_and_it_says_what_to_do(someone: So
     assert "What to do: in a container, run it with a seccomp profile that allows the landlock_* calls" in text
 
 
-@pytest.mark.parametrize(
-    ("lacking", "code", "different"),
-    [
-        pytest.param(
-            "Machine(landlock=7, seccomp='{seccomp}', bubblewrap='')",
-            0,
-            {HIDDEN_FILE: "NOT STOPPED"},
-            id="no bubblewrap",
-        ),
-        pytest.param(
-            "Machine(landlock=5, seccomp='{seccomp}', bubblewrap='')",
-            0,
-            {
-                HIDDEN_FILE: "NOT STOPPED",
-                "send a signal to the harness": "NOT STOPPED",
-                "connect to an abstract Unix socket": "NOT STOPPED",
-            },
-            id="Landlock 5",
-        ),
-        pytest.param(
-            "Machine(landlock=2, seccomp='{seccomp}', bubblewrap='')",
-            2,
-            {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expectation.STOPPED},
-            id="Landlock 2",
-        ),
-        pytest.param(
-            "Machine(landlock=7, seccomp='', bubblewrap='')",
-            2,
-            {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expectation.STOPPED},
-            id="no seccomp",
-        ),
-    ],
-)
-def test_what_a_lesser_machine_does_not_stop(
-    me: Someone, machine: Machine, lacking: str, code: int, different: dict[str, str]
-) -> None:
-    lesser = eval(lacking.format(seccomp=machine.seccomp), {"Machine": Machine})
-    done = me.examine(lesser)
-    assert (done.returncode, _different(done)) == (code, different)
+def _report(machine: Machine, walls: Mapping[Behind, Walls], different: Iterable[str], scene: Scene) -> Report:
+    """Make the attempts that should end differently and some others (all of them with HARNESS_FULL), and report."""
+    every = proof_size("DOCTOR_STEP", 6, full=1)
+    others = [attempt for attempt in ATTEMPTS if attempt.what not in different][::every]
+    attempts = [attempt for attempt in ATTEMPTS if attempt.what in different or attempt in others]
+    found = MachineFindings(
+        system="Linux", machine=machine, bash="/bin/bash", state="", state_writable=True, root=False
+    )
+    return Report(findings=found, trials=make(attempts, scene, machine, walls), environment_closed=True)
+
+
+def _not_as_it_should_be(report: Report) -> dict[str, str]:
+    outcomes = {trial.attempt.what: trial.outcome.value for trial in report.trials}
+    return dict(outcomes.items() - AS_IT_SHOULD_BE.items())
+
+
+NOTHING_STOPPED = tuple(a.what for a in ATTEMPTS if a.expected is Expectation.STOPPED)
+LESSER: dict[str, tuple[int, bool, bool, tuple[str, ...]]] = {
+    "no bubblewrap": (7, True, True, (HIDDEN_FILE,)),
+    "Landlock 5": (
+        5,
+        True,
+        True,
+        (HIDDEN_FILE, "send a signal to the harness", "connect to an abstract Unix socket"),
+    ),
+    "Landlock 2": (2, True, False, NOTHING_STOPPED),
+    "no seccomp": (7, False, False, NOTHING_STOPPED),
+}
+"""Which version of Landlock, whether there is seccomp, whether policies that require walls run, and what is not stopped."""
+
+
+@pytest.mark.parametrize("name", LESSER)
+def test_what_a_lesser_machine_does_not_stop(machine: Machine, name: str) -> None:
+    landlock, has_seccomp, holds, different = LESSER[name]
+    lesser = Machine(landlock=landlock, seccomp=machine.seccomp if has_seccomp else "", bubblewrap="")
+    with Scene("/bin/bash", os.environ) as scene:
+        report = _report(lesser, scene.walls(), different[:8], scene)
+    assert (report.holds, _not_as_it_should_be(report)) == (
+        holds,
+        {trial.attempt.what: "NOT STOPPED" for trial in report.trials if trial.attempt.what in different},
+    )
 
 
 def test_bubblewrap_alone_is_enough(someone: Someone, machine: Machine) -> None:
@@ -300,58 +294,53 @@ WRITES_OUTSIDE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("walls", "different"),
-    [
-        pytest.param(
-            "Behind.WRITER: Walls(write=(s.folder,), network=False)",
-            dict.fromkeys((*WRITES_OUTSIDE, "read a hidden folder"), "NOT STOPPED"),
-            id="everything may be written",
+def _open_walls(scene: Scene) -> dict[str, tuple[Behind, Walls, tuple[str, ...]]]:
+    """Return walls with a hole, whose they are, and what they do not stop."""
+    workspace = (scene.workspace,)
+    return {
+        "everything may be written": (
+            Behind.WRITER,
+            Walls(write=(scene.folder,), network=False),
+            (*WRITES_OUTSIDE, "read a hidden folder"),
         ),
-        pytest.param(
-            "Behind.WRITER: Walls(write=(s.workspace,), network=True, hide=(s.folder + '/hidden',))",
-            {"connect over TCP": "NOT STOPPED", "send over UDP": "NOT STOPPED"},
-            id="the network is open",
+        "the network is open": (
+            Behind.WRITER,
+            Walls(write=workspace, network=True, hide=(f"{scene.folder}/hidden",)),
+            ("connect over TCP", "send over UDP"),
         ),
-        pytest.param(
-            "Behind.READER: Walls(write=(s.workspace,), network=False)",
-            {
-                "make a file inside the workspace, as a reader": "NOT STOPPED",
-                "change the mode of a file outside, as a reader": "NOT STOPPED",
-                "connect to a Unix socket, as a reader": "NOT STOPPED",
-            },
-            id="readers write",
+        "readers write": (
+            Behind.READER,
+            Walls(write=workspace, network=False),
+            (
+                "make a file inside the workspace, as a reader",
+                "change the mode of a file outside, as a reader",
+                "connect to a Unix socket, as a reader",
+            ),
         ),
-        pytest.param(
-            "Behind.MASKED: Walls(write=(s.workspace,), network=False)",
-            {HIDDEN_FILE: "NOT STOPPED"},
-            id="the hidden file is not hidden",
-        ),
-    ],
-)
-def test_a_wall_that_does_not_hold_is_said_and_fails(
-    me: Someone, machine: Machine, walls: str, different: dict[str, str]
-) -> None:
-    if not bubblewrap.find():
+        "the hidden file is not hidden": (Behind.MASKED, Walls(write=workspace, network=False), (HIDDEN_FILE,)),
+    }
+
+
+def test_a_wall_that_does_not_hold_is_said_and_fails(machine: Machine, capfd: pytest.CaptureFixture[str]) -> None:
+    found = bubblewrap.find()
+    if not found:
         pytest.skip("bubblewrap does not work here")
-    done = me.examine(machine, f"lambda s: {{**s.walls(), {walls}}}")
-    assert (done.returncode, _different(done)) == (2, different)
-    assert f"  NOT STOPPED {next(iter(different))}" in done.stderr
-    assert f"The walls do not hold here: {len(different)} of the attempts" in " ".join(done.stderr.split())
+    with Scene("/bin/bash", os.environ) as scene:
+        for name, (behind, open_walls, different) in _open_walls(scene).items():
+            walls = {**scene.walls(), behind: open_walls}
+            report = _report(replace(machine, bubblewrap=found), walls, different, scene)
+            assert _not_as_it_should_be(report) == dict.fromkeys(different, "NOT STOPPED"), name
+            assert tell(report, as_json=False, environment={}) == 2
+            told = capfd.readouterr().out
+            assert f"  NOT STOPPED {different[0]}" in told, name
+            assert f"The walls do not hold here: {len(different)} of the attempts" in " ".join(told.split()), name
 
 
-def test_walls_that_cannot_be_put_up_are_said(me: Someone, machine: Machine) -> None:
-    (me.home / "link").symlink_to(me.temporary)
-    walls = f"Behind.READER: Walls(write=({str(me.home / 'link')!r},), network=False)"
-    done = me.examine(machine, f"lambda s: {{**s.walls(), {walls}}}")
-    assert (done.returncode, "no walls: cannot allow writing to" in done.stderr) == (2, True)
-
-
-def test_walls_that_are_too_tight_to_work_in_fail(me: Someone, machine: Machine) -> None:
-    done = me.examine(machine, "lambda s: {**s.walls(), Behind.WRITER: Walls(write=(), network=False)}")
-    failing = {what for what, outcome in _outcomes(done).items() if outcome == "FAILS"}
-    assert done.returncode == 2
-    assert "make, move and delete files in the workspace" in failing
+def test_walls_that_are_too_tight_to_work_in_fail(machine: Machine) -> None:
+    what = "make, move and delete files in the workspace"
+    with Scene("/bin/bash", os.environ) as scene:
+        report = _report(machine, {**scene.walls(), Behind.WRITER: Walls(write=(), network=False)}, (what,), scene)
+    assert (report.holds, _not_as_it_should_be(report)[what]) == (False, "FAILS")
 
 
 @pytest.mark.usefixtures("machine")
@@ -359,9 +348,12 @@ def test_what_is_not_installed_is_skipped(me: Someone, folder: Path) -> None:
     (folder / "bin").mkdir()
     for name in ("mkdir", "mv", "ln", "rm", "wc", "yes", "head"):
         (folder / "bin" / name).symlink_to(str(shutil.which(name)))
-    done = me.doctor(PATH=str(folder / "bin"))
-    text = " ".join(done.stdout.split())
-    assert (done.returncode, "skipped git init: " in text, "git: command not found" in text) == (0, True, True)
+    done = me.doctor("--json", PATH=str(folder / "bin"))
+    assert (done.returncode, _outcomes(done)["git init"], "git: command not found" in done.stdout) == (
+        0,
+        "skipped",
+        True,
+    )
 
 
 def test_a_folder_that_every_command_may_write_is_no_place_to_try_walls(me: Someone) -> None:
@@ -391,13 +383,24 @@ def test_a_state_folder_that_cannot_be_written_is_said(folder: Path) -> None:
     assert (done.returncode, "CANNOT be written" in done.stdout) == (0, True)
 
 
-@pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize(("variables", "colours"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_colours_on_a_terminal_only_where_they_are_wanted(
-    me: Someone, variables: Mapping[str, str], colours: bool
-) -> None:
+COLOURS = """
+import os
+from harness.cli.doctor.doctor_command import MachineFindings, Report, tell
+from harness.cli.doctor.attempts import ATTEMPTS
+from harness.cli.doctor.trials import DONE, Trial, TrialOutcome
+from harness.sandbox import probe
+
+trial = Trial(attempt=ATTEMPTS[0], outcome=TrialOutcome.STOPPED, without=DONE, behind="refused: EACCES")
+found = MachineFindings(system="Linux", machine=probe(), bash="/bin/bash", state="/", state_writable=True, root=False)
+for more in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}):
+    tell(Report(findings=found, trials=(trial,), environment_closed=True), as_json=False, environment={**os.environ, **more})
+    print("---")
+"""
+
+
+def test_colours_on_a_terminal_only_where_they_are_wanted(me: Someone) -> None:
     ours, its = pty.openpty()
-    process = me.start("-m", "harness", "doctor", stdout=its, env={**me.environment, **variables})
+    process = me.start("-c", COLOURS, stdout=its)
     os.close(its)
     shown = b""
     while select.select([ours], [], [], 120)[0]:
@@ -410,8 +413,9 @@ def test_colours_on_a_terminal_only_where_they_are_wanted(
             break
     os.close(ours)
     process.communicate()
-    assert process.returncode == 0
-    assert (b"\x1b[32m  stopped" in shown, b"\x1b" in shown, b"  stopped " in shown) == (colours, colours, True)
+    plain, *others = shown.split(b"---")[:3]
+    assert b"\x1b[32m  stopped" in plain
+    assert [(b"\x1b" in one, b"  stopped " in one) for one in others] == [(False, True)] * 2
 
 
 @pytest.mark.usefixtures("machine")
@@ -449,31 +453,31 @@ BROKEN = "it ended with status -31"
 NO_WALLS = "no walls: this machine has none"
 
 
-@pytest.mark.parametrize(
-    ("expected", "without", "behind", "outcome"),
-    [
-        (Expectation.STOPPED, DONE, REFUSED, TrialOutcome.STOPPED),
-        (Expectation.STOPPED, DONE, DONE, TrialOutcome.NOT_STOPPED),
-        (Expectation.STOPPED, DONE, NO_WALLS, TrialOutcome.NOT_STOPPED),
-        (Expectation.STOPPED, REFUSED, REFUSED, TrialOutcome.CLOSED),
-        (Expectation.STOPPED, REFUSED, NO_WALLS, TrialOutcome.CLOSED),
-        (Expectation.STOPPED, REFUSED, DONE, TrialOutcome.NOT_STOPPED),
-        (Expectation.STOPPED, BROKEN, REFUSED, TrialOutcome.CLOSED),
-        (Expectation.STOPPED, DONE, BROKEN, TrialOutcome.UNCLEAR),
-        (Expectation.STOPPED, BROKEN, NO_WALLS, TrialOutcome.UNCLEAR),
-        (Expectation.ALLOWED, DONE, DONE, TrialOutcome.ALLOWED),
-        (Expectation.ALLOWED, DONE, REFUSED, TrialOutcome.STOPPED),
-        (Expectation.ALLOWED, DONE, BROKEN, TrialOutcome.UNCLEAR),
-        (Expectation.WORKS, DONE, DONE, TrialOutcome.WORKS),
-        (Expectation.WORKS, DONE, NO_WALLS, TrialOutcome.WORKS),
-        (Expectation.WORKS, DONE, REFUSED, TrialOutcome.FAILS),
-        (Expectation.WORKS, DONE, BROKEN, TrialOutcome.FAILS),
-        (Expectation.WORKS, BROKEN, BROKEN, TrialOutcome.SKIPPED),
-    ],
-)
-def test_what_two_answers_mean(expected: Expectation, without: str, behind: str, outcome: TrialOutcome) -> None:
+TWO_ANSWERS = [
+    (Expectation.STOPPED, DONE, REFUSED, TrialOutcome.STOPPED),
+    (Expectation.STOPPED, DONE, DONE, TrialOutcome.NOT_STOPPED),
+    (Expectation.STOPPED, DONE, NO_WALLS, TrialOutcome.NOT_STOPPED),
+    (Expectation.STOPPED, REFUSED, REFUSED, TrialOutcome.CLOSED),
+    (Expectation.STOPPED, REFUSED, NO_WALLS, TrialOutcome.CLOSED),
+    (Expectation.STOPPED, REFUSED, DONE, TrialOutcome.NOT_STOPPED),
+    (Expectation.STOPPED, BROKEN, REFUSED, TrialOutcome.CLOSED),
+    (Expectation.STOPPED, DONE, BROKEN, TrialOutcome.UNCLEAR),
+    (Expectation.STOPPED, BROKEN, NO_WALLS, TrialOutcome.UNCLEAR),
+    (Expectation.ALLOWED, DONE, DONE, TrialOutcome.ALLOWED),
+    (Expectation.ALLOWED, DONE, REFUSED, TrialOutcome.STOPPED),
+    (Expectation.ALLOWED, DONE, BROKEN, TrialOutcome.UNCLEAR),
+    (Expectation.WORKS, DONE, DONE, TrialOutcome.WORKS),
+    (Expectation.WORKS, DONE, NO_WALLS, TrialOutcome.WORKS),
+    (Expectation.WORKS, DONE, REFUSED, TrialOutcome.FAILS),
+    (Expectation.WORKS, DONE, BROKEN, TrialOutcome.FAILS),
+    (Expectation.WORKS, BROKEN, BROKEN, TrialOutcome.SKIPPED),
+]
+
+
+def test_what_two_answers_mean() -> None:
     """INVARIANT: nothing counts as stopped that did not say so, and that did not have its way without walls."""
-    assert outcome_of(expected, without, behind) is outcome
+    wrong = [row for row in TWO_ANSWERS if outcome_of(row[0], row[1], row[2]) is not row[3]]
+    assert wrong == []
 
 
 @pytest.mark.parametrize(
@@ -496,14 +500,23 @@ def test_an_attempt_that_breaks_off_proves_nothing(machine: Machine, code: str, 
     )
 
 
-def test_walls_that_cannot_be_put_up_are_no_walls(machine: Machine, tmp_path: Path) -> None:
-    """A folder that is reached over a link is refused before anything is started."""
+def test_walls_that_cannot_be_put_up_are_no_walls(
+    machine: Machine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that is reached over a link is refused before anything is started, and that is said."""
     (tmp_path / "link").symlink_to(tmp_path)
     walls = dict.fromkeys(Behind, Walls(write=(f"{tmp_path}/link",), network=False))
-    attempt = WallAttempt(ground=Ground.WRITING, what="try", code="pass")
     with Scene("/bin/bash", os.environ) as scene:
-        (trial,) = make((attempt,), scene, machine, walls)
+        report = _report(machine, walls, ("make a file outside the workspace",), scene)
+    (trial, *_) = report.trials
     assert (trial.outcome, "reached over a link" in trial.behind) == (TrialOutcome.NOT_STOPPED, True)
+    assert (
+        tell(report, as_json=False, environment={}),
+        "no walls: cannot allow writing to" in capfd.readouterr().out,
+    ) == (
+        2,
+        True,
+    )
 
 
 def test_no_two_attempts_have_the_same_words() -> None:
