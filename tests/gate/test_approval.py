@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rows import all_rows
 
 from harness.actions import Action, Effects, ToolUse
 from harness.gate.approval import Answer, Approval, ScriptedAnswers, deny_all
@@ -31,7 +32,7 @@ def test_nobody_is_there() -> None:
     assert deny_all(action(), VERDICT) == Approval(answer=Answer.NOBODY, by="nobody")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "approval"),
     [
         ("y", YES),
@@ -48,9 +49,7 @@ def test_answers_that_are_understood(text: str, approval: Approval) -> None:
     assert ScriptedAnswers([text])(action(), VERDICT) == approval
 
 
-@pytest.mark.parametrize(
-    "text", ["", " ", "ja", "yep", "y n", "y: but be careful", "yn", ":", ": y", "1", "true", "y\nn"]
-)
+@all_rows("text", ["", " ", "ja", "yep", "y n", "y: but be careful", "yn", ":", ": y", "1", "true", "y\nn"])
 def test_answers_that_are_not_plain_are_refused_before_anything_runs(text: str) -> None:
     """Above all a yes with words behind it: it may well be meant as a condition."""
     with pytest.raises(ValueError, match="an answer is y, n, n: and words for the model, h, or e: and arguments; not"):

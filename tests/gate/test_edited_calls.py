@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from agent_scene import DONE, Scene, answering, call, reply
+from rows import all_rows
 
 from harness.errors import GateError
 from harness.gate.approval import Answer, Approval, ScriptedAnswers
@@ -23,9 +25,11 @@ def edit(do: str) -> str:
     return "e: " + json.dumps({"do": do})
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "log.jsonl")
+def new_path(tmp_path: Path) -> Iterator[str]:
+    yield str(tmp_path / "log.jsonl")
+
+
+path = pytest.fixture(new_path, name="path")
 
 
 def records(path: str, *kinds: str) -> list[LogRecord]:
@@ -53,7 +57,7 @@ def test_the_call_that_is_wanted_runs_and_both_are_in_the_log(path: str) -> None
     assert rebuilt_as_lived(scene, path)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("wanted", "answers", "status", "told"),
     [
         ('e: {"do": 1}', [], "invalid", "Error: Invalid arguments for asked: do: must be a string"),
@@ -66,6 +70,7 @@ def test_the_call_that_is_wanted_runs_and_both_are_in_the_log(path: str) -> None
             '[At the question this call was changed into: {"do": "third"}]\ndid',
         ),
     ],
+    anew={"path": new_path},
 )
 def test_it_is_judged_like_every_call(path: str, wanted: str, answers: list[str], status: str, told: str) -> None:
     scene = Scene(path, reply(call(1, "asked")), DONE, approver=ScriptedAnswers([wanted, *answers]))
@@ -104,7 +109,7 @@ def test_edits_without_end_stop_the_run(path: str) -> None:
     assert f"more than {MAX_EDITS} times" in result.detail
 
 
-@pytest.mark.parametrize("arguments", [None, 1, b"{}"])
+@all_rows("arguments", [None, 1, b"{}"], anew={"path": new_path})
 def test_arguments_that_are_no_text_are_no_edit(path: str, arguments: object) -> None:
     odd = Approval(answer=Answer.EDIT, by="script", arguments=arguments)  # type: ignore[arg-type]
     scene = Scene(path, reply(call(1, "asked")), DONE, approver=answering(lambda: odd))
@@ -134,7 +139,7 @@ def test_time_that_is_over_after_an_edit_leaves_a_whole_log(path: str) -> None:
     assert rebuilt_as_lived(scene, path)
 
 
-@pytest.mark.parametrize("failing", ["a gate error", "a bug", "Ctrl-C at the second question"])
+@all_rows("failing", ["a gate error", "a bug", "Ctrl-C at the second question"], anew={"path": new_path})
 def test_a_fault_after_an_edit_leaves_a_conversation_that_can_be_resumed(path: str, failing: str) -> None:
     faults = {
         "a gate error": GateError("no"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
 from agent_scene import Asked
 from log_scene import begun, proved
+from rows import all_rows
 
 from harness.actions import Access, Action, Command, Effects, Facet, JsonValue, Opaque, PathAccess, Place, ToolUse
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
@@ -159,8 +160,7 @@ def tools() -> ToolRegistry:
     return ToolRegistry([Given(name) for name in (*TOOLS, "bash", "write_file")])
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> MakeDesk:
+def new_desk(tmp_path: Path) -> Iterator[MakeDesk]:
     """Make a gate with a log of its own, in which a session has begun."""
 
     def make(answer: Callable[[], object] = YES, *, unattended: str = "deny", room: int = 1000) -> Desk:
@@ -188,7 +188,10 @@ def desk(tmp_path: Path) -> MakeDesk:
             path,
         )
 
-    return make
+    yield make
+
+
+desk = pytest.fixture(new_desk, name="desk")
 
 
 STATUSES = {Decision.DENY: ResultStatus.DENIED, Decision.BLOCK: ResultStatus.BLOCKED}
@@ -207,7 +210,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
+@all_rows("answer", ANSWERS.values(), ids=ANSWERS.keys(), anew={"desk": new_desk})
 def test_auto_is_permitted_without_asking(desk: MakeDesk, answer: Callable[[], object]) -> None:
     here = desk(answer)
     judged = action("free")
@@ -223,7 +226,7 @@ def begun_dry(path: Path) -> ActionLog:
     return log
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tool", "answer", "status"),
     [
         ("free", YES, "not_run"),
@@ -282,7 +285,7 @@ def test_confirm_with_a_yes_is_permitted(desk: MakeDesk) -> None:
     assert here.records()[3]["words"] == "go on"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("answer", "unattended", "decision", "ends_turn"),
     [
         (says(Answer.NO), "deny", Decision.DENY, False),
@@ -304,6 +307,7 @@ def test_confirm_with_a_yes_is_permitted(desk: MakeDesk) -> None:
         "nobody there: denied where the policy says so",
         "nobody there: blocked where the policy says so",
     ],
+    anew={"desk": new_desk},
 )
 def test_confirm_without_a_yes_is_refused(
     desk: MakeDesk, answer: Callable[[], object], unattended: str, decision: Decision, ends_turn: bool
@@ -315,7 +319,7 @@ def test_confirm_without_a_yes_is_refused(
     assert here.records()[-1]["status"] == ("blocked" if decision is Decision.BLOCK else "denied")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("answer", "words"),
     [
         (raises(RuntimeError("no terminal")), r"the approver failed: RuntimeError\('no terminal'\)"),
@@ -343,6 +347,7 @@ def test_confirm_without_a_yes_is_refused(
         "an approval by nobody at all",
         "an approval whose words are bytes",
     ],
+    anew={"desk": new_desk},
 )
 def test_an_approver_that_fails_is_a_fault_of_the_gate(
     desk: MakeDesk, answer: Callable[[], object], words: str
@@ -355,7 +360,7 @@ def test_an_approver_that_fails_is_a_fault_of_the_gate(
     assert here.kinds() == ["call_proposed", "decision", "approval_asked"]
 
 
-@pytest.mark.parametrize("error", [LogError("full"), GateError("odd")], ids=["of the log", "of the gate"])
+@all_rows("error", [LogError("full"), GateError("odd")], ids=["of the log", "of the gate"], anew={"desk": new_desk})
 def test_an_approver_passes_errors_on_that_stop_the_run_anyway(desk: MakeDesk, error: Exception) -> None:
     here = desk(raises(error))
     with pytest.raises(type(error), match=str(error)):
@@ -363,7 +368,7 @@ def test_an_approver_passes_errors_on_that_stop_the_run_anyway(desk: MakeDesk, e
     assert "intent" not in here.kinds()
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "judged",
     [
         action("free", "not a facet"),  # type: ignore[arg-type]
@@ -371,6 +376,7 @@ def test_an_approver_passes_errors_on_that_stop_the_run_anyway(desk: MakeDesk, e
         replace(action("free"), facets=(command(),)),
     ],
     ids=["a facet of no known kind", "no facets", "a command without a program"],
+    anew={"desk": new_desk},
 )
 def test_an_action_that_cannot_be_judged_is_a_fault_of_the_gate(desk: MakeDesk, judged: Action) -> None:
     """Its default would be auto: what no rule knows must not fall to a default."""
@@ -398,10 +404,11 @@ ROADS = {
 }
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("road", "room"),
     [(road, room) for road, (_, _, kinds) in ROADS.items() for room in range(len(kinds))],
     ids=[f"{road}, no room for the {kinds[n]}" for road, (_, _, kinds) in ROADS.items() for n in range(len(kinds))],
+    anew={"desk": new_desk},
 )
 def test_a_record_that_cannot_be_written_stops_everything(desk: MakeDesk, road: str, room: int) -> None:
     """LogError, and nothing further is written; nothing runs whose intent is not written."""
@@ -415,7 +422,7 @@ def test_a_record_that_cannot_be_written_stops_everything(desk: MakeDesk, road: 
     assert verify(str(here.path)).broken_line is None
 
 
-@pytest.mark.parametrize(("tool", "answer", "kinds"), ROADS.values(), ids=ROADS.keys())
+@all_rows(("tool", "answer", "kinds"), ROADS.values(), ids=ROADS.keys(), anew={"desk": new_desk})
 def test_with_room_for_every_record_the_same_roads_come_to_their_end(
     desk: MakeDesk, tool: str, answer: str, kinds: list[str]
 ) -> None:
@@ -532,7 +539,7 @@ def _with_a_deeply_copied_seal(permit: Permit) -> Permit:
     return replace(permit, seal=copy.deepcopy(permit.seal))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "change",
     [
         _forged,
@@ -556,6 +563,7 @@ def _with_a_deeply_copied_seal(permit: Permit) -> Permit:
         "for another call of the log",
         "with another verdict",
     ],
+    anew={"desk": new_desk},
 )
 def test_only_the_very_permit_that_the_gate_gave_can_be_redeemed(
     desk: MakeDesk, change: Callable[[Permit], Permit]
@@ -580,7 +588,7 @@ def test_copying_a_permit_gives_the_permit(desk: MakeDesk) -> None:
     assert copy.deepcopy(permit) is permit
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@all_rows("protocol", range(pickle.HIGHEST_PROTOCOL + 1), anew={"desk": new_desk})
 def test_a_permit_does_not_survive_pickling(desk: MakeDesk, protocol: int) -> None:
     """Neither sent to another process nor kept for later."""
     permit = permit_for(desk(), action("free"))
@@ -712,7 +720,7 @@ def test_invalid_calls_and_calls_whose_turn_never_came_have_a_decision_and_an_en
     assert proved(str(here.path)) == Verification(records=8, head=here.log.head)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("last", "added"),
     [
         ("call_proposed", ["decision", "outcome"]),
@@ -722,6 +730,7 @@ def test_invalid_calls_and_calls_whose_turn_never_came_have_a_decision_and_an_en
         ("intent", []),
     ],
     ids=lambda value: f"left after its {value}" if isinstance(value, str) else "",
+    anew={"desk": new_desk},
 )
 def test_calls_that_something_cut_short_are_ended_but_not_those_that_may_have_run(
     desk: MakeDesk, last: str, added: list[str]
@@ -769,7 +778,7 @@ _LONG = FacetVerdict(
 NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("facet", "approval", "decision", "text"),
     [
         (
@@ -890,8 +899,11 @@ def test_a_file_that_is_no_entry_point_suspends_nothing(desk: MakeDesk) -> None:
     assert judge(here, PYTEST) == "not asked"
 
 
-@pytest.mark.parametrize(
-    "answer", [Answer.NO, Answer.STOP, Answer.HALT, Answer.NOBODY], ids=lambda answer: answer.value
+@all_rows(
+    "answer",
+    [Answer.NO, Answer.STOP, Answer.HALT, Answer.NOBODY],
+    ids=lambda answer: answer.value,
+    anew={"desk": new_desk},
 )
 def test_without_a_yes_the_rule_stays_suspended(desk: MakeDesk, answer: Answer) -> None:
     here = desk(says(answer))
@@ -924,7 +936,7 @@ def test_a_change_that_a_person_approved_has_been_seen(desk: MakeDesk) -> None:
     assert judge(here, PYTEST) == "not asked"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("status", "then"),
     [
         (ResultStatus.INTERRUPTED, "asked, notes ['+import evil']"),
@@ -933,8 +945,7 @@ def test_a_change_that_a_person_approved_has_been_seen(desk: MakeDesk) -> None:
         (ResultStatus.FAILED, "not asked"),
     ],
     ids=["interrupted: it may be written", "crashed: it may be written", "timed out: it may be written",
-         "failed: the tool says that it is not"],
-)  # fmt: skip
+         "failed: the tool says that it is not"], anew={"desk": new_desk})  # fmt: skip
 def test_a_write_that_did_not_report_counts_as_a_change(desk: MakeDesk, status: ResultStatus, then: str) -> None:
     here = desk()
     change(here, "conftest.py", "+import evil", status=status)

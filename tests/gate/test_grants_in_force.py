@@ -11,6 +11,7 @@ import pytest
 from agent_scene import DONE, Asked, Playing, reply
 from log_auditor import audited
 from log_scene import forged
+from rows import all_rows
 
 from harness.actions import Action, JsonValue
 from harness.cli.kept_grants import KeptGrants
@@ -215,7 +216,7 @@ def _never() -> object:
     raise AssertionError("nobody was to be asked")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("spoil", "problem"),
     [
         (lambda text: text.replace('"mkdir"', '"bash"'), "runs whatever"),
@@ -242,7 +243,7 @@ def test_a_file_of_grants_that_is_not_understood_counts_for_nothing(
     assert problem in read.problem
 
 
-@pytest.mark.parametrize("mode", [0o622, 0o602])
+@all_rows("mode", [0o622, 0o602])
 def test_a_file_of_grants_that_others_may_write_counts_for_nothing(tmp_path: Path, mode: int) -> None:
     kept = KeptGrants(str(tmp_path / "grants"), "w", "/w")
     assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "a"), folder="/w"))
@@ -259,7 +260,7 @@ def test_a_file_of_grants_that_others_may_write_counts_for_nothing(tmp_path: Pat
     assert isinstance(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")), str)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "approval",
     [
         Approval(answer=Answer.YES, by="x", scope=GrantScope.SESSION),
@@ -303,7 +304,7 @@ def test_a_halt_is_a_hard_block_by_the_person(tmp_path: Path) -> None:
     scene.close()
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("command", "status", "decision"),
     [
         ("mkdir a", ResultStatus.OK, "confirm"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_scene import begun
+from rows import all_rows
+from sizes import examples
 
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ToolError
@@ -82,8 +84,7 @@ def raises(error: BaseException) -> Callable[[Action], object]:
 Run = Callable[..., ToolResult]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
+def new_run(tmp_path: Path) -> Iterator[Run]:
     """Put one call of a tool through the real gate, by a clock that stands still."""
     policy = parse_policy(b'version = 1\n[tools]\nprobe = "auto"\n', "auto.toml", extra_tools=("probe",))
 
@@ -92,13 +93,16 @@ def run(tmp_path: Path) -> Run:
         gate = Gate(policy=policy, approver=deny_all, log=log, tools=ToolRegistry([probe]), monotonic=monotonic)
         return gate.call(gate.propose(call())).result
 
-    return through_the_gate
+    yield through_the_gate
+
+
+run = pytest.fixture(new_run, name="run")
 
 
 # --- arguments -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "value"),
     [
         ('{"text": "x"}', {"text": "x"}),
@@ -119,7 +123,7 @@ def test_arguments_that_fit(text: str, value: dict[str, JsonValue]) -> None:
 NOT_JSON = "The arguments of probe are not valid JSON: "
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "problem"),
     [
         ("", "Invalid arguments for probe: text is missing."),
@@ -190,7 +194,7 @@ def test_arguments_that_do_not_fit_are_refused_with_a_text_for_the_model(text: s
     assert str(told.value) == problem
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.one_of(
         st.text(max_size=60),
@@ -265,7 +269,7 @@ class Mute(Exception):
         raise RuntimeError("no words")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("prepare", "problem"),
     [
         (raises(ToolError("No such file.")), "No such file."),
@@ -295,7 +299,7 @@ def test_a_tool_that_cannot_prepare_gives_a_tool_error(prepare: Callable[[Action
     assert str(told.value) == problem
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "parameters",
     [{}, {"properties": []}, {"properties": {"text": []}}, {"properties": {"text": {"type": "null"}}}],
     ids=["no properties", "properties that are a list", "a property that is a list", "a type that is not checked"],
@@ -353,7 +357,7 @@ def test_what_a_tool_reports_is_the_result(run: Run) -> None:
 CRASHED = "Error: the tool probe crashed: "
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("body", "status", "content"),
     [
         (raises(ToolError("No such file.")), ResultStatus.FAILED, "Error: No such file."),
@@ -384,8 +388,7 @@ CRASHED = "Error: the tool probe crashed: "
     ids=[
         "an error for the model", "a bug", "no memory", "too deep", "an exit", "a bug without words", "Ctrl-C", "nothing",
         "a text", "bytes", "a claim that it was denied", "a claim that it did not run",
-    ],
-)  # fmt: skip
+    ], anew={"run": new_run})  # fmt: skip
 def test_however_a_body_ends_it_ends_in_a_result(
     run: Run, body: Callable[[Action], object], status: ResultStatus, content: str
 ) -> None:

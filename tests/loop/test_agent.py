@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -39,6 +39,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_scene import proved
 from places import SUPPORT
+from rows import all_rows
+from sizes import examples, spread
 
 from harness import history as history_module
 from harness import interrupt as interrupt_module
@@ -101,9 +103,11 @@ BLOCKED = (
 OTHER_BLOCKED = "Not run: another call of the same reply was blocked, and the run stops"
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "log.jsonl")
+def new_path(tmp_path: Path) -> Iterator[str]:
+    yield str(tmp_path / "log.jsonl")
+
+
+path = pytest.fixture(new_path, name="path")
 
 
 # --- the loop ------------------------------------------------------------------------------------------------------
@@ -176,7 +180,7 @@ def test_calls_with_one_id_or_none_keep_their_order(path: str) -> None:
     assert scene.results() == ["did one", "did two", "did three"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("bad", "ends", "content"),
     [
         (
@@ -212,8 +216,7 @@ def test_calls_with_one_id_or_none_keep_their_order(path: str) -> None:
     ids=[
         "an unknown tool", "broken JSON", "a wrong schema", "a call that its tool cannot prepare", "a denied call",
         "a call that the person denies", "a tool that fails", "a tool that crashes", "a tool that would leave",
-    ],
-)  # fmt: skip
+    ], anew={"path": new_path})  # fmt: skip
 def test_a_call_that_comes_to_nothing_is_a_result_and_the_loop_goes_on(
     path: str, bad: ToolCall, ends: str, content: str
 ) -> None:
@@ -306,7 +309,7 @@ def test_retries_are_in_the_log_as_they_happen(path: str) -> None:
 # --- blocks --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "second", "third"])
+@all_rows("place", [0, 1, 2], ids=["first", "second", "third"], anew={"path": new_path})
 def test_a_block_among_three_calls_lets_none_of_them_run(path: str, place: int) -> None:
     """Whatever its place: it is decided, the others are skipped, all are answered, and the run halts."""
     calls = [call(n + 1, "halted" if n == place else "free") for n in range(3)]
@@ -395,7 +398,7 @@ def test_a_reply_that_is_no_answer_is_asked_for_once_more(path: str) -> None:
     assert [len(messages) for messages in scene.model.seen] == [2, 2]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("step", "stop", "detail", "story"),
     [
         (reply(text="half", finish=FinishReason.LENGTH), StopReason.LENGTH, CUT_SHORT, "response; end length"),
@@ -410,7 +413,7 @@ def test_a_reply_that_is_no_answer_is_asked_for_once_more(path: str) -> None:
         ),
     ],
     ids=["length without calls", "content filter without calls", "a cut stream", "a model that failed", "Ctrl-C"],
-)  # fmt: skip
+    anew={"path": new_path})  # fmt: skip
 def test_a_request_without_a_usable_reply_ends_the_run(
     path: str, step: Step, stop: StopReason, detail: str, story: str
 ) -> None:
@@ -570,8 +573,11 @@ def test_a_request_for_later_lets_the_tool_finish(path: str) -> None:
     assert scene.results() == ["did be signalled for later", f"Not run: {result.detail}"]
 
 
-@pytest.mark.parametrize(
-    "approver", [STOP, answering(raising(KeyboardInterrupt()))], ids=["stop at the question", "Ctrl-C at the question"]
+@all_rows(
+    "approver",
+    [STOP, answering(raising(KeyboardInterrupt()))],
+    ids=["stop at the question", "Ctrl-C at the question"],
+    anew={"path": new_path},
 )
 def test_a_stop_at_the_question_ends_the_turn(path: str, approver: Approver) -> None:
     scene = Scene(path, reply(call(1, "asked"), call(2, "free")), approver=approver)
@@ -593,8 +599,10 @@ def test_a_yes_after_an_interrupt_runs_nothing(path: str) -> None:
     assert (scene.play().stop, scene.ran) == (StopReason.INTERRUPTED, [])
 
 
-@pytest.mark.parametrize(
-    "kind", ["model_response", "call_proposed", "decision", "intent", "outcome", "model_request", "error"]
+@all_rows(
+    "kind",
+    ["model_response", "call_proposed", "decision", "intent", "outcome", "model_request", "error"],
+    anew={"path": new_path},
 )
 def test_a_signal_while_a_record_is_shown_is_obeyed_at_the_next_safe_moment(path: str, kind: str) -> None:
     """No record is lost, the log goes on and is whole, and nothing begins any more."""
@@ -635,7 +643,7 @@ def _strike_while_a_retry_is_recorded(path: str, moment: int) -> int:
 # --- faults --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("calls", "approver", "detail", "ran"),
     [
         (
@@ -663,8 +671,7 @@ def _strike_while_a_retry_is_recorded(path: str, moment: int) -> int:
         "an approver that raises", "an approver that raises what the model should read",
         "an approver that raises what a provider would", "an approver that returns nothing",
         "a call that cannot be judged",
-    ],
-)  # fmt: skip
+    ], anew={"path": new_path})  # fmt: skip
 def test_a_fault_of_the_gate_stops_the_run_and_every_call_has_its_end(
     path: str, calls: Sequence[ToolCall], approver: Approver | None, detail: str, ran: list[str]
 ) -> None:
@@ -925,7 +932,7 @@ def at_line_event(number: int, strike: Callable[[], None], body: Callable[[], No
 
 
 def _moments(folder: Path) -> list[int]:
-    """Return where to strike: the first and the last time that each line of the road is reached."""
+    """Return where to strike: the first and the last time that each line of the road is reached, or a part of these."""
     scene = eventful(str(folder / "moments.jsonl"))
     session = scene.agent.start()
     lines = at_line_event(-1, lambda: None, lambda: _run_and_end(scene, session))
@@ -933,7 +940,7 @@ def _moments(folder: Path) -> list[int]:
     last = {line: number for number, line in enumerate(lines)}
     moments = sorted({*first.values(), *last.values()})
     assert len(moments) > 300
-    return moments
+    return spread("MOMENTS", moments, 100)
 
 
 def _run_and_end(scene: Scene, session: Session) -> None:
@@ -1021,7 +1028,7 @@ _STEPS = st.one_of(
 _ANSWERS = st.sampled_from([*Answer, Answer.YES, Answer.YES, KeyboardInterrupt(), RuntimeError("gone"), None])
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(
     prompts=st.lists(st.lists(_STEPS, max_size=4), min_size=1, max_size=3),
     answers=st.lists(_ANSWERS, max_size=6),
@@ -1105,7 +1112,7 @@ def test_too_long_a_second_time_is_an_end(path: str) -> None:
     assert (result.stop, result.detail, result.turns) == (StopReason.MODEL_ERROR, "the conversation is too long", 4)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("answer", "stop", "detail"),
     [
         pytest.param(
@@ -1127,6 +1134,7 @@ def test_too_long_a_second_time_is_an_end(path: str) -> None:
             id="Ctrl-C meanwhile",
         ),
     ],
+    anew={"path": new_path},
 )
 def test_a_summary_that_cannot_be_had_leaves_the_conversation_as_it_was(
     path: str, answer: Step, stop: StopReason, detail: str
@@ -1216,7 +1224,7 @@ MARKER_ROWS: dict[str, tuple[str | None, str, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("marker", "do", "text", "ends"), MARKER_ROWS.values(), ids=MARKER_ROWS)
+@all_rows(("marker", "do", "text", "ends"), MARKER_ROWS.values(), ids=MARKER_ROWS, anew={"path": new_path})
 def test_a_marker_ends_the_run(path: str, marker: str | None, do: str, text: str, ends: bool) -> None:
     """The rest of the reply's calls is answered as not run."""
     scene = Scene(path, reply(call(1, "free", do), call(2, "free", "after")), DONE, done_marker=marker)
@@ -1232,7 +1240,7 @@ def test_a_limit_on_the_cost_needs_prices(path: str) -> None:
         Scene(path, limits=Limits(max_cost=1.0))
 
 
-@pytest.mark.parametrize("length", range(60, 141, 10))
+@all_rows("length", range(60, 141, 10), anew={"path": new_path})
 def test_no_part_of_a_secret_is_told_of_a_call_that_cannot_be_prepared(path: str, length: int) -> None:
     """Wherever it stands in a name that is too long to be told: a part of it would not be masked."""
     token = "".join(("ghp", "_", "A1b2C3d4E5" * 4))
@@ -1358,7 +1366,7 @@ def test_of_the_prepared_calls_one_is_kept(path: str) -> None:
     assert max(alive) <= 2
 
 
-@pytest.mark.parametrize("finish", [FinishReason.LENGTH, FinishReason.CONTENT_FILTER])
+@all_rows("finish", [FinishReason.LENGTH, FinishReason.CONTENT_FILTER], anew={"path": new_path})
 def test_a_summary_that_is_not_whole_takes_nobodys_place(path: str, finish: FinishReason) -> None:
     scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, reply(text="I cannot", finish=finish))
     result = scene.play()
@@ -1381,7 +1389,7 @@ def test_time_that_ends_during_a_summary_is_the_limit_of_time(path: str) -> None
     assert scene.play().stop is StopReason.LIMIT
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("seconds", "taken", "problem", "stop", "given"),
     [
         (None, 9.0, "", StopReason.COMPLETED, [None]),
@@ -1391,6 +1399,7 @@ def test_time_that_ends_during_a_summary_is_the_limit_of_time(path: str) -> None
         (5.0, 1.0, "wrong", StopReason.UNFIT, [4.0, 2.0]),
         (1.0, 0.0, "", StopReason.LIMIT, []),  # the time was over when the answer came
     ],
+    anew={"path": new_path},
 )
 def test_an_answer_is_checked_within_the_time_of_the_run(
     path: str, seconds: float | None, taken: float, problem: str, stop: StopReason, given: list[float | None]
@@ -1413,7 +1422,7 @@ def test_an_answer_is_checked_within_the_time_of_the_run(
     assert (scene.play().stop, told) == (stop, given)
 
 
-@pytest.mark.parametrize("part", ["text", "echo", "name", "id"])
+@all_rows("part", ["text", "echo", "name", "id"], anew={"path": new_path})
 def test_a_reply_that_no_record_could_hold_is_the_fault_of_the_model(path: str, part: str) -> None:
     """The log has its end, and what the reply has used."""
     much = "x" * (MAX_REPLY_CHARACTERS + 1)
@@ -1505,7 +1514,7 @@ def test_a_summary_that_is_due_and_cannot_be_had_is_asked_for_once_for_each_repl
     assert summarized(scene) == ["turn of 2", "summary of 2", "turn of 4"]
 
 
-@pytest.mark.parametrize("context", [10_000, None])
+@all_rows("context", [10_000, None], anew={"path": new_path})
 def test_what_a_request_for_a_summary_may_have(path: str, context: int | None) -> None:
     """Two characters for each token that the model takes; where nobody knows how many, a third of what was too long."""
     steps = [reply(call(n, "free", "x" * 3_000)) for n in range(30)]

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import all_rows
+from sizes import examples
 
 from harness.history import History, pairing_problem
 from harness.loop.compaction import MAX_SUMMARY_CHARACTERS, Plan, characters, due, plan, split_summary, without_turn
@@ -78,7 +80,7 @@ def test_the_prompt_of_a_turn_that_is_done_does_not_wait_for_an_answer() -> None
     assert messages[1].content.endswith("[End of the summary.]")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "history",
     [
         pytest.param(History("system"), id="nothing said"),
@@ -173,7 +175,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps=STEPS, keep=st.integers(0, 30_000), limit=st.integers(4_000, 60_000), again=st.booleans())
 def test_whatever_was_said_the_request_fits_and_the_conversation_stays_whole(
     steps: list[tuple[str, str | list[str]]], keep: int, limit: int, again: bool
@@ -201,7 +203,7 @@ def test_whatever_was_said_the_request_fits_and_the_conversation_stays_whole(
         assert not any(a is b is Role.USER for a, b in itertools.pairwise(roles))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("used", "context", "expected"),
     [
         pytest.param((79, 0), 100, False, id="below"),
@@ -222,7 +224,7 @@ MARKED = (
 )
 
 
-@pytest.mark.parametrize("summary", MARKED, ids=["the mark", "one in another", "one in one in another"])
+@all_rows("summary", MARKED, ids=["the mark", "one in another", "one in one in another"])
 def test_a_summary_cannot_end_itself_and_go_on_in_the_persons_name(summary: str) -> None:
     plan = Plan(start=0, stop=2, request=(), prompt="my own words")
     (message,) = plan.replacement(summary)

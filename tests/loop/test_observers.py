@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from clocks import HOUR, Clock
 from process_scene import wait_until
+from rows import all_rows
 
 from harness.errors import ModelError
 from harness.files.workspace import Workspace
@@ -117,7 +118,7 @@ def test_everything_is_heard_in_order_and_the_end_last(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("answer", "end"),
     [
         pytest.param(ModelError("no"), "end model_error", id="a failed model"),

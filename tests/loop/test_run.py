@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from rows import all_rows
 
 from harness.limits import STANDARD, Limits
 from harness.log.action_log import ActionLog
@@ -19,7 +20,7 @@ PRICES = Prices(input=2.0, output=10.0)
 CACHED = Prices(input=2.0, output=10.0, cached_input=0.5)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("prices", "usage", "dollars"),
     [
         pytest.param(PRICES, Usage(), 0.0, id="nothing costs nothing"),
@@ -78,7 +79,7 @@ REACHED: dict[str, tuple[Limits, dict[str, object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("limits", "counters", "expected"), REACHED.values(), ids=REACHED)
+@all_rows(("limits", "counters", "expected"), REACHED.values(), ids=REACHED)
 def test_a_limit_is_reached(limits: Limits, counters: dict[str, object], expected: str) -> None:
     run = run_of(limits, PRICES)
     for name, value in counters.items():

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rows import all_rows
 
 from harness.actions import Effects, Enforcement
 from harness.errors import ToolError
@@ -50,8 +51,7 @@ class Place:
         )
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def new_place(tmp_path: Path) -> Iterator[Place]:
     def too_slow(number: int, frame: object) -> None:
         raise TimeoutError
 
@@ -60,6 +60,9 @@ def place(tmp_path: Path) -> Iterator[Place]:
     yield Place(Path(os.path.realpath(tmp_path)))
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+place = pytest.fixture(new_place, name="place")
 
 
 GRANTED: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
@@ -78,7 +81,9 @@ GRANTED: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("granted", "writable"), [row[1:] for row in GRANTED], ids=[row[0] for row in GRANTED])
+@all_rows(
+    ("granted", "writable"), [row[1:] for row in GRANTED], ids=[row[0] for row in GRANTED], anew={"place": new_place}
+)
 def test_what_a_policy_grants_is(place: Place, granted: tuple[str, ...], writable: tuple[str, ...]) -> None:
     walls = walls_for(place.effects(granted), place.workspace)
     assert walls.write == tuple(place.full(name) for name in writable)
@@ -114,13 +119,15 @@ ENTRIES: list[tuple[str, str, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "writable"), [row[1:] for row in ENTRIES], ids=[row[0] for row in ENTRIES])
+@all_rows(
+    ("entry", "writable"), [row[1:] for row in ENTRIES], ids=[row[0] for row in ENTRIES], anew={"place": new_place}
+)
 def test_where_the_name_is_moved_or_removed(place: Place, entry: str, writable: tuple[str, ...]) -> None:
     effects = replace(place.effects(write=(entry,)), entries=(place.full(entry),))
     assert walls_for(effects, place.workspace).write == tuple(place.full(name) for name in writable)
 
 
-@pytest.mark.parametrize(("write", "writable"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED])
+@all_rows(("write", "writable"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED], anew={"place": new_place})
 def test_of_what_a_command_names(place: Place, write: str, writable: tuple[str, ...]) -> None:
     walls = walls_for(place.effects(write=(write,)), place.workspace)
     assert walls.write == tuple(place.full(name) for name in writable)
@@ -158,7 +165,9 @@ TOLD: list[tuple[str, tuple[str, ...], tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("granted", "write", "told"), [row[1:] for row in TOLD], ids=[row[0] for row in TOLD])
+@all_rows(
+    ("granted", "write", "told"), [row[1:] for row in TOLD], ids=[row[0] for row in TOLD], anew={"place": new_place}
+)
 def test_a_person_is_told(place: Place, granted: tuple[str, ...], write: tuple[str, ...], told: str) -> None:
     walls = CommandWalls(place.workspace, machine=Machine(landlock=7, seccomp="x86_64"))
     words = told.replace("~", place.full("~")).replace("./", f"{place.full('.')}/")

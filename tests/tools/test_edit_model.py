@@ -11,6 +11,8 @@ import pytest
 from file_road import Road
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
+from rows import all_rows
+from sizes import examples
 
 from harness.files.encoding import Encoding, adapted, read_text
 from harness.messages import ResultStatus
@@ -99,7 +101,7 @@ def model_of_all(data: bytes, edits: Sequence[Edit]) -> bytes | None:
     return None if result == data else result
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(data=DATA, edits=st.lists(EDITS, min_size=1, max_size=3))
 def test_edits_do_what_the_model_does(data: bytes, edits: list[Edit]) -> None:
     expected = model_of_all(data, edits)
@@ -110,7 +112,7 @@ def test_edits_do_what_the_model_does(data: bytes, edits: list[Edit]) -> None:
     assert (found.content if isinstance(found, Spliced) else None) == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(before=DATA, old=TEXT.filter(bool), after=DATA, new=TEXT)
 def test_an_edit_that_is_in_the_file_is_found(before: bytes, old: str, after: bytes, new: str) -> None:
     """The random texts above seldom meet: here the file is made around the text."""
@@ -125,7 +127,7 @@ def test_an_edit_that_is_in_the_file_is_found(before: bytes, old: str, after: by
         assert "not found" not in found.reason
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("data", "old", "new", "after"),
     [
         pytest.param(b"x\r\nfoo\r\n", "\nfoo", "\nbar", b"x\r\nbar\r\n", id="a text that begins with a line end"),
@@ -159,7 +161,7 @@ CHARACTERS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     before=CHARACTERS,
     after=CHARACTERS,

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from file_road import EFFECTS, POLICY, Road, failed, sha256
+from rows import all_rows
+from sizes import spread
 from work import lines_run
 
 from harness import ToolError
@@ -25,11 +27,13 @@ from harness.tools.near_miss import explain_miss
 from harness.tools.write_file import WriteFileTool
 
 
-@pytest.fixture
-def road(tmp_path: Path) -> Iterator[Road]:
+def new_road(tmp_path: Path) -> Iterator[Road]:
     made = Road(tmp_path)
     yield made
     made.log.close()
+
+
+road = pytest.fixture(new_road, name="road")
 
 
 # Read before overwriting
@@ -44,7 +48,7 @@ def test_an_unread_file_is_not_overwritten(road: Road) -> None:
     assert path.read_bytes() == b"old\n"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "look",
     [
         pytest.param(lambda road: road.run("read_file", path="a.txt"), id="a read"),
@@ -53,6 +57,7 @@ def test_an_unread_file_is_not_overwritten(road: Road) -> None:
         pytest.param(lambda road: road.run("edit_file", path="a.txt", old_string="old", new_string="2"), id="an edit"),
         pytest.param(lambda road: road.run("read_file", path="link"), id="a read through a link"),
     ],
+    anew={"road": new_road},
 )
 def test_a_file_that_was_seen_is_overwritten(road: Road, look: Callable[[Road], object]) -> None:
     path = road.unread("a.txt", b"old\nlines\n")
@@ -79,7 +84,7 @@ def test_own_writes_are_known(road: Road) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("content", "look", "said"),
     [
         pytest.param(
@@ -90,8 +95,7 @@ def test_own_writes_are_known(road: Road) -> None:
             b"\0\1", {}, "a.bin exists and is a binary file, which cannot be read; nothing was written. Write to another "
             "path.", id="a binary file",
         ),
-    ],
-)  # fmt: skip
+    ], anew={"road": new_road})  # fmt: skip
 def test_a_look_that_showed_nothing_is_no_look(road: Road, content: bytes, look: dict[str, int], said: str) -> None:
     road.unread("a.bin", content)
     road.run("read_file", path="a.bin", **look)
@@ -116,7 +120,7 @@ STALE_CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments"), STALE_CALLS)
+@all_rows(("tool", "arguments"), STALE_CALLS, anew={"road": new_road})
 def test_a_file_that_changed_since_it_was_read_is_shown_and_then_known(
     road: Road, tool: str, arguments: dict[str, str]
 ) -> None:
@@ -180,7 +184,7 @@ def test_a_file_that_is_gone_is_made_anew(road: Road) -> None:
     assert road.run("write_file", path="a.txt", content="new\n").content == "Created a.txt (1 line, 4 bytes)"
 
 
-@pytest.mark.parametrize("content", ["mine\n", "one\ntwo\nSECRET\n"], ids=["other content", "the very content"])
+@all_rows("content", ["mine\n", "one\ntwo\nSECRET\n"], ids=["other content", "the very content"])
 def test_what_is_said_of_a_stale_file_is_judged_as_a_read(tmp_path: Path, content: str) -> None:
     rule = b'[[rule]]\nid = "secret"\ndecision = "deny"\naccess = ["read"]\npath = ["a.txt"]\nreason = "Secret."\n'
     road = Road(tmp_path, policy=POLICY + rule)
@@ -196,7 +200,7 @@ def test_what_is_said_of_a_stale_file_is_judged_as_a_read(tmp_path: Path, conten
     assert [(result.status, "SECRET" in result.content) for result in results] == [(ResultStatus.DENIED, False)] * 2
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("content", "permitted"), [("mine\n", False), ("old\n", True)], ids=["a write", "a write that changes nothing"]
 )
 def test_only_a_write_that_changes_the_file_needs_leave_to_write(tmp_path: Path, content: str, permitted: bool) -> None:
@@ -265,7 +269,7 @@ def test_the_action_names_the_change_by_digest_and_the_old_bytes_are_kept(road: 
     assert road.images.get(sha256(b"old\n")) == b"old\n"
 
 
-@pytest.mark.parametrize(("tool", "arguments"), STALE_CALLS)
+@all_rows(("tool", "arguments"), STALE_CALLS, anew={"road": new_road})
 def test_a_change_whose_old_bytes_cannot_be_kept_is_not_made(
     road: Road, tmp_path: Path, tool: str, arguments: dict[str, str]
 ) -> None:
@@ -282,7 +286,7 @@ def test_a_change_whose_old_bytes_cannot_be_kept_is_not_made(
 # Encodings and line ends
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("data", "content", "facts"),
     [
         pytest.param(
@@ -304,6 +308,7 @@ def test_a_change_whose_old_bytes_cannot_be_kept_is_not_made(
             id="a lone surrogate",
         ),
     ],
+    anew={"road": new_road},
 )
 def test_utf_16_is_read(road: Road, data: bytes, content: str, facts: str) -> None:
     road.unread("a.txt", data)
@@ -317,7 +322,7 @@ def test_an_empty_utf_16_file_is_empty(road: Road) -> None:
     assert road.run("read_file", path="a.txt").content == "[empty file]"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("old", "content", "written", "kept"),
     [
         pytest.param(b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n", "; kept: CRLF line endings", id="CRLF"),
@@ -335,6 +340,7 @@ def test_an_empty_utf_16_file_is_empty(road: Road) -> None:
         ),
         pytest.param(b"\0a\r\n", "x\n", b"x\n", "", id="a binary file"),
     ],
+    anew={"road": new_road},
 )
 def test_an_overwritten_file_keeps_its_form(road: Road, old: bytes, content: str, written: bytes, kept: str) -> None:
     road.file("a.txt", old)
@@ -379,7 +385,7 @@ def test_edits_are_made_in_order_each_on_what_the_one_before_left(road: Road) ->
     assert road.tree() == {"f.py": b"a=9\nb=2\n"}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("second", "message"),
     [
         pytest.param(
@@ -401,6 +407,7 @@ def test_edits_are_made_in_order_each_on_what_the_one_before_left(road: Road) ->
             id="near",
         ),
     ],
+    anew={"road": new_road},
 )
 def test_edits_are_made_all_or_none(road: Road, second: dict[str, str], message: str) -> None:
     data = b"a = 1\nvalue = compute(1, 2)\n"
@@ -417,7 +424,7 @@ def test_edits_are_made_all_or_none(road: Road, second: dict[str, str], message:
 ONE = {"old_string": "a", "new_string": "b"}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("arguments", "message"),
     [
         pytest.param({"edits": [ONE], **ONE}, "give either edits or new_string, old_string, not both.", id="both"),
@@ -447,6 +454,7 @@ ONE = {"old_string": "a", "new_string": "b"}
             id="an empty old text",
         ),
     ],
+    anew={"road": new_road},
 )
 def test_a_list_of_edits_that_makes_no_sense_is_an_argument_error(
     road: Road, arguments: dict[str, object], message: str
@@ -472,7 +480,7 @@ def test_a_lone_surrogate_inside_a_list_is_an_argument_error(road: Road) -> None
 DECOMPOSED = unicodedata.normalize("NFD", "café")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("data", "old", "said"),
     [
         pytest.param(
@@ -548,7 +556,7 @@ WORST = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "old"), WORST)
+@all_rows(("text", "old"), spread("BOUNDS", WORST, 4))
 def test_explaining_a_miss_is_bounded_whatever_the_file(text: str, old: str) -> None:
     """In lines of Python; bench/growth.py times what the calls in them take."""
     data = text.encode()
@@ -577,7 +585,7 @@ COSTLY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "edits", "kind"), COSTLY)
+@all_rows(("data", "edits", "kind"), spread("BOUNDS", COSTLY, 3))
 def test_finding_what_edits_name_is_bounded_whatever_the_file(
     data: bytes, edits: list[tuple[str, str, bool]], kind: type[Spliced | Unmatched]
 ) -> None:
@@ -643,7 +651,7 @@ def test_the_search_for_a_name_ends(road: Road) -> None:
 # Codes
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tool", "arguments", "code"),
     [
         ("read_file", {"path": "none"}, ErrorCode.NOT_FOUND),
@@ -665,6 +673,7 @@ def test_the_search_for_a_name_ends(road: Road) -> None:
         ("edit_file", {"path": "none", "old_string": "b", "new_string": ""}, ErrorCode.NOT_FOUND),
     ],
     ids=lambda value: value.value if isinstance(value, ErrorCode) else "",
+    anew={"road": new_road},
 )
 def test_errors_have_codes(road: Road, tool: str, arguments: dict[str, JsonValue], code: ErrorCode) -> None:
     road.file("a.txt", b"a a\n")

