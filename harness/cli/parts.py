@@ -43,7 +43,7 @@ from harness.tools import builtin_tools
 from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
-    from harness.log.heads import KnownHead
+    from harness.log.heads_file import KnownHead
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
 

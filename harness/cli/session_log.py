@@ -11,8 +11,8 @@ from harness.cli.console import complain
 from harness.cli.state import State
 from harness.errors import LogError
 from harness.log.action_log import ActionLog
-from harness.log.findings import judged
-from harness.log.heads import HeadsFile, KnownHead
+from harness.log.findings import judge_log
+from harness.log.heads_file import HeadsFile, KnownHead
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _refuse_an_emptied_one(path: str, heads: HeadsFile) -> None:
 
 def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:
     """Raise LogError where what stands in a log is not all what was written; its lock is held."""
-    findings = judged(log.path, heads)
+    findings = judge_log(log.path, heads)
     why = findings.unfit
     if not why and (findings.found.records, findings.found.head) != (log.count, log.head):
         why = "it was changed while it was opened"

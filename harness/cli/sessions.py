@@ -15,8 +15,8 @@ from harness.cli.exits import Exit
 from harness.cli.state import State, here
 from harness.cli.trace import Tone
 from harness.errors import UsageError
-from harness.log.findings import judged
-from harness.log.heads import HeadsFile
+from harness.log.findings import judge_log
+from harness.log.heads_file import HeadsFile
 from harness.log.order import LogRecord
 from harness.log.reader import is_whole, read_log, records
 from harness.record import Record
@@ -100,7 +100,7 @@ def verified_session(found: LoggedSession, state: State) -> VerifiedSession:
     Raises UsageError if the log is broken, not the one whose head was noted, or went on after it was closed; LogError if it
     cannot be read.
     """
-    findings = judged(found.path, HeadsFile(state.heads))
+    findings = judge_log(found.path, HeadsFile(state.heads))
     if findings.unfit:
         why = visible_line(findings.unfit, 1_000)
         raise UsageError(f"the action log cannot be relied on: {visible_line(found.path, 5_000)}: {why}")

@@ -14,7 +14,7 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.log.action_log import ActionLog
-    from harness.log.heads import KnownHead
+    from harness.log.heads_file import KnownHead
 
 MANAGED_POLICY = "/etc/harness/policy.toml"
 OUTPUT_SECONDS = 7 * 24 * 3600
@@ -185,20 +185,20 @@ class State(Record):
         Raises LogError if that cannot be written.
         """
         self.make_folder_of_heads()
-        from harness.log.heads import note_head
+        from harness.log.heads_file import note_head
 
         note_head(self.heads, log, closed=closed)
 
     def record_loss(self, known: KnownHead) -> None:
         """Note that a log is gone, and that another is begun under its name. Raises LogError if that cannot be written."""
-        from harness.log.heads import note_loss
+        from harness.log.heads_file import note_loss
 
         note_loss(self.heads, known)
 
     def check_heads(self) -> None:
         """Raise LogError where no head could be noted: a session could not come to a good end."""
         self.make_folder_of_heads()
-        from harness.log.heads import opened_heads
+        from harness.log.heads_file import opened_heads
 
         os.close(opened_heads(self.heads))
 
@@ -211,7 +211,7 @@ class State(Record):
 
     def known_head(self, path: str) -> KnownHead | None:
         """Return what was noted of the log at `path`, or None. Raises UsageError if the heads file cannot be read."""
-        from harness.log.heads import HeadsFile
+        from harness.log.heads_file import HeadsFile
 
         return HeadsFile(self.heads).of_path(path)
 

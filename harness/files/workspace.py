@@ -6,15 +6,14 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError, WorkspaceError
+from harness.files import repository, trees
+from harness.files.trees import Narrowing
 from harness.paths import TreeNames, is_within
+from harness.programs.git_pathspecs import ShownFiles, shown
 from harness.record import Record, replace
-
-if TYPE_CHECKING:
-    from harness.programs.git_pathspecs import ShownFiles
 
 MAX_PATH_CHARACTERS = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
@@ -122,11 +121,9 @@ class Workspace:
         """
         if path.place not in _LOOKED_INTO:
             return replace(path, tree=True)
-        from harness.files.trees import Narrowing, names_below
-
         narrowing = Narrowing(only=only, skips=skips, hidden=hidden)
         root = self._added_root(path.real) or self.root
-        names, whole = names_below(path.real, root, narrowing, home=self.home, follows=follows)
+        names, whole = trees.names_below(path.real, root, narrowing, home=self.home, follows=follows)
         return replace(path, tree=True, below=self._names_in(root, names), whole=whole)
 
     def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
@@ -144,9 +141,7 @@ class Workspace:
         top, names = found
         if not follows:
             return replace(path, tree=True, below=self._names_in(top, names))
-        from harness.files.trees import followed
-
-        ends, whole = followed(top, names, self._added_root(path.real) or self.root)
+        ends, whole = trees.followed(top, names, self._added_root(path.real) or self.root)
         return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=whole)
 
     def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
@@ -154,22 +149,17 @@ class Workspace:
 
         See `trees.plain_in_list`.
         """
-        from harness.files.trees import plain_in_list
-
         found = self._tracked(folder, what, sure=True)
         if found is None:
             return False
         top, names = found
         here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
-        return all(plain_in_list(name, here, split=split, nul=nul) for name in names)
+        return all(trees.plain_in_list(name, here, split=split, nul=nul) for name in names)
 
     def _tracked(self, folder: str, what: ShownFiles, *, sure: bool) -> tuple[str, Sequence[str]] | None:
         """Return the top of a repository, and the names that a command shows of what is tracked there; None where that is
         not plain."""
-        from harness.files.repository import tracked_from
-        from harness.programs.git_pathspecs import shown
-
-        found = tracked_from(folder)
+        found = repository.tracked_from(folder)
         if found is None:
             return None
         top, tracked = found
@@ -193,9 +183,7 @@ class Workspace:
 
         Hidden ones count too.
         """
-        from harness.files.trees import Narrowing, plain_below
-
-        return plain_below(folder, Narrowing(only=only, skips=skips), split=split, bare=bare)
+        return trees.plain_below(folder, Narrowing(only=only, skips=skips), split=split, bare=bare)
 
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""
@@ -207,21 +195,15 @@ class Workspace:
         In `pattern` a backslash stands before every character that is not meant as a part of a pattern. A pattern that
         matches nothing gives no word here (bash then keeps it as it was written).
         """
-        from harness.files.trees import expand
-
-        return expand(pattern, cwd)
+        return trees.expand(pattern, cwd)
 
     def git_problem(self, folder: str, cwd: str) -> str | None:
         """Return why git, run in `folder` (seen from `cwd`), may run programs that its configuration names; else None."""
-        from harness.files.repository import git_problem
-
-        return git_problem(_walk(os.path.join(cwd, folder)).real)
+        return repository.git_problem(_walk(os.path.join(cwd, folder)).real)
 
     def git_top(self, folder: str, cwd: str) -> str:
         """Return the top of the git repository that `folder` (seen from `cwd`) lies in, or the folder itself."""
-        from harness.files.repository import git_top
-
-        return git_top(_walk(os.path.join(cwd, folder)).real)
+        return repository.git_top(_walk(os.path.join(cwd, folder)).real)
 
     def _walked(self, path: str, *, entry: bool) -> _Way:
         """Return where an absolute path leads; the way to the root was walked when the session began."""

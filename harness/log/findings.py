@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TypeAlias
 
-from harness.log.heads import HeadNote, HeadsFile, KnownHead, Signature
+from harness.log.heads_file import HeadNote, HeadsFile, KnownHead, Signature
 from harness.log.verify import Verification, first_session, verify
 from harness.record import Record
 
@@ -201,7 +201,7 @@ class Findings(Record):
         return self.why if self.soundness is Soundness.BROKEN or self.added else ""
 
 
-def judged(path: str, heads: HeadsFile, *, given: str | None = None, signature: Signature | None = None) -> Findings:
+def judge_log(path: str, heads: HeadsFile, *, given: str | None = None, signature: Signature | None = None) -> Findings:
     """Read one log, compare it with what was kept of it, and say what that showed.
 
     `given` is a hash that a person kept; `signature` what checking the signed note beside the log showed, where that was

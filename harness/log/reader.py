@@ -30,7 +30,7 @@ _BUFFER_BYTES = 1 << 20
 _STEP = 65_536
 
 
-def opened(path: str) -> BinaryIO:
+def open_log(path: str) -> BinaryIO:
     """Open a log for reading. Raises LogError for what cannot be read, and for what is no regular file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -53,7 +53,7 @@ def raw_lines(path: str) -> Iterator[bytes]:
     The last line has no newline where it is torn. Raises LogError if the log cannot be read.
     """
     try:
-        with opened(path) as file:
+        with open_log(path) as file:
             while line := file.readline(MAX_RECORD_BYTES + 1):
                 yield line
                 rest = line
@@ -98,7 +98,7 @@ def last_line(descriptor: int, size: int) -> bytes | None:
 
 def size_and_end(path: str) -> tuple[int, bool]:
     """Return the size of a log in bytes, and whether it ends in a whole line or is empty. Raises LogError."""
-    with opened(path) as file:
+    with open_log(path) as file:
         try:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 1))
@@ -114,7 +114,7 @@ def is_whole(path: str) -> bool:
 
 def is_in_use(path: str) -> bool:
     """Say whether a running program holds the lock of a log. Raises LogError if it cannot be read."""
-    with opened(path) as file:
+    with open_log(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:

@@ -43,8 +43,8 @@ from harness.cli.audit.views import write_view
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.log.clocks import in_words, nanoseconds, seconds_between
-from harness.log.findings import NotedHead, evidence_of, findings_of, judged
-from harness.log.heads import HeadsFile, KnownHead
+from harness.log.findings import NotedHead, evidence_of, findings_of, judge_log
+from harness.log.heads_file import HeadsFile, KnownHead
 from harness.log.reader import finite, whole
 from harness.log.schema import RECORDS, json_schema
 from harness.log.verify import Verification
@@ -126,7 +126,7 @@ def page_of(
     *paths: Path, full: bool = False, title: str = "", session: str = "", most_calls: int = TIMELINE_CALLS
 ) -> str:
     logs = ChosenLogs([str(path) for path in paths], session)
-    standing = [judged(str(path), HeadsFile("")) for path in paths]
+    standing = [judge_log(str(path), HeadsFile("")) for path in paths]
     return "".join(report(logs, standing, title=title, only=session, full=full, most_calls=most_calls))
 
 
@@ -222,7 +222,7 @@ def test_what_left_the_workspace_stands_out_and_is_listed(
     steps = [started(workspace="/srv/shop"), proposed(1), judged_as, run_as, done(1)]
     lines = lines_of([*steps, ended()])
     log = write(tmp_path / "log.jsonl", lines)
-    found = judged(str(log), HeadsFile(""), given=head_of(lines))
+    found = judge_log(str(log), HeadsFile(""), given=head_of(lines))
     told = " ".join(check_harmless("".join(report(ChosenLogs([str(log)]), [found]))).text.split())
     first = told[: told.index("Unknown calls")]
     assert ("Nothing stands out" in first, words in first) == (not words, True)
@@ -482,7 +482,7 @@ def test_a_burst_stands_out_and_is_marked(tmp_path: Path, answers: list[str], bu
 def test_nothing_stands_out_only_in_green_where_the_head_is_known(tmp_path: Path, known: bool) -> None:
     lines = lines_of(a_session())
     log = write(tmp_path / "log.jsonl", lines)
-    found = judged(str(log), HeadsFile(""), given=head_of(lines) if known else None)
+    found = judge_log(str(log), HeadsFile(""), given=head_of(lines) if known else None)
     html = "".join(report(ChosenLogs([str(log)]), [found]))
     assert ('<p class="whole"><strong>Nothing stands out' in html) is known
     assert ("But 1 log</strong> had no head" in html or "But 1 log had no head" in html) is not known
@@ -674,7 +674,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
         steps = [step for number in range(1, count + 1) for step in one_call(number, "x" * 4_000)]
         path = write(tmp_path / f"{count}.jsonl", lines_of([started(), *steps, ended()]))
         logs = ChosenLogs([str(path)])
-        standing = [judged(str(path), HeadsFile(""))]
+        standing = [judge_log(str(path), HeadsFile(""))]
         del steps
         tracemalloc.start()
         for _ in report(logs, standing, full=True):

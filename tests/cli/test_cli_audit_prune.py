@@ -28,7 +28,7 @@ from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.log.action_log import ActionLog
-from harness.log.heads import append_note, notes_in
+from harness.log.heads_file import append_note, notes_in
 from harness.log.reader import read_log
 from harness.log.verify import verify
 

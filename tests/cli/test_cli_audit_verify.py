@@ -23,7 +23,7 @@ from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog
-from harness.log.heads import HeadNote, append_note, parse_note
+from harness.log.heads_file import HeadNote, append_note, parse_note
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from harness.cli.batch.outcome import TaskEnd, TaskOutcome, lines_of, worst
 from harness.cli.batch.task import in_shard
 from harness.cli.batch.task_folder import TaskFolder
 from harness.cli.exits import Exit
-from harness.log.findings import Soundness, judged
-from harness.log.heads import HeadsFile
+from harness.log.findings import Soundness, judge_log
+from harness.log.heads_file import HeadsFile
 from harness.process.procfs import children
 
 COUNT = proof_size("BATCH_TASKS", 9, full=40)
@@ -539,6 +539,6 @@ def _check_logs(scene: Scene) -> None:
     verified = scene.program.run("audit", "verify", *map(str, sorted(final)))
     assert (verified.code, len(final)) == (0, COUNT), verified.out
     for log in set(scene.logs()) - final:
-        found = judged(str(log), HeadsFile(str(scene.program.state / "harness" / "heads.jsonl")))
+        found = judge_log(str(log), HeadsFile(str(scene.program.state / "harness" / "heads.jsonl")))
         ended = b'"kind":"session_ended"' in log.read_bytes()
         assert found.soundness in ((Soundness.WHOLE, Soundness.NO_HEAD) if ended else (Soundness.OPEN,)), log

@@ -22,8 +22,8 @@ from rows import all_rows
 from sizes import proof_size
 
 from harness.log.action_log import ActionLog
-from harness.log.findings import NEVER_PROVED, NO_HEAD, WENT_ON, Findings, Soundness, judged
-from harness.log.heads import HeadsFile, note_head
+from harness.log.findings import NEVER_PROVED, NO_HEAD, WENT_ON, Findings, Soundness, judge_log
+from harness.log.heads_file import HeadsFile, note_head
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Scene(NamedTuple):
         """Say what is made of these bytes in the place of the log: with the head that was given, or noted, or neither."""
         self.path.write_bytes(data)
         heads = self.heads if noted else self.heads.with_name("none")
-        return judged(str(self.path), HeadsFile(str(heads)), given=self.head if given else None)
+        return judge_log(str(self.path), HeadsFile(str(heads)), given=self.head if given else None)
 
 
 def play(folder: Path, sessions: int, heads: Path | None = None) -> tuple[str, Lines]:
@@ -486,9 +486,9 @@ def test_a_log_under_another_name_is_known_by_its_session(scene: Scene) -> None:
     """Moved and cut: the note is found by the first session of the log, and the tail is missed."""
     moved = scene.path.with_name("moved.jsonl")
     scene.path.rename(moved)
-    assert judged(str(moved), HeadsFile(str(scene.heads))).soundness is Soundness.WHOLE
+    assert judge_log(str(moved), HeadsFile(str(scene.heads))).soundness is Soundness.WHOLE
     moved.write_bytes(b"".join(scene.lines[:-1]))
-    found = judged(str(moved), HeadsFile(str(scene.heads)))
+    found = judge_log(str(moved), HeadsFile(str(scene.heads)))
     assert found.soundness is Soundness.BROKEN
     assert "a tail is missing" in found.lines[0]
 

@@ -11,8 +11,8 @@ from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
 from harness.audit.report import report as page
 from harness.audit.run_reports.reported import ReportedRun
 from harness.audit.run_reports.unquoted import record_of
-from harness.log.findings import judged
-from harness.log.heads import HeadsFile
+from harness.log.findings import judge_log
+from harness.log.heads_file import HeadsFile
 from harness.log.order import LogRecord
 from harness.log.reader import records
 
@@ -22,7 +22,7 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     logs = {path: run for run in runs if (path := run.text("log"))}
     heads = HeadsFile(next((run.heads for run in runs if run.heads), ""))
     source = _Logs({path: run.facts.session for path, run in logs.items()}, with_answer=with_answer)
-    found = tuple(judged(path, heads) for path in source.paths)
+    found = tuple(judge_log(path, heads) for path in source.paths)
     unread: dict[str, int] = {}
     for path, one in zip(source.paths, found, strict=True):
         if one.found.broken_line is not None and (line := source.stop_of(path)) is not None:

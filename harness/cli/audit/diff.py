@@ -24,7 +24,7 @@ from harness.cli.exits import Exit
 from harness.cli.sessions import UNDO
 from harness.cli.state import State
 from harness.errors import UsageError
-from harness.log.heads import HeadsFile
+from harness.log.heads_file import HeadsFile
 from harness.log.reader import records
 from harness.text.visible import visible_line
 

@@ -11,8 +11,8 @@ from harness.cli.console import complain
 from harness.cli.exits import Exit
 from harness.cli.state import State, here, logs_in
 from harness.errors import UsageError
-from harness.log.findings import Findings, Soundness, judged
-from harness.log.heads import HeadsFile, KnownHead, names_of
+from harness.log.findings import Findings, Soundness, judge_log
+from harness.log.heads_file import HeadsFile, KnownHead, names_of
 from harness.log.order import LogRecord
 from harness.log.reader import records
 from harness.paths import is_within
@@ -69,7 +69,7 @@ class ChosenLogs:
 
     def verify_all(self) -> int:
         """Judge these logs, however large they are; else as `tell_standing`. Raises LogError."""
-        self.findings = tuple(judged(path, self._heads) for path in self.paths)
+        self.findings = tuple(judge_log(path, self._heads) for path in self.paths)
         for one in self.findings:
             self._tell(one)
         self._tell_gone()

@@ -16,8 +16,8 @@ from harness.cli.exits import Exit
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.log.clocks import timestamp
-from harness.log.findings import Findings, Soundness, judged
-from harness.log.heads import HeadsFile, append_note
+from harness.log.findings import Findings, Soundness, judge_log
+from harness.log.heads_file import HeadsFile, append_note
 from harness.log.reader import is_in_use
 from harness.record import Record
 from harness.safe_files import sync_path
@@ -143,7 +143,7 @@ def _prune(past: Past, state: State, arguments: Namespace) -> Pruned:
 
 def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
     try:
-        findings = judged(past.path, HeadsFile(state.heads))
+        findings = judge_log(past.path, HeadsFile(state.heads))
     except LogError as error:
         return Pruned(past=past, fate=PruneResult.KEPT, why=str(error))
     broken = findings.soundness is Soundness.BROKEN

@@ -20,8 +20,8 @@ from harness.cli.exits import Exit
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.log.clocks import timestamp
-from harness.log.findings import Findings, judged
-from harness.log.heads import HeadsFile, append_note
+from harness.log.findings import Findings, judge_log
+from harness.log.heads_file import HeadsFile, append_note
 from harness.log.reader import read_log
 from harness.log.verify import Verification
 from harness.record import Record
@@ -83,7 +83,7 @@ def keep_and_cut(path: str, heads: str) -> tuple[Torn | None, Findings]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         known = HeadsFile(heads)
-        findings = judged(path, known)
+        findings = judge_log(path, known)
         found = findings.found
         if findings.unfit:
             return None, findings

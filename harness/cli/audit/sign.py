@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from harness.cli.console import complain
 from harness.errors import UsageError
 from harness.log.clocks import timestamp
-from harness.log.heads import HeadNote, Signature, parse_note
+from harness.log.heads_file import HeadNote, Signature, parse_note
 from harness.safe_files import remove_if_there, sync_path, write_new
 from harness.text.visible import visible_line
 
@@ -156,14 +156,14 @@ def sign_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """
     from harness.cli.audit.logs import named_logs, worst
     from harness.cli.state import State
-    from harness.log.findings import Soundness, judged
-    from harness.log.heads import HeadsFile
+    from harness.log.findings import Soundness, judge_log
+    from harness.log.heads_file import HeadsFile
 
     state = State.of(environment)
     heads = HeadsFile(state.heads)
     left = []
     for path in named_logs(arguments, state):
-        findings = judged(path, heads)
+        findings = judge_log(path, heads)
         if findings.unfit or findings.soundness is Soundness.OPEN:
             left.append(findings.soundness)
             sys.stdout.write(f"{visible_line(path, 5_000)}: NOT signed: {visible_line(findings.why, 1_000)}\n")

@@ -12,15 +12,15 @@ from harness.actions import JsonValue
 from harness.cli.audit.logs import gone, named_logs, worst
 from harness.cli.state import State, logs_in
 from harness.errors import LogError, UsageError
-from harness.log.findings import Findings, Soundness, judged
-from harness.log.heads import HeadsFile, KnownHead
+from harness.log.findings import Findings, Soundness, judge_log
+from harness.log.heads_file import HeadsFile, KnownHead
 from harness.text.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from harness.log.heads import Signature
+    from harness.log.heads_file import Signature
 
 MAX_LISTED = 1_000
 """Of many sessions or calls so many stand in an object of `--json`, beside how many there are."""
@@ -38,7 +38,7 @@ def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             continue  # gone: see below
         try:
             signature = _signature(path, arguments, environment)
-            findings = judged(path, heads, given=given, signature=signature)
+            findings = judge_log(path, heads, given=given, signature=signature)
         except LogError as error:
             if [path] == named:
                 raise

@@ -337,10 +337,10 @@ def _patches(folder: TaskFolder, work: Mapping[str, JsonValue]) -> Iterator[tupl
 def _log_damage(work: Mapping[str, JsonValue], path: str) -> str:
     """Say why a log does not end as it did, in the head and with the exit code that were noted; what is before is not read."""
     from harness.errors import LogError
-    from harness.log.reader import last_line, opened
+    from harness.log.reader import last_line, open_log
 
     try:
-        with opened(path) as file:
+        with open_log(path) as file:
             line = last_line(file.fileno(), os.fstat(file.fileno()).st_size)
     except (LogError, OSError) as error:
         return f"{path} cannot be read: {error}"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from harness.cli.batch.changes import Changes
     from harness.cli.run.run_end import RunEnd
-    from harness.log.heads import HeadsFile
+    from harness.log.heads_file import HeadsFile
 
     RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str], Callable[[], str]], RunEnd]
 
@@ -76,7 +76,7 @@ def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
 
     That a person must look at, and it is not hidden by a new attempt.
     """
-    from harness.log.findings import Soundness, judged
+    from harness.log.findings import Soundness, judge_log
 
     why = done.damage or changed_patch(folder, done.work)
     known = heads.of_path(done.log)
@@ -84,7 +84,7 @@ def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
         complain(f"done already; its log was removed on purpose: {known.removed}")
     else:
         why = why or done.log_damage
-        findings = judged(done.log, heads)
+        findings = judge_log(done.log, heads)
         if findings.unfit or findings.soundness is Soundness.OPEN or findings.found.head != done.work.get("head"):
             why = f"{done.log}: {findings.unfit or findings.why}"
     if why:
@@ -277,7 +277,7 @@ def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:
 
 
 def _heads(environment: Mapping[str, str]) -> HeadsFile:
-    from harness.log.heads import HeadsFile
+    from harness.log.heads_file import HeadsFile
 
     return HeadsFile(State.of(environment).heads)
 

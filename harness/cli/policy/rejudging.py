@@ -15,9 +15,8 @@ from harness.cli.policy.calls import CallReader, tool_use, workspace_at
 from harness.cli.state import State
 from harness.errors import PolicyError, ToolError
 from harness.files.workspace import Workspace
-from harness.log.findings import Findings, Soundness
-from harness.log.findings import judged as log_judged
-from harness.log.heads import HeadsFile
+from harness.log.findings import Findings, Soundness, judge_log
+from harness.log.heads_file import HeadsFile
 from harness.log.order import CUT_SHORT, LogRecord
 from harness.log.reader import read_log
 from harness.policy.built_in import is_entry_point
@@ -150,7 +149,7 @@ class Rejudging:
     def _good_records(self, log: str) -> int:
         """Return how many records are gone through, and note where that is not all, or may not be. Raises LogError."""
         known = self._findings.get(log)
-        standing = known or log_judged(log, self._heads)
+        standing = known or judge_log(log, self._heads)
         records = standing.found.records
         if standing.found.torn and known is None:
             self.notes.append(f"{log}: the last line is torn; judged again up to there")

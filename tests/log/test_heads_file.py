@@ -23,7 +23,7 @@ from harness.cli.session_log import NOTE_RECORDS, NOTE_SECONDS, HeadNotes
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog
-from harness.log.heads import HeadsFile, KnownHead, NotedLogs, append_note, notes_in
+from harness.log.heads_file import HeadsFile, KnownHead, NotedLogs, append_note, notes_in
 
 pytestmark = pytest.mark.forges_logs
 
@@ -241,7 +241,7 @@ KILLED_PAIRS = proof_size("KILLED_PAIRS", 4, full=10)
 WRITERS = proof_size("WRITERS", 5, full=16)
 WRITER = """
 import sys
-from harness.log.heads import append_note
+from harness.log.heads_file import append_note
 for number in range(200):
     entry = {"file": sys.argv[2], "records": number, "head": "h" * (number % 7) * 300}
     append_note(sys.argv[1], entry, lock_seconds=600)
