@@ -23,9 +23,9 @@ QUESTIONS = ("p", "parser_9", "src/parser", "prs99", "alpbetgamprs", "zzz", "con
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 START = "import time, prompt_toolkit; b = time.perf_counter(); {}print((time.perf_counter() - b) * 1000)"
 LINE = (
-    "import os, sys; from harness.cli.console import Look; from harness.cli.terminal.input_line import InputLine; "
-    "from harness.cli.terminal.history import KeptHistory; from harness.cli.terminal.file_names import FileIndex; "
-    "InputLine(history=KeptHistory('/nonexistent/x', None), commands=[], files=FileIndex('/', os.environ).matches, vi=False, "
+    "import os, sys; from harness.cli.console import Look; from harness.cli.terminal.prompt_line import PromptLine; "
+    "from harness.cli.terminal.line_history import KeptHistory; from harness.cli.terminal.file_names import FileIndex; "
+    "PromptLine(history=KeptHistory('/nonexistent/x', None), commands=[], files=FileIndex('/', os.environ).matches, vi=False, "
     "look=Look(repaints=True), toolbar=lambda: (), environment={'TERM': 'xterm'}); "
 )
 

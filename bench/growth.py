@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from harness.actions import Action
-from harness.cli.terminal.file_names import Names
-from harness.cli.terminal.markdown import Markdown
+from harness.cli.terminal.file_names import NameIndex
+from harness.cli.terminal.markdown_stream import Markdown
 from harness.files.diffs import compare
 from harness.files.workspace import Workspace
 from harness.messages import Message, Role, ToolCall
@@ -284,8 +284,8 @@ def lines_of(before: str, unit: str, behind: str) -> Callable[[int], str]:
     return lambda size: f"{repeated(unit, before)(size)}{behind}\n\n" * 50
 
 
-def long_names(size: int) -> Names:
-    return Names([f"{'a' * size}{number}" for number in range(200)])
+def long_names(size: int) -> NameIndex:
+    return NameIndex([f"{'a' * size}{number}" for number in range(200)])
 
 
 def terminal() -> Iterator[Row]:

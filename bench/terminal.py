@@ -119,11 +119,11 @@ def child_with_keys() -> None:
     """Stream text and the output of a command by turns, as fast as it goes, while keys are read."""
     from harness.cli.console import Look
     from harness.cli.terminal.screen import Screen
-    from harness.cli.terminal.typed_ahead import TypedAhead
+    from harness.cli.terminal.type_ahead import TypeAhead
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the terminal of this session: only then are its keys ours
     screen = Screen(sys.stdout, Look(colour=True, repaints=True))
-    ahead = TypedAhead(0, tell=screen.queued, stop=lambda: None)
+    ahead = TypeAhead(0, tell=screen.queued, stop=lambda: None)
     pieces, until = tokens(), time.monotonic() + 12.0
     with ahead:
         while time.monotonic() < until and ahead.take() is None:

@@ -18,7 +18,7 @@ import pytest
 from rows import all_rows
 
 from harness.actions import Action
-from harness.cli.commands.line import COMMANDS as PROMPT_COMMANDS
+from harness.cli.commands.meaning import COMMANDS as PROMPT_COMMANDS
 from harness.cli.config.config_file import parse_config
 from harness.cli.config.declared import VARIABLES
 from harness.cli.exits import Exit, exit_code

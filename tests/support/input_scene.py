@@ -18,8 +18,8 @@ PROGRAM = """
 import json, os, sys
 from harness.cli.console import look_of
 from harness.cli.terminal.file_names import FileIndex
-from harness.cli.terminal.history import KeptHistory
-from harness.cli.terminal.input_line import InputLine
+from harness.cli.terminal.line_history import KeptHistory
+from harness.cli.terminal.prompt_line import PromptLine
 from harness.cli.repl.status_line import Status, status_parts
 from harness.redaction.redactor import Redactor
 
@@ -30,7 +30,7 @@ status = Status(model="model-1", policy="default", grants=2, loosened=tuple(opti
 def tell(text):
     with open(told, "a") as file:
         file.write(json.dumps(text) + "\\n")
-line = InputLine(
+line = PromptLine(
     history=KeptHistory(os.path.join(os.getcwd(), "state", "history"), Redactor(["s3cr3t-value-0815"])),
     commands=[("/help", "what there is"), ("/history", "lines"), ("/model", "show or switch")],
     files=FileIndex(os.getcwd(), os.environ, first_seconds=options.get("first_seconds", 60.0)).matches,

@@ -63,9 +63,9 @@ def _started(
         "env": None if environment is None else dict(environment),
         "start_new_session": True,
     }
-    if list(command[:3]) == [sys.executable, "-m", "harness"] and environment is not None:
-        if can_fork(environment, options):
-            return Forked(command[2:], **options, controlling_terminal=True)
+    is_harness = list(command[:3]) == [sys.executable, "-m", "harness"]
+    if is_harness and environment is not None and can_fork(environment, options):
+        return Forked(command[2:], **options, controlling_terminal=True)
     return subprocess.Popen([sys.executable, "-I", "-S", "-c", _LAUNCHER, *command], **options)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.loop.compaction import characters
@@ -120,30 +120,30 @@ def clear(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the 
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/cost",
         summary="tokens and cost, turn by turn",
-        group=Group.WORK,
+        group=HelpGroup.WORK,
         does=cost,
         effect=Effect.SHOWS,
     ),
-    Command(
+    SlashCommand(
         name="/context",
         summary="how long the conversation is, what fills it",
-        group=Group.WORK,
+        group=HelpGroup.WORK,
         does=context,
         effect=Effect.SHOWS,
     ),
-    Command(
+    SlashCommand(
         name="/compact",
         summary="let the model summarize the conversation, to make room",
-        group=Group.TALK,
+        group=HelpGroup.TALK,
         does=compact,
     ),
-    Command(
+    SlashCommand(
         name="/clear",
         summary="forget the conversation (the log keeps it)",
-        group=Group.TALK,
+        group=HelpGroup.TALK,
         does=clear,
     ),
 )

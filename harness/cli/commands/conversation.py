@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Action, JsonValue
-from harness.cli.commands.command import Command
 from harness.cli.commands.notes_to_model import NotesToModel, is_unanswered
+from harness.cli.commands.slash_command import SlashCommand
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.parts import SessionParts
 from harness.cli.terminal.screen import Screen
@@ -80,7 +80,7 @@ class Conversation:
         agent: Agent,
         session: Session,
         turns: Turns,
-        commands: Sequence[Command] = (),
+        commands: Sequence[SlashCommand] = (),
         about: Mapping[str, JsonValue],
         kept: KeptGrants,
         policy_named: str | None = None,

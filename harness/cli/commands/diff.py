@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
 from harness.files.before_images import BeforeImages
@@ -115,11 +115,11 @@ def _content(conversation: Conversation, path: str) -> bytes | None:
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/diff",
         arguments="[--stat]",
         summary="what this session changed in files",
-        group=Group.WORK,
+        group=HelpGroup.WORK,
         does=diff,
         effect=Effect.SHOWS,
     ),

@@ -6,8 +6,8 @@ import os
 import time
 from collections.abc import Iterator
 
-from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.own_folders import place_of
 from harness.cli.trace import Tone
 from harness.errors import UsageError
@@ -114,11 +114,11 @@ def _inline(text: str) -> str:
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/export",
         arguments="[FILE]",
         summary="write the conversation to a new Markdown file",
-        group=Group.TALK,
+        group=HelpGroup.TALK,
         does=export,
         most=None,
     ),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.policy.loader import nearest
@@ -54,11 +54,11 @@ def _revoke(conversation: Conversation, grant: Grant) -> None:
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/grants",
         arguments="[revoke ID|all]",
         summary="what you granted beyond the policy",
-        group=Group.RULES,
+        group=HelpGroup.RULES,
         does=grants,
         most=2,
     ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.terminal.row_text import cells, wrapped
 from harness.cli.trace import Tone
 
@@ -41,7 +41,7 @@ QUESTION_KEYS = (
 def show_help(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
     """Show it."""
     width = conversation.width
-    for group in Group:
+    for group in HelpGroup:
         conversation.say(group.value, Tone.QUIET)
         rows = [(one.usage, one.summary) for one in conversation.commands if one.group is group]
         conversation.say("\n".join(table(rows, width)))
@@ -71,10 +71,10 @@ def table(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/help",
         summary="this text",
-        group=Group.PROGRAM,
+        group=HelpGroup.PROGRAM,
         does=show_help,
         effect=Effect.SHOWS,
     ),

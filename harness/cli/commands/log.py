@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.session_log import pinned
-from harness.cli.terminal.output import BAR
+from harness.cli.terminal.activity import BAR
 from harness.cli.trace import Line, Tone, Tracer, ended_line
 from harness.errors import UsageError
 from harness.log.order import LogRecord
@@ -84,19 +84,19 @@ def output(conversation: Conversation, rest: str) -> None:
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/log",
         arguments="[LINES]",
         summary="the action log: where, how long, its last lines",
-        group=Group.WORK,
+        group=HelpGroup.WORK,
         does=log,
         effect=Effect.SHOWS,
     ),
-    Command(
+    SlashCommand(
         name="/output",
         arguments="[N]",
         summary="all that the last command printed; 2: the one before",
-        group=Group.WORK,
+        group=HelpGroup.WORK,
         does=output,
         effect=Effect.SHOWS,
     ),

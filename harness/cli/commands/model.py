@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.actions import JsonValue
-from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.config.config_file import Setting
 from harness.cli.trace import Tone
 from harness.errors import UsageError
@@ -62,11 +62,11 @@ def _change(conversation: Conversation, name: str) -> None:
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/model",
         arguments="[NAME]",
         summary="the model; or another one of the same provider",
-        group=Group.PROGRAM,
+        group=HelpGroup.PROGRAM,
         does=model,
     ),
 )

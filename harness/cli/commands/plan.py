@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from harness.actions import JsonValue
-from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.policy.plan_policy import with_plan_mode
 from harness.cli.trace import Tone
 from harness.errors import UsageError
@@ -93,11 +93,11 @@ def _asked(approval: Approval, seconds: float) -> dict[str, JsonValue]:
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/plan",
         arguments="[off]",
         summary="only read, until a plan is approved; again to leave",
-        group=Group.TALK,
+        group=HelpGroup.TALK,
         does=plan,
     ),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from harness.actions import describe_facet
-from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement
 from harness.cli.policy.calls import tool_use
@@ -155,18 +155,18 @@ def _trust(conversation: Conversation) -> None:
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/policy",
         arguments="[show|explain WHAT|reload|trust]",
         summary="the policy in force",
-        group=Group.RULES,
+        group=HelpGroup.RULES,
         does=policy,
         most=None,
     ),
-    Command(
+    SlashCommand(
         name="/tools",
         summary="the tools that the model has, and what the policy says of each",
-        group=Group.RULES,
+        group=HelpGroup.RULES,
         does=tools,
         effect=Effect.SHOWS,
     ),

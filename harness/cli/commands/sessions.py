@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, told, until_turn
 from harness.cli.sessions import LoggedSession, SessionOutline, chosen_session, logged_sessions, outlines
 from harness.cli.text_lines import counted
@@ -111,24 +111,24 @@ def leave(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the 
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/resume",
         arguments="[ID]",
         summary="go on with another session; without ID, list them",
-        group=Group.TALK,
+        group=HelpGroup.TALK,
         does=resume,
     ),
-    Command(
+    SlashCommand(
         name="/fork",
         arguments="[TURN]",
         summary="a new session with what this one held after a turn",
-        group=Group.TALK,
+        group=HelpGroup.TALK,
         does=fork,
     ),
-    Command(
+    SlashCommand(
         name="/quit",
         summary="leave (also /exit, Ctrl-D, or Ctrl-C twice)",
-        group=Group.PROGRAM,
+        group=HelpGroup.PROGRAM,
         does=leave,
         aliases=("/exit",),
     ),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.notes_to_model import own_words
+from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.policy.trusting import is_wanted
 from harness.cli.sessions import undone_calls
 from harness.cli.trace import Tone
@@ -98,10 +98,10 @@ class _Files:
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/undo",
         summary="forget the last turn; asks whether its files are put back",
-        group=Group.TALK,
+        group=HelpGroup.TALK,
         does=undo,
     ),
 )

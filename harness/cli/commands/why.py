@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import word
-from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.help import table
+from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.policy.policies import home_of_rules, shipped_name, without_shipped_folder
 from harness.cli.trace import Tone
 from harness.log.order import LogRecord
@@ -86,10 +86,10 @@ def _way(record: LogRecord, home: str) -> str:
 
 
 COMMANDS = (
-    Command(
+    SlashCommand(
         name="/why",
         summary="the last decision: by which rule, what would allow it",
-        group=Group.WORK,
+        group=HelpGroup.WORK,
         does=why,
         effect=Effect.SHOWS,
     ),

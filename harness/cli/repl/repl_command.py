@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from argparse import Namespace
@@ -9,29 +10,35 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from harness.actions import JsonValue
-from harness.cli.commands.command import Effect
+from harness.actions import Action, Effects, JsonValue
 from harness.cli.commands.conversation import Conversation, Turns
-from harness.cli.commands.line import COMMANDS, Ask, Do, Meaning, Run, Wrong, meaning_of
+from harness.cli.commands.meaning import COMMANDS, Ask, Do, Meaning, RunAsPerson, Wrong, meaning_of
 from harness.cli.commands.notes_to_model import is_unanswered
-from harness.cli.console import terminal_is_there
+from harness.cli.commands.slash_command import Effect
+from harness.cli.config.settings import TerminalSettings, settings_from
+from harness.cli.console import look_from, terminal_is_there
 from harness.cli.exits import Exit
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import set_right
 from harness.cli.parts import SessionParts, about_of, agent_of
 from harness.cli.policy.policies import describe
-from harness.cli.repl.repl_start import carried_over, parts_of
+from harness.cli.policy.trusting import trusted_or_not
 from harness.cli.repl.repl_terminal import Terminal, Twice
 from harness.cli.repl.status_line import is_unbound, status_of, status_parts
-from harness.cli.resume import Carried, told
+from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log, told
 from harness.cli.session_log import close_log, pinned
-from harness.cli.state import State
+from harness.cli.state import State, here
+from harness.cli.terminal.approver import terminal_approver
 from harness.cli.terminal.question import Usual
+from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.text_lines import counted
 from harness.cli.trace import Line, Tone
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
-from harness.gate.registry import ToolRegistry
+from harness.gate.approval import Approval
+from harness.gate.registry import IN_PROCESS, ToolRegistry
+from harness.interrupt import Interrupt
 from harness.messages import RunResult, StopReason
+from harness.policy.verdict import Verdict
 from harness.text.visible import visible_line
 
 
@@ -77,6 +84,61 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     carried = carried_over(arguments, environment)
     parts = parts_of(arguments, environment)
     return parts if isinstance(parts, int) else Repl(parts, arguments, carried=carried).talk()
+
+
+def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carried | None:
+    """Return the conversation to go on with, if the person named one. Raises UsageError or LogError."""
+    state, action = State.of(environment), arguments.action
+    if not action and not arguments.resume:
+        return None
+    how = FORKED if action == "fork" else RESUMED
+    name = arguments.session if action else None
+    found = newest(state, here(arguments.cwd)) if name is None else named(state, name)
+    carried = carried_from(state, found, how, turn=arguments.turn if action == "fork" else None)
+    refuse_its_log(carried, arguments.log)
+    return carried
+
+
+def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> SessionParts | int:
+    """Return the parts of the session, or the exit code where there is no model and the person was told the ways to one.
+
+    Before that they are asked, once for each content, whether they trust the policy that came with the folder: drawn, and
+    with keys, as the configuration says. Raises HarnessError.
+    """
+    folder = here(arguments.cwd)
+    terminal = settings_from(arguments, environment, folder).terminal
+    look = look_from(terminal, environment)
+    screen = Screen(sys.stdout, look, notices=Notices(terminal.notify.value))
+    told = trusted_or_not(
+        State.of(environment),
+        folder,
+        lambda action, verdict: _asked(screen, terminal, environment, action, verdict),
+    )
+    if told:
+        screen.line(told)
+    try:
+        return SessionParts(arguments, environment)
+    except UsageError as error:
+        from harness.cli.demo.first_run import first_run
+
+        code = first_run(error, environment, screen, dead_seconds=terminal.dead_seconds.value)
+        if code is None:
+            raise
+        return code
+
+
+def _asked(
+    screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], action: Action, verdict: Verdict
+) -> Approval:
+    """Ask before there is a session."""
+    ask = terminal_approver(
+        screen, Interrupt(), _in_process, environment=environment, dead_seconds=terminal.dead_seconds.value
+    )
+    return ask(action, verdict)
+
+
+def _in_process(tool: str, effects: Effects) -> str:  # noqa: ARG001 - what holds a call to its effects, here no call
+    return IN_PROCESS
 
 
 class Repl:
@@ -248,7 +310,7 @@ class Repl:
 
         def warm_up() -> None:
             self._parts.warm_up()
-            import harness.cli.terminal.markdown  # noqa: F401 - for the answer, with rich
+            import harness.cli.terminal.markdown_stream  # noqa: F401 - for the answer, with rich
 
         threading.Thread(target=warm_up, daemon=True).start()
 
@@ -283,7 +345,7 @@ class Repl:
                 return self._turn(meaning.text)
             case Do():
                 return self._do(meaning)
-            case Run():
+            case RunAsPerson():
                 from harness.cli.commands.shell import run_as_person
 
                 return run_as_person(self._conversation, meaning.text, told=meaning.told)

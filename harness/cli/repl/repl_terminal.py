@@ -6,25 +6,25 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
-from harness.cli.commands.line import COMMANDS
+from harness.cli.commands.meaning import COMMANDS
 from harness.cli.config.settings import TerminalSettings
 from harness.cli.console import look_from
 from harness.cli.terminal.approver import TerminalApprover, terminal_approver
 from harness.cli.terminal.question import Usual
 from harness.cli.terminal.screen import Notices, Screen
-from harness.cli.terminal.typed_ahead import TypedAhead
+from harness.cli.terminal.type_ahead import TypeAhead
 from harness.cli.trace import Tone
 from harness.gate.registry import IN_PROCESS, ToolRegistry
 from harness.interrupt import Interrupt
 from harness.policy.session_grants import Offer
 from harness.policy.verdict import Verdict
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
-    from harness.cli.terminal.history import KeptHistory
-    from harness.cli.terminal.input_line import InputLine
+    from harness.cli.terminal.line_history import KeptHistory
+    from harness.cli.terminal.prompt_line import PromptLine
     from harness.redaction.redactor import Redactor
 
 TWICE_SECONDS = 2.0
@@ -59,7 +59,7 @@ class Terminal:
             notices=Notices(settings.notify.value),
             way_to_output="/output shows all",
         )
-        self.ahead = TypedAhead(sys.stdin.fileno(), tell=self.screen.queued, stop=_stop_turn, escapes=look.repaints)
+        self.ahead = TypeAhead(sys.stdin.fileno(), tell=self.screen.queued, stop=_stop_turn, escapes=look.repaints)
         self.approver: TerminalApprover = terminal_approver(
             self.screen,
             interrupt,
@@ -78,14 +78,14 @@ class Terminal:
         root: str,
         redactor: Redactor,
         toolbar: Callable[[], Sequence[tuple[str, Tone]]],
-    ) -> InputLine:
+    ) -> PromptLine:
         """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named."""
         from harness.cli.terminal.file_names import FileIndex
-        from harness.cli.terminal.history import KeptHistory
-        from harness.cli.terminal.input_line import InputLine
+        from harness.cli.terminal.line_history import KeptHistory
+        from harness.cli.terminal.prompt_line import PromptLine
 
         self._history = KeptHistory(history, redactor)
-        return InputLine(
+        return PromptLine(
             history=self._history,
             commands=[(command.name, command.summary) for command in COMMANDS],
             files=FileIndex(root, self._environment).matches,

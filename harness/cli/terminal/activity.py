@@ -1,12 +1,13 @@
-"""What goes on right now, from the records of the log: the model thinks, a call runs, or nothing; knows no screen."""
+"""What goes on right now, from the records of the log: the model thinks, or a call runs, and what it printed so far."""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from harness.audit.calls import word
-from harness.cli.terminal.output import FIRST_LINES, Output
 from harness.cli.terminal.row_text import cells, ending, fitted
 from harness.cli.text_lines import counted
 from harness.log.order import LogRecord
@@ -14,9 +15,9 @@ from harness.record import Record
 from harness.text.visible import visible_line
 from harness.tool_kinds import READ_FILE
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
+    from harness.redaction.stream import RedactedStream
 
 
 class Ticker:
@@ -106,10 +107,97 @@ def composed(width: int, state: str, tail: str, typed: str) -> str:
     return f"{state}  {typed}" if state and typed else state or typed
 
 
+FIRST_LINES, LAST_LINES, WHOLE = 2, 5, 12
+"""Of each command: lines that are shown as they come, lines that are shown once it has ended (what failed stands at the
+end), and how many there may be for all of them to be shown."""
+MOST_IN_A_LINE = 2_000
+"""Characters that are looked at of a line; the terminal shows fewer."""
+BAR = "  | "
+
+
+class RestOfOutput(Record):
+    """What of an output is shown when it has ended."""
+
+    first: tuple[str, ...]
+    """Those of its first lines that were not shown yet."""
+    left_out: int
+    """How many lines stand between these and the last."""
+    last: tuple[str, ...]
+    """Its last lines, or all others of a short output."""
+
+
+class CommandOutput:
+    """What one command printed so far."""
+
+    def __init__(self, redactor: Redactor | None) -> None:
+        """Take what masks secrets, if anything does."""
+        self._stream = _stream_of(redactor) if redactor else None
+        self._open = ""
+        """The line that has not ended yet, as far as it can be shown."""
+        self._tail: deque[str] = deque(maxlen=WHOLE - FIRST_LINES)
+        self._given = 0
+        """Lines that ended, without secrets."""
+        self.last = ""
+        """The last line that was not blank, without secrets; of a line that goes on, what came last."""
+        self._ends_open = False
+        self.lines = 0
+        self.bytes = 0
+
+    @property
+    def shown(self) -> int:
+        """Lines that were given out to be shown."""
+        return min(self._given, FIRST_LINES)
+
+    def feed(self, printed: str) -> list[str]:
+        """Take in what was printed, and return the lines that are shown for good; text as `readable` gives it."""
+        if not printed:
+            return []
+        self.bytes += len(printed) if printed.isascii() else len(printed.encode("utf-8", "surrogatepass"))
+        ended = printed.count("\n")
+        self.lines += ended + (0 if printed.endswith("\n") else 1) - (1 if self._ends_open else 0)
+        self._ends_open = not printed.endswith("\n")
+        # Of what a stream holds back, the rest of a secret may be to come: it is told with the next words.
+        return self._take(self._stream.feed(printed) if self._stream else printed)
+
+    def finish(self) -> RestOfOutput:
+        """Return what is still to be shown: no more comes."""
+        first = self._take(self._stream.finish() if self._stream else "")
+        if self._open:
+            first += self._take("\n")
+        last = tuple(self._tail)[0 if self._given <= WHOLE else -LAST_LINES :]
+        return RestOfOutput(first=tuple(first), left_out=self._given - self.shown - len(last), last=last)
+
+    def _take(self, given: str) -> list[str]:
+        """Take in text without secrets, and return those of the first lines that ended in it."""
+        *ended, rest = given.split("\n")
+        self.last = next((line.strip() for line in (rest, *reversed(ended)) if line.strip()), self.last)
+        if ended:
+            ended[0] = self._open + ended[0]
+            self._open = ""
+        # A line that does not end is kept as far as it can be shown.
+        self._open = (self._open + rest)[: 2 * MOST_IN_A_LINE]
+        room = FIRST_LINES - self.shown
+        self._given += len(ended)
+        self._tail.extend(ended[room:])
+        return ended[:room]
+
+
+def shown_line(line: str, width: int) -> str:
+    """Return one line of a command's output as it stands on the screen; what does not fit is said to be missing."""
+    line = visible_line(line.expandtabs(8), MOST_IN_A_LINE)
+    return BAR + fitted(line, width - len(BAR), " ...") if line else BAR.rstrip()
+
+
+def _stream_of(redactor: Redactor) -> RedactedStream:
+    from harness.redaction.stream import RedactedStream
+
+    return RedactedStream(redactor)
+
+
 _ENDS_THINKING = frozenset(("model_response", "error", "limit", "session_ended"))
 
 
-class Left(Record):
+class UnshownOutput(Record):
     """What was still to be shown of a command's output when it ended."""
 
     first: tuple[str, ...] = ()
@@ -129,7 +217,7 @@ class Activity:
         self._since = 0.0
         self._thinks = False
         self._tool = ""
-        self.output: Output | None = None
+        self.output: CommandOutput | None = None
         """Of the call that runs."""
 
     @property
@@ -137,7 +225,7 @@ class Activity:
         """Whether there is something to be told that changes with time."""
         return self._thinks or self.output is not None
 
-    def take_in(self, record: LogRecord, now: float) -> Left:
+    def take_in(self, record: LogRecord, now: float) -> UnshownOutput:
         """Note what a record says has begun or ended, and return what was still to be shown of what ended."""
         match record["kind"]:
             case "model_request":
@@ -145,16 +233,16 @@ class Activity:
                 self._thinks, self._since = True, now
             case "intent":
                 self.stop()
-                self._tool, self._since, self.output = word(record.get("tool")), now, Output(self._redactor)
+                self._tool, self._since, self.output = word(record.get("tool")), now, CommandOutput(self._redactor)
             case "outcome":
-                left = _left(self.output, record, self._way) if self.output is not None else Left()
+                left = _left(self.output, record, self._way) if self.output is not None else UnshownOutput()
                 self.stop()
                 return left
             case str() as kind if kind in _ENDS_THINKING:
                 self.stop()
             case _:
                 pass
-        return Left()
+        return UnshownOutput()
 
     def stop(self) -> None:
         """Nothing goes on any more."""
@@ -174,17 +262,17 @@ class Activity:
         return (thinking(seconds, characters), "") if self._thinks else ("", "")
 
 
-def _left(output: Output, outcome: LogRecord, way: str) -> Left:
+def _left(output: CommandOutput, outcome: LogRecord, way: str) -> UnshownOutput:
     rest = output.finish()
     if not rest.left_out:
-        return Left(first=rest.first, last=rest.last)
+        return UnshownOutput(first=rest.first, last=rest.last)
     total = outcome.get("output_bytes")
     count = total if isinstance(total, int) and not isinstance(total, bool) and total >= 0 else output.bytes
     about = "" if count <= output.bytes else "at least "
     path = _saved(word(outcome.get("content"))) if outcome.get("truncated") is True else ""
     where = f"; all of it: {path}" if path else f"; {way}" if way else ""
     told = f"... {about}{counted(rest.left_out, 'more line')}, {size(count)} in all{where}"
-    return Left(first=rest.first, more=visible_line(told, 1_000), last=rest.last)
+    return UnshownOutput(first=rest.first, more=visible_line(told, 1_000), last=rest.last)
 
 
 def _saved(content: str) -> str:

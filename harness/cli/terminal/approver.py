@@ -12,8 +12,8 @@ from harness.actions import Action, Effects
 from harness.cli.terminal.choices import permanent_line
 from harness.cli.terminal.keys import Keyboard
 from harness.cli.terminal.pages import QuestionScreen, size_of
-from harness.cli.terminal.put_question import PutQuestion
 from harness.cli.terminal.question import Question, Usual, by_model, question_rows
+from harness.cli.terminal.question_dialog import QuestionDialog
 from harness.cli.trace import Tone
 from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
@@ -113,7 +113,7 @@ class TerminalApprover:
         self._screen.settle()
         try:
             with self._keyboard() as keyboard:
-                put = PutQuestion(
+                put = QuestionDialog(
                     question,
                     self._offer(action, verdict) if question.by_model else NOT_GRANTED,
                     lambda: self._advise(action, verdict),

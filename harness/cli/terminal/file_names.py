@@ -13,12 +13,12 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from harness.process.environment import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables
 from harness.record import Record
 from harness.safe_files import read_small
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
@@ -156,15 +156,15 @@ MOST_MATCHES = 50
 LONGEST_QUESTION = 200
 """Characters that are looked for: what stands behind them does not count."""
 FRESH_SECONDS = 5.0
-"""Names that are older are gathered again when they are asked for."""
+"""NameIndex that are older are gathered again when they are asked for."""
 REST_SHARE = 20.0
-"""Names that took a second to gather are gathered again after that many seconds at the earliest."""
+"""NameIndex that took a second to gather are gathered again after that many seconds at the earliest."""
 FIRST_SECONDS = 1.5
 """How long a question waits for the first names; what comes later is there for the next one."""
 REST_SECONDS = 0.15
 """How long it waits for the rest, where git has told what it tracks."""
 NAMES_IN_PIECE = 5_000
-"""Names that are searched in one go: no other thread runs meanwhile."""
+"""NameIndex that are searched in one go: no other thread runs meanwhile."""
 
 
 class FileIndex:
@@ -186,12 +186,12 @@ class FileIndex:
         self._lock = threading.Lock()
         self._some = threading.Event()
         self._all = threading.Event()
-        self._names = Names(())
+        self._names = NameIndex(())
         self._gathering = False
         self._again_at = 0.0
 
     def matches(self, question: str) -> Sequence[str]:
-        """Return the names that fit what was typed, the best first; at most MOST_MATCHES. See `Names.matches`."""
+        """Return the names that fit what was typed, the best first; at most MOST_MATCHES. See `NameIndex.matches`."""
         self._gather_if_old()
         self._some.wait(self._first_seconds)
         self._all.wait(REST_SECONDS)
@@ -222,16 +222,16 @@ class FileIndex:
             self._some.set()
             self._all.set()
 
-    def _gathered(self) -> Iterator[Names]:
+    def _gathered(self) -> Iterator[NameIndex]:
         """Yield the names: of the first time what git tracks alone, which is quick, and then all of them."""
         tracked = git_names(self._root, TRACKED, self._environment)
         if tracked is None:
-            yield Names(walked_names(self._root))
+            yield NameIndex(walked_names(self._root))
             return
         if not self._some.is_set():
-            yield Names(tracked)
+            yield NameIndex(tracked)
         untracked = git_names(self._root, UNTRACKED, self._environment)
-        yield Names(tracked + (untracked or []))
+        yield NameIndex(tracked + (untracked or []))
 
 
 class Piece(Record):
@@ -246,8 +246,8 @@ class Piece(Record):
     base_starts: tuple[int, ...]
 
 
-class Names:
-    """Names of files, the shorter first, ready to be searched."""
+class NameIndex:
+    """NameIndex of files, the shorter first, ready to be searched."""
 
     def __init__(self, names: Sequence[str]) -> None:
         """Take names relative to one folder. What no prompt can say (bytes that are no UTF-8) is left out."""

@@ -3,27 +3,27 @@ asks nothing, reads nothing, and no text from elsewhere reaches column 1."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from enum import Enum
 from functools import cached_property
 from itertools import count
+from typing import TYPE_CHECKING
 
 from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console, Look, passing_seconds
-from harness.cli.terminal.activity import TURNS_A_SECOND, Activity, Ticker, composed, elapsed, spinner
-from harness.cli.terminal.outlet import DEFAULT_SIZE, Notices, encodable_for, size_of
-from harness.cli.terminal.output import BAR, shown_line
+from harness.cli.terminal.activity import BAR, TURNS_A_SECOND, Activity, Ticker, composed, elapsed, shown_line, spinner
 from harness.cli.terminal.row_text import cells, diff_tone, fitted, narrowed, toned, toned_rows
 from harness.cli.terminal.styles import signs
 from harness.cli.trace import Tone
 from harness.log.order import LogRecord
 from harness.text.visible import visible, visible_line
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from typing import TextIO
 
-    from harness.cli.terminal.markdown import Markdown
+    from harness.cli.terminal.markdown_stream import Markdown
     from harness.redaction.redactor import Redactor
 
 ERASE = "\r\x1b[K"
@@ -42,7 +42,39 @@ LEAST_WIDTH, WIDEST_RULE = 8, 120
 LEAST_TEXT_WIDTH = 20
 """What is made of Markdown is made for that at least (`markdown.LEAST_WIDTH`), and broken again where there is less."""
 
-__all__ = ["Notices", "Screen"]
+
+DEFAULT_SIZE = (80, 24)
+UNBROKEN = (100_000, 24)
+"""Of what is no terminal: whoever reads a file or a pipe wants lines as they are."""
+
+
+class Notices(Enum):
+    """How a person is told that a question waits."""
+
+    BELL = "bell"
+    OSC9 = "osc9"
+    """A notice of the desktop (iTerm2 and kin: OSC 9), where the terminal knows them."""
+    OFF = "off"
+
+
+def terminal_size(stream: TextIO) -> tuple[int, int]:
+    """Return columns and lines of the terminal behind a stream, asked each time: it may be resized (tty_ioctl(4))."""
+    if not stream.isatty():
+        return UNBROKEN
+    try:
+        size = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        return DEFAULT_SIZE
+    return (size.columns or DEFAULT_SIZE[0], size.lines or DEFAULT_SIZE[1])
+
+
+def encodable_for(stream: TextIO) -> Callable[[str], str]:
+    """Return what makes of a text one that the stream can hold: an escape that the stream made itself would be wider than
+    what was counted."""
+    encoding = (stream.encoding or "utf-8").lower()  # a text in memory has none, and holds everything
+    if encoding.startswith("utf"):
+        return lambda text: text
+    return lambda text: text if text.isascii() else text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 class Screen(Console):
@@ -69,7 +101,7 @@ class Screen(Console):
         super().__init__(stream, colour=look.colour, redactor=redactor)
         self.look = look
         self._signs = signs(ascii_only=look.ascii)
-        self._size = size or (lambda: size_of(stream))
+        self._size = size or (lambda: terminal_size(stream))
         self._monotonic = monotonic
         self._notices = notices
         self._lock = threading.RLock()
@@ -106,7 +138,9 @@ class Screen(Console):
 
     @cached_property
     def _markdown(self) -> Markdown:
-        from harness.cli.terminal.markdown import Markdown  # with rich, which is not needed before the first answer
+        from harness.cli.terminal.markdown_stream import (
+            Markdown,  # with rich, which is not needed before the first answer
+        )
 
         return Markdown(lambda: self._columns, colour=self.look.colour, ascii_only=self.look.ascii)
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 from screen_scene import CTRL_BACKSLASH, CTRL_C, CTRL_Z, DOWN, ENTER, ESC, UP, PlayedTerminal, paste
 
-from harness.cli.terminal.typed_ahead import MOST_CHARACTERS, MOST_LINES, Keyed, TypedAhead, Typing, shown
+from harness.cli.terminal.type_ahead import MOST_CHARACTERS, MOST_LINES, Keyed, TypeAhead, Typing, shown
 
 
 def fed(*reads: bytes) -> tuple[list[str], str]:
@@ -119,7 +119,7 @@ def test_what_is_shown() -> None:
 
 PROGRAM = """
 import sys, time, os, termios, signal, threading
-from harness.cli.terminal.typed_ahead import TypedAhead
+from harness.cli.terminal.type_ahead import TypeAhead
 def out(text):
     try: os.write(1, f"<{text}>\\n".encode())
     except OSError: pass  # hung up
@@ -132,7 +132,7 @@ def until(there):
 def taken():
     while (line := ahead.take()) is None: time.sleep(0.01)
     return line
-ahead = TypedAhead(0, tell=tell, stop=lambda: out("stop"), **OPTIONS)
+ahead = TypeAhead(0, tell=tell, stop=lambda: out("stop"), **OPTIONS)
 """
 PATIENT = {"paste_seconds": 1000.0, "longest_paste_seconds": 1000.0}
 """A paste does not end by itself, however late its pieces come."""
@@ -479,7 +479,7 @@ def test_without_a_terminal_nothing_happens() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"y\r")
     told: list[str] = []
-    ahead = TypedAhead(reading, tell=told.append, stop=lambda: told.append("stop"))
+    ahead = TypeAhead(reading, tell=told.append, stop=lambda: told.append("stop"))
     with ahead, ahead.paused():
         time.sleep(0.05)  # for a thread that is not there
     assert (ahead.take(), ahead.take_draft(), [text for text in told if text]) == (None, "", [])

@@ -1,4 +1,4 @@
-"""Names of files while one types: what is listed, what fits, how a name is written; and that nothing else is run."""
+"""NameIndex of files while one types: what is listed, what fits, how a name is written; and that nothing else is run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from harness.cli.terminal.file_names import (
     TRACKED,
     UNTRACKED,
     FileIndex,
-    Names,
+    NameIndex,
     git_names,
     walked_names,
 )
@@ -225,7 +225,7 @@ SOME = (
     ],
 )  # fmt: skip
 def test_what_fits_comes_in_this_order(question: str, names: Sequence[str]) -> None:
-    assert Names(SOME).matches(question) == names
+    assert NameIndex(SOME).matches(question) == names
 
 
 NAME = st.text("aAbB/._-\n é\u4e2d", min_size=1, max_size=12)
@@ -248,13 +248,13 @@ def test_it_is_what_a_plain_search_finds(names: list[str], question: str) -> Non
     expected = sorted(
         ((found, len(name), name) for name in set(names) if (found := kind(name)) is not None),
     )
-    assert list(Names(names).matches(question)) == [name for _, _, name in expected][:MOST_MATCHES]
+    assert list(NameIndex(names).matches(question)) == [name for _, _, name in expected][:MOST_MATCHES]
 
 
 def test_a_hostile_name_or_question_is_answered() -> None:
     """bench/growth.py times it: a search that went back would come to no end."""
     long = ["a" * 4_000 + str(number) for number in range(200)]
-    names = Names([*long, "ab" * 2_000])
+    names = NameIndex([*long, "ab" * 2_000])
     assert names.matches("a" * 150 + "b") == ("ab" * 2_000,)
     assert names.matches("a" * 100_000) == tuple(long[:MOST_MATCHES])
 

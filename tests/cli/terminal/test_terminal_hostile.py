@@ -31,7 +31,7 @@ from terminal_corpus import (
     problems_of_screen,
 )
 
-from harness.cli.commands.line import COMMANDS as PROMPT_COMMANDS
+from harness.cli.commands.meaning import COMMANDS as PROMPT_COMMANDS
 from harness.cli.exits import Exit
 from harness.cli.flags import ACTIONS
 from harness.cli.main import COMMANDS

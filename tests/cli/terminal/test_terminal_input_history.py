@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.terminal.history import LONGEST_ENTRY, MOST_BYTES, MOST_ENTRIES, KeptHistory
+from harness.cli.terminal.line_history import LONGEST_ENTRY, MOST_BYTES, MOST_ENTRIES, KeptHistory
 from harness.redaction.redactor import Redactor
 
 SECRET = "s3cr3t-value-0815"
@@ -192,8 +192,8 @@ def test_it_is_trimmed_to_the_newest(tmp_path: Path, count: int, text: str) -> N
 
 _WRITER = """
 import sys
-from harness.cli.terminal import history
-from harness.cli.terminal.history import KeptHistory
+from harness.cli.terminal import line_history as history
+from harness.cli.terminal.line_history import KeptHistory
 history.MOST_BYTES = int(sys.argv[3])
 history.LOCK_SECONDS = 1000
 kept = KeptHistory(sys.argv[1], None)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from work import lines_run
 
-from harness.cli.terminal.markdown import MOST_IN_A_BLOCK, MOST_IN_A_LINE, Markdown
+from harness.cli.terminal.markdown_stream import MOST_IN_A_BLOCK, MOST_IN_A_LINE, Markdown
 from harness.cli.terminal.row_text import cells, cut, ending, fitted, pieces, wrapped
 from harness.text.visible import visible
 

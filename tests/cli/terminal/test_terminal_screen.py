@@ -21,7 +21,7 @@ from process_scene import wait_until
 from harness.actions import JsonValue
 from harness.cli.console import Look
 from harness.cli.terminal.activity import TURNS_A_SECOND
-from harness.cli.terminal.markdown import Markdown
+from harness.cli.terminal.markdown_stream import Markdown
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.trace import Tone
 from harness.redaction.redactor import Redactor

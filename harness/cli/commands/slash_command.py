@@ -15,7 +15,7 @@ Does: TypeAlias = "Callable[[Conversation, str], None]"
 """Does a command; the text is what follows its name, without blanks around it. Raises HarnessError for what is wrong."""
 
 
-class Group(Enum):
+class HelpGroup(Enum):
     """Under which heading /help names a command."""
 
     TALK = "the conversation"
@@ -32,7 +32,7 @@ class Effect(Enum):
     CHANGES = "changes"
 
 
-class Command(Record):
+class SlashCommand(Record):
     """One slash command. Each module of this package has a tuple `COMMANDS` of those that it does."""
 
     name: str
@@ -40,7 +40,7 @@ class Command(Record):
     arguments: str = ""
     """As /help writes them; empty: none may follow."""
     summary: str
-    group: Group
+    group: HelpGroup
     does: Does
     effect: Effect = Effect.CHANGES
     most: int | None = 1

@@ -1,4 +1,4 @@
-"""TypedAhead: what is typed while a turn runs is read, shown and kept; it never answers anything, and the terminal is always
+"""TypeAhead: what is typed while a turn runs is read, shown and kept; it never answers anything, and the terminal is always
 put back as it was."""
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from harness.cli.terminal.keys import PASTES, PASTES_NOT, Interrupts, single_keys
 from harness.record import Record
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from typing import Any, Self
 
@@ -220,7 +220,7 @@ _CC = 6
 """The place of the special characters in what tcgetattr returns."""
 
 
-class TypedAhead:
+class TypeAhead:
     """Reads keys while it is entered; does nothing where stdin is no terminal.
 
     `with ahead:` is for the main thread (signals are looked after there), and a thread of its own reads. Signals still

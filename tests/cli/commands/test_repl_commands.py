@@ -14,7 +14,7 @@ from repl_scene import Prompt, Start, prompts, write_config
 from screen_scene import CTRL_C, ENTER, TAB
 
 from harness.cli.commands.help import table
-from harness.cli.commands.line import COMMANDS, Ask, Do, Run, Wrong, meaning_of
+from harness.cli.commands.meaning import COMMANDS, Ask, Do, RunAsPerson, Wrong, meaning_of
 from harness.cli.commands.notes_to_model import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, NotesToModel, own_words
 from harness.cli.policy.calls import action_for
 from harness.cli.policy.plan_policy import with_plan_mode
@@ -58,8 +58,8 @@ def verified(program: Program) -> bool:
         pytest.param("/etc/hosts says this", Ask(text="/etc/hosts says this"), id="a path"),
         pytest.param("/", Wrong(problem=NO_NAME), id="a slip of the finger"),
         pytest.param("//", Wrong(problem=NO_NAME), id="two of them"),
-        pytest.param("!ls -l", Run(text="ls -l", told=True), id="a command of the person"),
-        pytest.param("!! ls", Run(text="ls", told=False), id="one that nobody is told of"),
+        pytest.param("!ls -l", RunAsPerson(text="ls -l", told=True), id="a command of the person"),
+        pytest.param("!! ls", RunAsPerson(text="ls", told=False), id="one that nobody is told of"),
         pytest.param("!", Wrong(problem="! and a command runs it as you, !! tells nobody"), id="no command"),
     ],
 )
@@ -100,7 +100,7 @@ def test_what_is_no_command_goes_nowhere(line: str, told: str) -> None:
 
 
 GREETING = """
-from harness.cli.commands.command import Command, Group
+from harness.cli.commands.slash_command import SlashCommand, HelpGroup
 
 
 def hello(conversation, rest):
@@ -108,7 +108,7 @@ def hello(conversation, rest):
 
 
 COMMANDS = (
-    Command(name="/hello", arguments="NAME", summary="greet somebody", group=Group.WORK, does=hello, aliases=("/hi",)),
+    SlashCommand(name="/hello", arguments="NAME", summary="greet somebody", group=HelpGroup.WORK, does=hello, aliases=("/hi",)),
 )
 """
 PROGRAM = """

@@ -11,12 +11,12 @@ import json
 import os
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.history import History
 
 from harness.safe_files import MAY_USE, open_private, remove_if_there, write_new
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
 

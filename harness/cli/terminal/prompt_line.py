@@ -31,9 +31,9 @@ from prompt_toolkit.styles import Style
 
 from harness.cli.console import Look
 from harness.cli.terminal.completion import LineCompleter
-from harness.cli.terminal.folding import Folding, plain
-from harness.cli.terminal.outlet import size_of
-from harness.cli.terminal.plain_line import CONTINUED, Candidate, continues, read_plain
+from harness.cli.terminal.paste_folding import Folding, plain
+from harness.cli.terminal.screen import terminal_size
+from harness.cli.terminal.screen_reader_line import CONTINUED, Candidate, continues, read_line
 from harness.cli.terminal.styles import PROMPT_STYLES, TOOLBAR, TOOLBAR_RED
 from harness.cli.trace import Tone
 from harness.text.visible import visible, visible_line
@@ -168,7 +168,7 @@ MENU_LINES = 8
 """Kept free below the line while completions are shown."""
 
 
-class InputLine:
+class PromptLine:
     """Reads one text after the other."""
 
     def __init__(
@@ -212,7 +212,7 @@ class InputLine:
         if self._session is None:
             if pre_run is not None:
                 pre_run()
-            text = plain(read_plain(prompt, default=default, complete=self._candidates))
+            text = plain(read_line(prompt, default=default, complete=self._candidates))
             self._history.append_string(text)
             return text
         self._folding.clear()
@@ -343,7 +343,7 @@ def _continuation(width: int, _line: int, wraps: int) -> str:
 
 
 def _size() -> Size:
-    columns, rows = size_of(sys.stdout)
+    columns, rows = terminal_size(sys.stdout)
     return Size(rows=rows, columns=columns)
 
 

@@ -10,16 +10,16 @@ from importlib import import_module
 from typing import TypeAlias
 
 import harness.cli.commands
-from harness.cli.commands.command import Command, Group
+from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.record import Record
 
 
-def _found() -> tuple[Command, ...]:
+def _found() -> tuple[SlashCommand, ...]:
     """Return the commands of every module of the package, in the order of /help."""
     names = [module.name for module in pkgutil.iter_modules(harness.cli.commands.__path__)]
-    modules = [import_module(f"{harness.cli.commands.__name__}.{name}") for name in names if name != "line"]
+    modules = [import_module(f"{harness.cli.commands.__name__}.{name}") for name in names if name != "meaning"]
     commands = [command for module in modules for command in getattr(module, "COMMANDS", ())]
-    groups = list(Group)
+    groups = list(HelpGroup)
     return tuple(sorted(commands, key=lambda command: (groups.index(command.group), command.name)))
 
 
@@ -35,12 +35,12 @@ class Ask(Record):
 class Do(Record):
     """A line that is a command."""
 
-    command: Command
+    command: SlashCommand
     rest: str
     """What follows the name."""
 
 
-class Run(Record):
+class RunAsPerson(Record):
     """A line that runs a command of the shell as the person: `!command`, or `!!command` of which the model hears nothing."""
 
     text: str
@@ -54,7 +54,7 @@ class Wrong(Record):
     problem: str
 
 
-Meaning: TypeAlias = Ask | Do | Run | Wrong
+Meaning: TypeAlias = Ask | Do | RunAsPerson | Wrong
 
 
 def meaning_of(line: str) -> Meaning:
@@ -66,7 +66,11 @@ def meaning_of(line: str) -> Meaning:
     if line.startswith("!"):
         told = not line.startswith("!!")
         text = line.removeprefix("!!" if not told else "!").strip()
-        return Run(text=text, told=told) if text else Wrong(problem="! and a command runs it as you, !! tells nobody")
+        return (
+            RunAsPerson(text=text, told=told)
+            if text
+            else Wrong(problem="! and a command runs it as you, !! tells nobody")
+        )
     if not line.startswith("/"):
         return Ask(text=line)
     if not line.strip("/"):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.cli.terminal import choices
+from harness.cli.terminal.answer_line import Back, Pastes, read_words
 from harness.cli.terminal.choices import Choice, chosen, key_line, offered_rows, sentences, until
 from harness.cli.terminal.editor import EditedCall, edited_call, is_editable
 from harness.cli.terminal.keys import LEAST_DEAD_SECONDS, SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.cli.terminal.pages import LEAST_HEIGHT, LEAST_WIDTH, Pages, QuestionScreen, size_of
 from harness.cli.terminal.question import Question, facet_rows, fact_rows, question_rows
 from harness.cli.terminal.row_text import Row, prose, rows_of
-from harness.cli.terminal.typed_line import Back, Pastes, typed_line
 from harness.cli.trace import Tone
 from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
@@ -34,7 +34,7 @@ _SMALL = (
 )
 
 
-class PutQuestion:
+class QuestionDialog:
     """A question that is being put. Every answer is returned; None means that the question is still open."""
 
     def __init__(
@@ -343,4 +343,4 @@ class PutQuestion:
         self._screen.settle()
         self._keys_shown = ""
         with self._interrupt:
-            return typed_line(self._screen, self._keyboard.typed, self._echo, prompt=prompt, pastes=pastes)
+            return read_words(self._screen, self._keyboard.typed, self._echo, prompt=prompt, pastes=pastes)

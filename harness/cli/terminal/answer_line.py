@@ -33,7 +33,7 @@ class Back(Enum):
     BY_PASTE = "a paste is no answer"
 
 
-def typed_line(
+def read_words(
     screen: QuestionScreen,
     read: Callable[[], Key | Pasted | Event],
     echo: Callable[[str], None],

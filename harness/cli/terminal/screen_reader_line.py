@@ -29,7 +29,7 @@ class Candidate(Record):
 Completing = Callable[[str], Sequence[Candidate]]
 
 
-def read_plain(prompt: str, *, default: str = "", complete: Completing | None = None) -> str:
+def read_line(prompt: str, *, default: str = "", complete: Completing | None = None) -> str:
     """Return what the person typed; a line that ends in a backslash goes on in the next one.
 
     A Tab lists what `complete` finds for the text before it, adds what all of that has in common, and puts the line there

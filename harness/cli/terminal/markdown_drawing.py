@@ -1,9 +1,7 @@
-"""Markdown as it streams: each block is drawn by rich when it is finished, in order, once.
+"""Blocks of Markdown drawn by rich: each becomes lines that are ready to be written.
 
-What is given out depends on the text alone, not on the pieces in which it came. INVARIANTS: every line begins with blanks
-(column 1 is the harness's own), no line is wider than the width, no line begins like the output of a command (`  | `),
-nothing that the model wrote is hidden but the titles of links, and what waits is bounded: a line or a block that does not
-end is given out in parts.
+INVARIANTS: nothing that the model wrote is hidden but the titles of links, no line is wider than the room, and every text is
+made safe to show where it leaves rich: Markdown may spell a control character without holding one (`%1b` in an address).
 """
 
 from __future__ import annotations
@@ -30,15 +28,8 @@ from rich.theme import Theme
 from harness.cli.terminal import styles
 from harness.cli.terminal.row_text import cells, narrowed, pieces, wrapped
 from harness.cli.terminal.styles import Signs
-from harness.text.visible import visible, visible_prose
+from harness.text.visible import visible
 
-MARGIN = "  "
-MOST_IN_A_LINE = 4_096
-"""Characters of a line that is read as Markdown; what goes on is shown as it is, in parts of this length."""
-MOST_IN_A_BLOCK = 8_192
-"""Characters of a block that wait; then what came is given out."""
-LEAST_WIDTH = 20
-"""Cells that a line is made for at least: below that, the margins alone would fill it."""
 WIDEST_RULE = 40
 NARROW_COLUMN, MOST_COLUMNS = 16, 32
 """Where a table does not fit: columns of fewer cells, or more of them, become named values, one below the other."""
@@ -49,238 +40,11 @@ LANGUAGES = frozenset(
     "python py rb ruby rs rust scss sh shell sql swift toml ts tsx typescript xml yaml yml zsh".split()
 )
 """Names of languages that are coloured: of the lexers of pygments those that many people use."""
-BARS = tuple(
-    "|\u00a6\u01c0\u2016\u2223\u23ae\u23d0\u2502\u2503\u2551\u258c\u258d\u258e\u258f\u2758\u2759\u275a\ufe31\uff5c\uffe8"
-)
-"""What a line of text does not begin with where the output of a command has its bar, and what could be taken for it."""
-
-_COLOURS = re.compile(r"\A(?:\x1b\[[0-9;]*+m)++")
-_FENCE = re.compile(r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
-_INNER_FENCE = re.compile(r"(?:>\s?+|[-*+]\s++|[0-9]{1,9}[.)]\s++)*+\s*+(?P<fence>`{3,}+|~{3,}+)[^`]*+")
-_HEADING = re.compile(r"#{1,6}(?:\s.*)?", re.DOTALL)
-_RULE = re.compile(r"(?:\*\s*+){3,}+|(?:-\s*+){3,}+|(?:_\s*+){3,}+")
-_ITEM = re.compile(r"([-*+]|[0-9]{1,9}[.)])(?:\s++(.*))?", re.DOTALL)
-_UNDERLINE = re.compile(r"={2,}+|-{2,}+")
 _DELIMITERS = re.compile(r"\|?\s*+:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+")
 _PIPE = re.compile(r"(?<!\\)\|")
 
 
-class Markdown:
-    """One text, from its first piece to `finish`: finds where its blocks end."""
-
-    def __init__(self, width: Callable[[], int], *, colour: bool = False, ascii_only: bool = False) -> None:
-        """Take how many cells a line has, asked for each block anew."""
-        self._width = width
-        self._drawing = _Drawing(styles.signs(ascii_only=ascii_only), colour=colour)
-        self._columns = LEAST_WIDTH
-        self._begin()
-
-    def _begin(self) -> None:
-        self._rest = ""
-        self._lines: list[str] = []
-        self._block: list[str] = []
-        self._size = 0
-        self._item = 0
-        """Where the text of the list item stands that is open; 0: none is."""
-        self._inner = ""
-        """The fence of a block of code within the block that waits."""
-        self._code: _Code | None = None
-        """The block of code that is open."""
-        self._blank = self._began = self._endless = False
-
-    def feed(self, text: str) -> list[str]:
-        """Take the next piece, and return the lines that are finished with it."""
-        self._columns = max(LEAST_WIDTH, self._width())
-        *lines, rest = text.split("\n")
-        if lines:
-            lines[0] = self._rest + lines[0]
-            self._rest = ""
-        for line in lines:
-            self._whole(line)
-        self._rest += rest
-        if len(self._rest) > MOST_IN_A_LINE:
-            self._rest = self._parts(self._rest)
-        return self._taken()
-
-    def finish(self) -> list[str]:
-        """Return what is left: no more comes. The next piece begins another text."""
-        self._columns = max(LEAST_WIDTH, self._width())
-        if self._rest:
-            rest, self._rest = self._rest, ""
-            self._whole(rest)
-        self._end_block()
-        lines = self._taken()
-        self._begin()
-        return lines
-
-    @property
-    def tail(self) -> str:
-        """What came and is not given out yet, its end at least; not yet safe to show."""
-        if self._rest.strip() or not self._block:
-            return self._rest[-400:]
-        return self._block[-1][-400:]
-
-    @property
-    def waiting(self) -> int:
-        """How many characters wait."""
-        return len(self._rest) + self._size
-
-    def _taken(self) -> list[str]:
-        lines, self._lines = self._lines, []
-        return lines
-
-    def _whole(self, line: str) -> None:
-        if len(line) > MOST_IN_A_LINE:
-            line = self._parts(line)
-        line = visible_prose(line.removesuffix("\r")).expandtabs(4)
-        if self._endless:
-            self._endless = False
-            self._show_plain(line)
-        elif self._code is not None:
-            self._in_code(line, self._code)
-        else:
-            self._line(line)
-
-    def _parts(self, line: str) -> str:
-        """Give out all of an endless line but its end, as it is: no block of Markdown has such lines."""
-        at = 0
-        while len(line) - at > MOST_IN_A_LINE:
-            if not self._endless:
-                self._endless = True
-                self._end_block()
-            self._show_plain(visible_prose(line[at : at + MOST_IN_A_LINE]).expandtabs(4))
-            at += MOST_IN_A_LINE
-        return line[at:]
-
-    def _show_plain(self, line: str) -> None:
-        if self._code is not None:
-            self._put(self._drawing.code(self._code, line, self._code_room()))
-        else:
-            self._put(wrapped(line, self._room()))
-
-    def _in_code(self, line: str, code: _Code) -> None:
-        if code.is_closed_by(line):
-            self._code = None
-            return
-        outer = len(line) - len(line.lstrip(" "))
-        self._put(self._drawing.code(code, line[min(outer, code.indent) :], self._code_room()))
-
-    def _line(self, line: str) -> None:
-        """Take in a line that is no code of an open block: it goes on with the block that waits, ends it, or begins another."""
-        body = line.lstrip(" ")
-        if self._inner:
-            self._add(line)
-            if _closes(body.lstrip("> "), self._inner):
-                self._inner = ""
-        elif not body:
-            self._end_block()
-            self._blank = True
-        else:
-            self._body(line, body, len(line) - len(body))
-
-    def _body(self, line: str, body: str, indent: int) -> None:
-        trimmed = body.rstrip(" ")
-        if found := _FENCE.fullmatch(trimmed):
-            self._end_block()
-            self._leave_item(indent)
-            self._code = _Code(found["fence"], indent, found["info"].strip().partition(" ")[0].lower())
-        elif self._is_alone(trimmed, indent):
-            self._end_block()
-            self._leave_item(indent)
-            self._add(body)
-            self._end_block()
-        elif self._block and indent < 2 and _UNDERLINE.fullmatch(trimmed) and self._is_paragraph:
-            self._add(line)
-            self._end_block()
-        else:
-            if self._begins_block(trimmed, indent):
-                self._end_block()
-            if not self._block:
-                self._leave_item(indent)
-            self._add(line)
-            if self._inner_fence(body):
-                return
-            if self._size > MOST_IN_A_BLOCK:
-                self._end_block()
-
-    def _is_alone(self, body: str, indent: int) -> bool:
-        """Say whether a line is a block by itself: a heading or a rule."""
-        if body[0] == "#":
-            return indent < 4 and _HEADING.fullmatch(body) is not None
-        underlines = self._is_paragraph and _UNDERLINE.fullmatch(body) is not None
-        return body[0] in "*-_" and indent < 4 and not underlines and _RULE.fullmatch(body) is not None
-
-    @property
-    def _is_paragraph(self) -> bool:
-        first = self._block[0].lstrip(" ") if self._block else ""
-        return bool(first) and first[0] != ">" and not _ITEM.fullmatch(first) and not self._is_table
-
-    @property
-    def _is_table(self) -> bool:
-        return len(self._block) > 1 and _begins_table(self._block[0], self._block[1])
-
-    def _begins_block(self, body: str, indent: int) -> bool:
-        """Say whether a line ends the block that waits."""
-        if not self._block:
-            return False
-        first = self._block[0].lstrip(" ")
-        if (body[0] == ">") is not (first[0] == ">") and indent < 2:
-            return True
-        if body[0] == ">":
-            return False
-        item = _ITEM.fullmatch(body) if indent < 2 else None
-        if item is None:
-            return bool(_ITEM.fullmatch(first)) and self._block[-1].strip() == "" and indent < 2
-        # As CommonMark has it: a number other than 1 at the beginning of a wrapped line is text.
-        return bool(_ITEM.fullmatch(first)) or not item[1][0].isdigit() or item[1][:-1] == "1"
-
-    def _inner_fence(self, body: str) -> bool:
-        """Note that a block of code begins within a quote or an item."""
-        found = _INNER_FENCE.fullmatch(body.rstrip(" ")) if "```" in body or "~~~" in body else None
-        self._inner = found["fence"] if found else ""
-        return bool(found)
-
-    def _leave_item(self, indent: int) -> None:
-        """Leave the list item that a block at this place is no part of; two blanks are enough to stay in it."""
-        if indent < 2:
-            self._item = 0
-
-    def _add(self, line: str) -> None:
-        self._block.append(line)
-        self._size += len(line) + 1
-
-    def _end_block(self) -> None:
-        """Draw the block that waits."""
-        self._inner = ""
-        lines, self._block, self._size = self._block, [], 0
-        if not lines:
-            return
-        margin = self._item
-        if margin:
-            lines = [line[min(margin, len(line) - len(line.lstrip(" "))) :] for line in lines]
-        self._put(self._drawing.block(lines, self._room()))
-        first = lines[0].lstrip(" ")
-        if not margin and (item := _ITEM.fullmatch(first)) and not _RULE.fullmatch(first.rstrip(" ")):
-            self._item = len(item[1]) + 1
-
-    def _room(self) -> int:
-        return self._columns - len(MARGIN) - (self._item or 2)
-
-    def _code_room(self) -> int:
-        return self._columns - len(MARGIN) - self._item
-
-    def _put(self, lines: Sequence[str]) -> None:
-        if self._blank and self._began and lines:
-            self._lines.append("")
-        if lines:
-            self._blank, self._began = False, True
-        margin = MARGIN + " " * self._item
-        for line in lines:
-            safe = f"  {line}" if margin == MARGIN and begins_with_bar(line) else line
-            self._lines.append(f"{margin}{safe}" if line else "")
-
-
-class _Code:
+class OpenCode:
     """A block of code that is open, and how its language is coloured."""
 
     def __init__(self, fence: str, indent: int, language: str) -> None:
@@ -289,46 +53,8 @@ class _Code:
         self.language = language
         self.lines = 0
 
-    def is_closed_by(self, line: str) -> bool:
-        """Say whether a line is the end of the block."""
-        return _closes(line.strip(), self.fence)
 
-
-def _closes(line: str, fence: str) -> bool:
-    return len(line.rstrip(" ")) >= len(fence) and not line.strip(f"{fence[0]} ")
-
-
-def begins_with_bar(line: str) -> bool:
-    """Say whether a line that is ready to be shown begins, behind its colours, with a bar or what looks like one."""
-    return line.startswith(BARS) or (line.startswith("\x1b") and _COLOURS.sub("", line).startswith(BARS))
-
-
-def _begins_table(header: str, line: str) -> bool:
-    """Say whether `line`, below `header`, makes of it the first row of a table."""
-    line = line.strip()
-    return "-" in line and "|" in header + line and _DELIMITERS.fullmatch(line) is not None
-
-
-def _with_all_cells(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines of a table: a cell that has no column of its own is part of the last one, not left out."""
-    if len(lines) < 3 or not _begins_table(lines[0], lines[1]):
-        return lines
-    most = _columns(lines[0])
-    return [*lines[:2], *(_joined(line, most) if _columns(line) > most else line for line in lines[2:])]
-
-
-def _columns(row: str) -> int:
-    row = row.strip().removeprefix("|")
-    return len(_PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row))
-
-
-def _joined(row: str, most: int) -> str:
-    row = row.strip().removeprefix("|")
-    found = _PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row)
-    return "|" + "|".join([*found[: most - 1], "\\|".join(found[most - 1 :])]) + "|"
-
-
-class _Drawing:
+class Drawing:
     """Draws blocks with rich, and returns them as lines."""
 
     def __init__(self, signs: Signs, *, colour: bool) -> None:
@@ -356,7 +82,7 @@ class _Drawing:
         except Exception:  # noqa: BLE001 - no text of a model may end the program by how it is drawn
             return [row for line in lines for row in wrapped(line, room)]
 
-    def code(self, code: _Code, line: str, room: int) -> list[str]:
+    def code(self, code: OpenCode, line: str, room: int) -> list[str]:
         """Return a line of code as it is; only what no line can hold is broken, with a mark in the margin."""
         code.lines += 1
         coloured = self._colour and code.lines <= MOST_COLOURED
@@ -619,3 +345,28 @@ _Block.elements = {
     "list_item_open": _ListItem,
     "table_open": _Table,
 }
+
+
+def begins_table(header: str, line: str) -> bool:
+    """Say whether `line`, below `header`, makes of it the first row of a table."""
+    line = line.strip()
+    return "-" in line and "|" in header + line and _DELIMITERS.fullmatch(line) is not None
+
+
+def _with_all_cells(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines of a table: a cell that has no column of its own is part of the last one, not left out."""
+    if len(lines) < 3 or not begins_table(lines[0], lines[1]):
+        return lines
+    most = _columns(lines[0])
+    return [*lines[:2], *(_joined(line, most) if _columns(line) > most else line for line in lines[2:])]
+
+
+def _columns(row: str) -> int:
+    row = row.strip().removeprefix("|")
+    return len(_PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row))
+
+
+def _joined(row: str, most: int) -> str:
+    row = row.strip().removeprefix("|")
+    found = _PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row)
+    return "|" + "|".join([*found[: most - 1], "\\|".join(found[most - 1 :])]) + "|"
