@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from git_scene import run_git
+from sizes import spread
 
 from harness.programs import git
 from harness.programs.git import LOOKING
@@ -200,16 +201,19 @@ def test_the_next_word_is_a_value_exactly_where_the_table_says_so(repository: Pa
     """
     wrong = []
     output = tmp_path / "f"
-    for name, words in WITH_OUTPUT.items():
-        for spelling, entry in option_table(LOOKING[name].options).items():
-            if spelling == "-NUM" or (entry.role is None and name != "log"):
-                continue
-            done = run_git(repository, *name.split(), spelling, f"--output={output}", *words)
-            written = output.exists()
-            output.unlink(missing_ok=True)
-            takes = entry.role is not None and not entry.joined_only
-            if written if takes else not written and done.returncode == 0:
-                wrong.append(f"{name} {spelling}")
+    tried = [
+        (name, spelling, entry)
+        for name in WITH_OUTPUT
+        for spelling, entry in option_table(LOOKING[name].options).items()
+        if spelling != "-NUM" and (entry.role is not None or name == "log")
+    ]
+    for name, spelling, entry in spread("GIT_OPTIONS", tried, 200):
+        done = run_git(repository, *name.split(), spelling, f"--output={output}", *WITH_OUTPUT[name])
+        written = output.exists()
+        output.unlink(missing_ok=True)
+        takes = entry.role is not None and not entry.joined_only
+        if written if takes else not written and done.returncode == 0:
+            wrong.append(f"{name} {spelling}")
     assert wrong == []
 
 
@@ -217,17 +221,16 @@ def test_the_next_word_is_a_value_exactly_where_the_table_says_so(repository: Pa
 def test_an_unknown_option_behind_an_option_is_seen_by_git(repository: Path) -> None:
     """The same for subcommands without --output: git complains about the next word, unless it is a value."""
     wrong = []
-    for name in ("grep", "ls-files", "branch", "tag", "for-each-ref", "config", "cat-file", "describe"):
-        for spelling, entry in option_table(LOOKING[name].options).items():
-            if spelling == "-NUM":
-                continue
-            complaint = run_git(repository, name, spelling, "--zzz").stderr.partition("\n")[0]
-            seen = "zzz" in complaint and "option" in complaint
-            known = "unknown" not in complaint or "zzz" in complaint
-            takes = entry.role is not None and not entry.joined_only
-            # --contains and its like take the next word, but refuse an option as such.
-            if known and seen is takes and "malformed object name" not in complaint:
-                wrong.append(f"{name} {spelling}")
+    names = ("grep", "ls-files", "branch", "tag", "for-each-ref", "config", "cat-file", "describe")
+    tried = [(name, *row) for name in names for row in option_table(LOOKING[name].options).items() if row[0] != "-NUM"]
+    for name, spelling, entry in spread("GIT_OPTIONS", tried, 100):
+        complaint = run_git(repository, name, spelling, "--zzz").stderr.partition("\n")[0]
+        seen = "zzz" in complaint and "option" in complaint
+        known = "unknown" not in complaint or "zzz" in complaint
+        takes = entry.role is not None and not entry.joined_only
+        # --contains and its like take the next word, but refuse an option as such.
+        if known and seen is takes and "malformed object name" not in complaint:
+            wrong.append(f"{name} {spelling}")
     assert wrong == []
 
 
