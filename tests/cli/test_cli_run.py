@@ -8,8 +8,10 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
+import pexpect
 import pytest
 from run_scene import wait_until
+from talking import Talking
 
 from harness.models.scripted import Failure, Raw, Reply, call, replies, say
 
@@ -309,17 +311,11 @@ def test_stdout_closed_by_its_reader(program: Program, form: str) -> None:
 
 def test_the_terminal_is_never_read(program: Program) -> None:
     """With a pseudo-terminal attached and y typed into it, a confirm is still refused."""
-    import pexpect
-
     url = program.serve(replies(touch(), DONE))
-    command = program.command("run", "go", "--base-url", url, "--policy", policy(program, CONFIRM))
-    child = pexpect.spawn(
-        command[0], command[1:], cwd=str(program.workspace), env=program.environment, encoding="utf-8", timeout=300
-    )
+    child = Talking(program, "run", "go", "--base-url", url, "--policy", policy(program, CONFIRM))
     child.send("y\ny\n")
     child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 7
+    assert child.exit_code() == 7
     assert not (program.workspace / "made").exists()
 
 

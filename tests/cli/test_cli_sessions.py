@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pexpect
 import pytest
 from run_scene import wait_until
+from talking import Talking
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
@@ -30,7 +31,7 @@ from harness.models.scripted import Reply, Script, call, replies, request_proble
 if TYPE_CHECKING:
     from program import Program
 
-Talk = Callable[..., "pexpect.spawn[str]"]
+Talk = Callable[..., Talking]
 
 AUTO = 'version = 1\nname = "auto"\n[tools]\ndefault = "auto"\n'
 
@@ -46,21 +47,17 @@ def policy(program: Program) -> str:
 @pytest.fixture
 def talk(program: Program, policy: str) -> Iterator[Talk]:
     """Start the program at a pseudo-terminal against a script, with the policy that lets everything run."""
-    children: list[pexpect.spawn[str]] = []
+    children: list[Talking] = []
 
-    def spawn(script: Script, *words: str, model: str = "scripted", cwd: Path | None = None) -> pexpect.spawn[str]:
+    def spawn(script: Script, *words: str, model: str = "scripted", cwd: Path | None = None) -> Talking:
         flags = ("--base-url", program.serve(script), "--model", model, "--policy", policy)
-        command = program.command(*words, *flags)
-        child = pexpect.spawn(
-            command[0], command[1:], cwd=str(cwd or program.workspace), env=program.environment, encoding="utf-8",
-            timeout=60, dimensions=(50, 500),
-        )  # fmt: skip
+        child = Talking(program, *words, *flags, cwd=cwd, dimensions=(50, 500))
         children.append(child)
         return child
 
     yield spawn
     for child in children:
-        child.close(force=True)
+        child.end()
 
 
 def run(program: Program, policy: str, prompt: str, *answers: Reply, cwd: Path | None = None) -> str:
@@ -75,18 +72,17 @@ AT_THE_PROMPT = r"\x1b\[\?12l\x1b\[\?25h"
 """What the line editor ends with when it has drawn its line: keys from then on are typed at the prompt, not ahead."""
 
 
-def typed(child: pexpect.spawn[str], line: str) -> None:
+def typed(child: Talking, line: str) -> None:
     """Type a line once the prompt waits."""
     child.expect(AT_THE_PROMPT)
     child.send(f"{line}\r")
 
 
-def leave(child: pexpect.spawn[str]) -> None:
+def leave(child: Talking) -> None:
     child.expect("requests?,")
     typed(child, "/exit")
     child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 0
+    assert child.exit_code() == 0
 
 
 def messages(program: Program) -> list[tuple[object, object]]:
@@ -347,8 +343,7 @@ class TestRefusedAtATerminal:
         child = talk(replies(), *words)
         child.expect(said)
         child.expect(pexpect.EOF)
-        child.close()
-        assert child.exitstatus == Exit.USAGE
+        assert child.exit_code() == Exit.USAGE
 
     def test_where_there_is_no_session(self, talk: Talk) -> None:
         self.refused(talk, "no session in", "-c")

@@ -48,7 +48,7 @@ def paste(text: str) -> str:
     return f"\x1b[200~{text}\x1b[201~"
 
 
-def _started(
+def started_at(
     command: Sequence[str],
     terminal: int,
     cwd: str | os.PathLike[str] | None,
@@ -130,7 +130,7 @@ class PlayedTerminal:
             os.write(self._fd, ahead.encode())
             self.mode_before = self.mode()
             """How the terminal was set before the program started."""
-            self._process = _started(command, slave, cwd, environment)
+            self._process = started_at(command, slave, cwd, environment)
         finally:
             os.close(slave)
         self.pid = self._process.pid
