@@ -1,1 +1,16 @@
-"""The one road of a call: judged, asked about, recorded, run, recorded. Start with gate.py."""
+"""The one road of a call: judged, asked about, written down, run, written down. Nothing runs that did not come this way.
+
+Read these first:
+    gate.py      `Gate.call`, from top to bottom: the whole road
+    tool.py      what a tool is: its spec, how it prepares a call, its body
+    ruling.py    a `Permit` to run once, or a `Refusal`; what follows from a verdict and an answer
+
+Then what goes with them:
+    registry.py     the tools on offer, and how a call becomes an `Action`; arguments.py checks its arguments
+    approval.py     who is asked, and what an answer may say
+    held_grants.py  what was granted so far, on top of the policy
+    attempt.py      one run of a body, which ends in a result whatever it does
+    records.py      the records that the gate writes into the log
+
+Not here: what a rule decides (policy/), what a tool does (tools/), what becomes of its result (loop/).
+"""

@@ -1,4 +1,11 @@
-"""The four tools, put together for one workspace; nothing here runs anything."""
+"""The tools that ship, each in a module of its name, and `builtin_tools`, which puts them together for one workspace.
+
+Read write_file.py first: it is the plainest. Each says what it is with `kind` (harness/tool_kinds.py), prepares a call into
+an action without touching anything, and does what the action says. edit_file.py finds the text that is meant in matching.py
+and explains a miss in near_miss.py; bash.py runs a command behind the walls of command_walls.py.
+
+Not here: whether a call may run (gate/), how files are replaced (files/), how a command is ended (process/).
+"""
 
 from __future__ import annotations
 
