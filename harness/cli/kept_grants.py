@@ -11,8 +11,8 @@ from harness.actions import JsonValue
 from harness.policy.rules import Origin
 from harness.policy.session_grants import (
     Grant,
+    GrantPattern,
     GrantScope,
-    Pattern,
     kept_id,
     pattern_fields,
     pattern_from,
@@ -23,7 +23,7 @@ from harness.safe_files import open_private
 
 MAX_BYTES = 1_000_000
 """Of the file; what is longer was written by nobody."""
-_NOTHING = Pattern(tools=())
+_NOTHING = GrantPattern(tools=())
 
 
 class KeptForWorkspace(Record):
@@ -58,7 +58,7 @@ class KeptGrants:
                 return KeptForWorkspace(problem=f"{self.path}:{number}: not understood: {error}; no grant of it counts")
         return KeptForWorkspace(grants=tuple(grants.values()))
 
-    def keep(self, pattern: Pattern) -> Origin | str:
+    def keep(self, pattern: GrantPattern) -> Origin | str:
         """Add a grant, on disk when this returns; return where it stands, or why it cannot be kept."""
         fields = {"workspace": self._workspace, **pattern_fields(pattern)}
         try:

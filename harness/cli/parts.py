@@ -277,7 +277,7 @@ def check_confinement(policy: Policy, tools: Sequence[Tool]) -> str:
     Raises UsageError if the policy requires that they are confined and the machine cannot.
     """
     confined = next(tool for tool in tools if isinstance(tool, ConfinedTool))
-    required = policy.grants.required
+    required = policy.sandbox.required
     if required is not None and not confined.confines:
         raise UsageError(
             f"{required}: commands must be confined here, and this machine cannot: {confined.level}. {CONTAINER_HINT}; "

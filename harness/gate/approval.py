@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Protocol
 
 from harness.actions import Action
-from harness.policy.session_grants import GrantScope, Pattern
+from harness.policy.session_grants import GrantPattern, GrantScope
 from harness.policy.verdict import Verdict
 from harness.record import Record
 
@@ -39,7 +39,7 @@ class Approval(Record):
     """With EDIT: the arguments of the call as it is wanted, as JSON text."""
     scope: GrantScope | None = None
     """With YES: for how long `patterns` are granted besides; None: this once."""
-    patterns: tuple[Pattern, ...] = ()
+    patterns: tuple[GrantPattern, ...] = ()
     """What is granted: all of what `Gate.offer` offers for the question, or all of what it offers as wider."""
 
     @property

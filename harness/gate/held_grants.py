@@ -14,16 +14,16 @@ from harness.policy.rules import Origin
 from harness.policy.session_grants import (
     SESSION_GRANTS,
     Grant,
+    GrantPattern,
     GrantScope,
     Offer,
-    Pattern,
     kept_id,
     offer_for,
     with_grants,
 )
 from harness.policy.verdict import Verdict
 
-KeepGrant: TypeAlias = Callable[[Pattern], Origin | str]
+KeepGrant: TypeAlias = Callable[[GrantPattern], Origin | str]
 """Keeps a grant for the workspace, and returns where it stands; or why it cannot be kept."""
 
 
@@ -96,5 +96,5 @@ class HeldGrants:
             self._grants.append(grant)
         self.policy = with_grants(self._files, self._grants)
 
-    def _kept(self, pattern: Pattern) -> Origin | str:
+    def _kept(self, pattern: GrantPattern) -> Origin | str:
         return self._keep_grant(pattern) if self._keep_grant else "there is no place to keep it"

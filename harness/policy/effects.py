@@ -1,4 +1,4 @@
-"""Grants: what policies let a command do, and the effects that follow from a judgement; pure, decides nothing."""
+"""Effects: what a judged call may write and reach. They follow from its facets, and from what the policies grant."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _GUESSED = (Act.RUNS, Act.UNKNOWN)
 """What may do anything with its operands, or nothing."""
 
 
-class Sandbox(Record):
+class SandboxTable(Record):
     """What one file says under [sandbox]; None where it says nothing."""
 
     origin: Origin
@@ -52,9 +52,9 @@ class Sandbox(Record):
     trusted: bool = True
     """Whether it may loosen: where not, its lists only take away, and add to what is hidden."""
 
-    def tightening(self) -> Sandbox:
+    def tightening(self) -> SandboxTable:
         """Return what of it counts in a project that nobody trusts yet."""
-        return Sandbox(
+        return SandboxTable(
             origin=self.origin,
             layer=self.layer,
             required=self.required,
@@ -66,8 +66,8 @@ class Sandbox(Record):
         )
 
 
-class Grants(Record):
-    """What all files together grant to a command that no model bounds and a person approved."""
+class Sandbox(Record):
+    """What all files together say under [sandbox]: what a command gets that no model bounds and a person approved."""
 
     write: tuple[str, ...]
     network: bool
@@ -77,26 +77,24 @@ class Grants(Record):
 
 
 @lru_cache(maxsize=64)
-def granted_by(sandboxes: tuple[Sandbox, ...]) -> Grants:
+def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
     """Return what holds over all files: one no is enough, and only what every file lets be written is.
 
     What any file hides is hidden, and DEFAULT_HIDE but for what every trusted file that speaks of it shows.
     """
-    lists = [said.write for said in sandboxes if said.write is not None]
-    if not any(said.write is not None and said.trusted for said in sandboxes):
+    lists = [said.write for said in tables if said.write is not None]
+    if not any(said.write is not None and said.trusted for said in tables):
         lists.append(DEFAULT_WRITE)
     shown = [
-        {posixpath.normpath(place) for place in said.show}
-        for said in sandboxes
-        if said.show is not None and said.trusted
+        {posixpath.normpath(place) for place in said.show} for said in tables if said.show is not None and said.trusted
     ]
     hidden = [place for place in DEFAULT_HIDE if not shown or any(place not in places for places in shown)]
-    hidden += [place for said in sandboxes for place in said.hide]
-    return Grants(
+    hidden += [place for said in tables for place in said.hide]
+    return Sandbox(
         write=_in_all(lists),
-        network=all(said.network is not False for said in sandboxes),
+        network=all(said.network is not False for said in tables),
         hide=tuple(dict.fromkeys(hidden)),
-        required=next((said.origin for said in sandboxes if said.required), None),
+        required=next((said.origin for said in tables if said.required), None),
     )
 
 
@@ -139,12 +137,12 @@ def place_problem(place: str) -> str:
     return ""
 
 
-def _granted_by_rule(rule: Rule, sandboxes: Sequence[Sandbox]) -> tuple[tuple[str, ...], bool]:
+def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[str, ...], bool]:
     """Return what a rule grants to write, and whether the network: no more than every other file lets be granted at all.
 
     Within its own file a rule is the exception that it was written as; over other files it has no say.
     """
-    others = [said for said in sandboxes if said.origin.file != rule.origin.file]
+    others = [said for said in tables if said.origin.file != rule.origin.file]
     lists = [said.write for said in others if said.write is not None]
     write = tuple(entry for entry in rule.write if _is_in_all(entry, lists))
     return write, rule.network and all(said.network is not False for said in others)
@@ -156,7 +154,7 @@ def effects_of(
     autos: Iterable[Rule],
     asked: bool,
     open_ended: bool,
-    sandboxes: tuple[Sandbox, ...],
+    tables: tuple[SandboxTable, ...],
     keep: Sequence[str],
 ) -> Effects:
     """Return what an action with these facets (operands of commands among them) may do.
@@ -169,14 +167,14 @@ def effects_of(
     paths = [part for part in parts if isinstance(part, PathAccess)]
     bounded = all(_is_bounded(part) for part in parts)
     written = _surely_written(parts)
-    grants = granted_by(sandboxes)
-    by_rules = [_granted_by_rule(rule, sandboxes) for rule in autos if rule.write or rule.network]
+    sandbox = sandbox_of(tables)
+    by_rules = [_granted_by_rule(rule, tables) for rule in autos if rule.write or rule.network]
     granted = [path for write, _ in by_rules for path in write]
     network = any(reaches for _, reaches in by_rules)
     if open_ended:
-        granted += grants.write
+        granted += sandbox.write
     if open_ended or asked:
-        network = network or (grants.network and any(_may_reach_out(part) for part in parts))
+        network = network or (sandbox.network and any(_may_reach_out(part) for part in parts))
     unconfined = any(isinstance(part, Unconfined) for part in parts)
     return Effects(
         read=_places(paths, Access.WRITE) if bounded else None,
@@ -185,9 +183,9 @@ def effects_of(
         entries=_places([path for path in written if path.entry], Access.READ),
         granted=tuple(dict.fromkeys(granted)),
         network=network or unconfined,
-        hide=grants.hide,
+        hide=sandbox.hide,
         keep=tuple(keep),
-        enforcement=_enforcement(grants, unconfined=unconfined),
+        enforcement=_enforcement(sandbox, unconfined=unconfined),
         unasked=not asked,
     )
 
@@ -205,10 +203,10 @@ def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.real for path in paths if path.access is not other))
 
 
-def _enforcement(grants: Grants, *, unconfined: bool) -> Enforcement:
+def _enforcement(sandbox: Sandbox, *, unconfined: bool) -> Enforcement:
     if unconfined:
         return Enforcement.OFF
-    return Enforcement.POSSIBLE if grants.required is None else Enforcement.REQUIRED
+    return Enforcement.POSSIBLE if sandbox.required is None else Enforcement.REQUIRED
 
 
 def is_open_ended(facet: Facet) -> bool:

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeAlias
 from harness.actions import Access
 from harness.errors import PolicyError
 from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
-from harness.policy.effects import DEFAULT_HIDE, Sandbox, place_problem
+from harness.policy.effects import DEFAULT_HIDE, SandboxTable, place_problem
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, check_pattern
 from harness.policy.policy import Policy, PolicySource
 from harness.policy.rule_examples import example_matches, rule_problem
@@ -100,7 +100,7 @@ def combine(policies: Sequence[Policy]) -> Policy:
         sources=tuple(source for policy in policies for source in policy.sources),
         guarded=tuple(dict.fromkeys(path for policy in policies for path in policy.guarded)),
         readers=tuple(readers for policy in policies for readers in policy.readers),
-        sandboxes=tuple(sandbox for policy in policies for sandbox in policy.sandboxes),
+        sandbox_tables=tuple(sandbox for policy in policies for sandbox in policy.sandbox_tables),
     )
 
 
@@ -111,7 +111,7 @@ def tightening_only(policy: Policy) -> Policy:
         rules=tuple(rule for rule in policy.rules if rule.decision is not Decision.AUTO),
         defaults=tuple(default for default in policy.defaults if default.decision is not Decision.AUTO),
         readers=tuple(readers for readers in policy.readers if not readers.on),
-        sandboxes=tuple(sandbox.tightening() for sandbox in policy.sandboxes),
+        sandbox_tables=tuple(sandbox.tightening() for sandbox in policy.sandbox_tables),
         sources=tuple(replace(source, trusted=False) for source in policy.sources),
     )
 
@@ -155,7 +155,7 @@ class _Loader:
             unattended=self.unattended(unattended),
             sources=(source,),
             readers=self.readers(self.table(table, "tools")),
-            sandboxes=self.sandboxes(table),
+            sandbox_tables=self.sandbox_tables(table),
         )
 
     def line(self, table: str, index: int, key: str) -> int:
@@ -222,14 +222,14 @@ class _Loader:
                 self.fail("sandbox", 0, "show", f"{place!r} is not hidden by default{nearest(place, DEFAULT_HIDE)}")
         return places
 
-    def sandboxes(self, parent: Table) -> tuple[Sandbox, ...]:
+    def sandbox_tables(self, parent: Table) -> tuple[SandboxTable, ...]:
         """Return what [sandbox] says; nothing where it is absent."""
         if "sandbox" not in parent:
             return ()
         table = self.table(parent, "sandbox")
         self.check_keys(table, SANDBOX_KEYS, "sandbox", 0)
         return (
-            Sandbox(
+            SandboxTable(
                 origin=Origin(file=self.file, line=self.line("sandbox", 0, "required")),
                 layer=self.layer,
                 required=bool(self.boolean(table, "required", "sandbox", 0)),

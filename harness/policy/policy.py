@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.limits import Limits
-from harness.policy.effects import Grants, Sandbox, granted_by
+from harness.policy.effects import Sandbox, SandboxTable, sandbox_of
 from harness.policy.rules import Decision, Layer, Readers, Rule, ToolDefault
 from harness.record import Record, replace
 
@@ -38,13 +38,13 @@ class Policy(Record):
     guarded: tuple[str, ...] = ()
     """Absolute paths that no call may write: the policy files, the trust file and the log in use."""
     readers: tuple[Readers, ...] = ()
-    sandboxes: tuple[Sandbox, ...] = ()
+    sandbox_tables: tuple[SandboxTable, ...] = ()
     """What the files say under [sandbox], one entry a file that says anything."""
 
     @property
-    def grants(self) -> Grants:
+    def sandbox(self) -> Sandbox:
         """What a command gets that no model bounds and a person approved, all files together."""
-        return granted_by(self.sandboxes)
+        return sandbox_of(self.sandbox_tables)
 
     @property
     def sha256(self) -> str:

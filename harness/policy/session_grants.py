@@ -35,7 +35,7 @@ class GrantScope(Enum):
     """From now on in this workspace, until it is revoked: kept in the person's own state folder."""
 
 
-class Pattern(Record):
+class GrantPattern(Record):
     """What is granted: a command word for word, or files."""
 
     tools: tuple[str, ...]
@@ -65,7 +65,7 @@ class Pattern(Record):
         )
 
 
-def pattern_fields(pattern: Pattern) -> dict[str, JsonValue]:
+def pattern_fields(pattern: GrantPattern) -> dict[str, JsonValue]:
     """Return a pattern as logs and files hold it."""
     return {
         "tools": list(pattern.tools),
@@ -78,12 +78,12 @@ def pattern_fields(pattern: Pattern) -> dict[str, JsonValue]:
     }
 
 
-def pattern_from(fields: Mapping[str, JsonValue]) -> Pattern:
+def pattern_from(fields: Mapping[str, JsonValue]) -> GrantPattern:
     """Return the pattern that `fields` hold. Raises ValueError for what `pattern_fields` never returned."""
     path, network, folder = (fields.get(name) for name in ("path", "network", "folder"))
     if not isinstance(path, str) or not isinstance(network, bool) or not isinstance(folder, str):
         raise ValueError("a grant has path and folder, which are texts, and network, which is true or false")  # noqa: TRY004
-    return Pattern(
+    return GrantPattern(
         tools=_texts(fields.get("tools")),
         argv=_texts(fields.get("argv")),
         path=path,
@@ -107,7 +107,7 @@ class Grant(Record):
     id: str
     """`grant-1`; of those that are kept see `kept_id`."""
     scope: GrantScope
-    pattern: Pattern
+    pattern: GrantPattern
     origin: Origin
     """Where it is kept: a file and its line; of this session SESSION_GRANTS and the call's number."""
 
@@ -136,13 +136,13 @@ class Grant(Record):
 class Offer(Record):
     """What a person may grant at a question."""
 
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[GrantPattern, ...]
     """Exactly what is asked about."""
-    wider: tuple[Pattern, ...] = ()
+    wider: tuple[GrantPattern, ...] = ()
     """Of files: everything in their folders; empty where there is no such choice."""
 
 
-def kept_id(pattern: Pattern) -> str:
+def kept_id(pattern: GrantPattern) -> str:
     """Return the id of a grant that is kept: told by what it is, so that no two that differ share one."""
     import hashlib
     import json
@@ -182,7 +182,7 @@ def offer_for(policy: Policy, action: Action, verdict: Verdict) -> Offer | str:
     return Offer(patterns=patterns, wider=wider)
 
 
-def pattern_problem(pattern: Pattern) -> str:
+def pattern_problem(pattern: GrantPattern) -> str:
     """Return why a pattern that was kept cannot be one that was ever offered, or nothing."""
     if bool(pattern.argv) == bool(pattern.path) or not pattern.tools:
         return "it is neither a command nor files"
@@ -248,23 +248,23 @@ def _path_problem(path: PathAccess) -> str:
     return ""
 
 
-def _pattern(policy: Policy, action: Action, facet: Facet) -> Pattern:
+def _pattern(policy: Policy, action: Action, facet: Facet) -> GrantPattern:
     if isinstance(facet, PathAccess):
         edits = action.kind.does is Does.WRITES  # which read what they change
         tools = tuple(sorted({action.tool, *shipped_that(Does.WRITES)})) if edits else (action.tool,)
         access = (Access.READ, Access.WRITE) if edits or facet.access is not Access.READ else (Access.READ,)
-        return Pattern(tools=tools, path=f"/{facet.names[-1]}", access=access)
+        return GrantPattern(tools=tools, path=f"/{facet.names[-1]}", access=access)
     argv, folder = (facet.argv, facet.folder) if isinstance(facet, Command) else ((), "")
     effects = evaluate(policy, replace(action, facets=(facet,))).effects
-    return Pattern(tools=(action.tool,), argv=argv, write=effects.granted, network=effects.network, folder=folder)
+    return GrantPattern(tools=(action.tool,), argv=argv, write=effects.granted, network=effects.network, folder=folder)
 
 
-def _folder_of(pattern: Pattern) -> Pattern:
+def _folder_of(pattern: GrantPattern) -> GrantPattern:
     folder = pattern.path.rpartition("/")[0]
     return replace(pattern, path=f"{folder}/**") if folder else pattern
 
 
-def _unsound(policy: Policy, action: Action, verdict: Verdict, patterns: Sequence[Pattern]) -> str:
+def _unsound(policy: Policy, action: Action, verdict: Verdict, patterns: Sequence[GrantPattern]) -> str:
     """Return why granting these would not do what it says, or nothing."""
     origin = Origin(file=SESSION_GRANTS, line=0)
     grants = [Grant(id="grant", scope=GrantScope.SESSION, pattern=one, origin=origin) for one in patterns]

@@ -137,7 +137,7 @@ def _effects(policy: Policy, facets: Sequence[FacetVerdict], decision: Decision)
         autos=dict.fromkeys(rule for facet in by_rules for rule in facet.rules),
         asked=asked,
         open_ended=any(is_open_ended(f.facet) and (asked or f not in by_rules) for f in facets),
-        sandboxes=policy.sandboxes,
+        tables=policy.sandbox_tables,
         keep=policy.guarded,
     )
 
@@ -399,7 +399,7 @@ class _Judge:
 
     def _by_sandbox(self, facet: Facet) -> FacetVerdict | None:
         """Return DENY for a command without walls where the policy requires them."""
-        if not isinstance(facet, Unconfined) or (origin := self._policy.grants.required) is None:
+        if not isinstance(facet, Unconfined) or (origin := self._policy.sandbox.required) is None:
             return None
         return FacetVerdict(
             facet=facet,

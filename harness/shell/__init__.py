@@ -19,8 +19,8 @@ Tree to facets:
     program_use.py      what the model of a program says, and where its paths lead
     printed_names.py    names of files that go from one command of a pipeline to the next
     expansion.py        what words expand to; arithmetic.py has `$((...))`
-    line.py             what all of these share of one line: its facets, the disk
-    state.py, loops.py  what is known of the shell between two commands; what a loop changes
+    command_line.py     what all of these share of one line: its facets, the disk
+    shell_state.py, loops.py  what is known of the shell between two commands; what a loop changes
     disk.py             what is asked of the disk
 
 loose_reading.py takes over where the text is opaque: it finds what could be commands and paths, for strict rules alone.

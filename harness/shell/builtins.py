@@ -11,9 +11,9 @@ from harness.programs.program import Found, Unknown
 from harness.programs.runners import PLAIN_WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
-from harness.shell.line import Line
+from harness.shell.command_line import CommandLine
 from harness.shell.redirections import Stdin
-from harness.shell.state import MAX_FOLDERS, Outcome, State, StopReading, either_folder
+from harness.shell.shell_state import MAX_FOLDERS, Outcome, ShellState, StopReading, either_folder
 
 GO_ELSEWHERE = frozenset(("cd", "popd", "pushd"))
 """Builtins that change the folder."""
@@ -46,7 +46,7 @@ NO_PROGRAMS = (
 """Builtins of which there is no program: what `env read` runs is something else of that name."""
 
 
-def after_builtin(argv: Sequence[str], state: State) -> State | str:
+def after_builtin(argv: Sequence[str], state: ShellState) -> ShellState | str:
     """Return the state after `export`, `read`, `set` or `unset`, or why that is not known."""
     match argv[0]:
         case "export":
@@ -60,7 +60,7 @@ def after_builtin(argv: Sequence[str], state: State) -> State | str:
             return _set(argv[1:], state)
 
 
-def _set(words: Sequence[str], state: State) -> State | str:
+def _set(words: Sequence[str], state: ShellState) -> ShellState | str:
     options_follow = False
     for word in words:
         if options_follow:
@@ -74,7 +74,7 @@ def _set(words: Sequence[str], state: State) -> State | str:
     return "set without a word, which prints every variable" if options_follow or not words else state
 
 
-def _export(words: Sequence[str], state: State) -> State | str:
+def _export(words: Sequence[str], state: ShellState) -> ShellState | str:
     for word in words:
         known = word.prefix if isinstance(word, Unknown) else word
         match = re.fullmatch(f"({_NAME})(=.*)?", known, re.DOTALL)
@@ -89,7 +89,7 @@ def _export(words: Sequence[str], state: State) -> State | str:
     return state if words else "export without a name, which prints every variable"
 
 
-def _forget(names: Sequence[str], state: State, otherwise: str) -> State | str:
+def _forget(names: Sequence[str], state: ShellState, otherwise: str) -> ShellState | str:
     for name in names:
         if isinstance(name, Unknown | Found) or not re.fullmatch(_NAME, name):
             return otherwise
@@ -104,7 +104,9 @@ def normal_path(folder: str, target: str) -> str:
     return normpath(join(folder, target))
 
 
-def run_builtin(line: Line, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
+def run_builtin(
+    line: CommandLine, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState, stdin: Stdin
+) -> Outcome:
     """Read one of the builtins of which it is known what they change."""
     if argv[0] in GO_ELSEWHERE:
         return _go_elsewhere(line, argv, text, inside, after, stdin)
@@ -118,7 +120,9 @@ def run_builtin(line: Line, argv: tuple[str, ...], text: str, inside: State, aft
     return Outcome(ok=changed, failed=changed)
 
 
-def _go_elsewhere(line: Line, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
+def _go_elsewhere(
+    line: CommandLine, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState, stdin: Stdin
+) -> Outcome:
     """`cd`, `pushd` and `popd` go to a folder as it is written, or where that is none, as the kernel reads it."""
     targets = _targets(line, argv, after)
     if not targets:
@@ -140,7 +144,7 @@ def _go_elsewhere(line: Line, argv: tuple[str, ...], text: str, inside: State, a
     return Outcome(ok=after.in_folders(folders, _stack_after(argv[0], after)), failed=None if there else after)
 
 
-def _targets(line: Line, argv: tuple[str, ...], state: State) -> tuple[str, ...]:
+def _targets(line: CommandLine, argv: tuple[str, ...], state: ShellState) -> tuple[str, ...]:
     """Return the words that say where the shell may go; none where that is not known."""
     if argv == ("cd", "-"):
         return state.before
@@ -155,7 +159,7 @@ def _targets(line: Line, argv: tuple[str, ...], state: State) -> tuple[str, ...]
 
 
 def _folders_after_cd(
-    line: Line, target: str, state: State, *, physical: bool
+    line: CommandLine, target: str, state: ShellState, *, physical: bool
 ) -> tuple[list[PathAccess], tuple[str, ...]]:
     """Return the paths that `cd TARGET` may go to, and the folders that the shell may be in behind it.
 
@@ -177,7 +181,7 @@ def _folders_after_cd(
     return list(dict.fromkeys(paths)), tuple(folders) if len(folders) <= MAX_FOLDERS else ()
 
 
-def _stack_after(name: str, state: State) -> tuple[tuple[str, ...], ...] | None:
+def _stack_after(name: str, state: ShellState) -> tuple[tuple[str, ...], ...] | None:
     """Return the stack of folders behind `cd`, `pushd` or `popd` in `state`."""
     stack = state.stack
     if name == "cd" or stack is None:

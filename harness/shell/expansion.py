@@ -12,14 +12,14 @@ from itertools import takewhile
 from harness.programs.program import FileNames, Listed, Unknown
 from harness.shell.arithmetic import evaluated
 from harness.shell.disk import Disk
-from harness.shell.state import State, StopReading
+from harness.shell.shell_state import ShellState, StopReading
 from harness.shell.syntax import (
     Arithmetic,
+    Glob,
     Literal,
     Modified,
     Number,
     Parameter,
-    Pattern,
     Piece,
     ProcessFile,
     Script,
@@ -46,8 +46,8 @@ class Expander:
     def __init__(
         self,
         disk: Disk,
-        state: State,
-        run: Callable[[Script, State], FileNames | None],
+        state: ShellState,
+        run: Callable[[Script, ShellState], FileNames | None],
         *,
         sure_of_disk: Callable[[], bool],
     ) -> None:
@@ -69,7 +69,7 @@ class Expander:
         value = word.constant
         if value is not None:
             return [value]
-        if not any(isinstance(piece, Pattern) for piece in word.pieces):
+        if not any(isinstance(piece, Glob) for piece in word.pieces):
             return [self.value(word)]
         return self._matches(word)
 
@@ -127,7 +127,7 @@ class Expander:
     def _piece(self, piece: Piece, *, alone: bool) -> str | None:
         """Return what a piece stands for, or None where that is not known."""
         match piece:
-            case Literal() | Pattern():
+            case Literal() | Glob():
                 return piece.text
             case Tilde():
                 return self._disk.home
@@ -193,7 +193,7 @@ class Expander:
         beginning = "".join(text or "" for piece, text in takewhile(_is_known, texts))
         if len(written) > MAX_VALUE or any(text is None for _, text in texts):
             return [Unknown(written, prefix=beginning, single=False)]
-        pattern = "".join((text or "") if isinstance(piece, Pattern) else _escaped(text or "") for piece, text in texts)
+        pattern = "".join((text or "") if isinstance(piece, Glob) else _escaped(text or "") for piece, text in texts)
         before = beginning.rpartition("/")[0]
         self.folders.append(before or ("/" if written.startswith("/") else "."))
         folder, _, last = written.rpartition("/")
@@ -260,7 +260,7 @@ def _is_one_word(piece: Piece) -> bool:
 
 def _is_known(piece_and_text: tuple[Piece, str | None]) -> bool:
     piece, text = piece_and_text
-    return text is not None and not isinstance(piece, Pattern)
+    return text is not None and not isinstance(piece, Glob)
 
 
 def _escaped(text: str) -> str:
@@ -280,10 +280,10 @@ def _written(piece: Piece) -> str:
             return "$(...)"
         case ProcessFile():
             return "<(...)"
-        case Literal() | Pattern() | Tilde():
+        case Literal() | Glob() | Tilde():
             return piece.text
 
 
 def is_pattern(word: Word) -> bool:
     """Say whether a word has a file name pattern in it."""
-    return any(isinstance(piece, Pattern) for piece in word.pieces)
+    return any(isinstance(piece, Glob) for piece in word.pieces)

@@ -14,21 +14,21 @@ from harness.programs.program import FileNames, Listed, Unknown
 from harness.record import replace
 from harness.shell.arithmetic import is_integer
 from harness.shell.builtins import GO_ELSEWHERE
+from harness.shell.command_line import CommandLine
 from harness.shell.conditions import NUMBER_TESTS
 from harness.shell.disk import Disk
-from harness.shell.line import Line
 from harness.shell.loops import Lines, assigned_names, counted_names, first_words, lines_of
 from harness.shell.parser import parse
 from harness.shell.printed_names import HandedNames
 from harness.shell.redirections import apply_redirections
+from harness.shell.shell_state import Outcome, ShellState, StopReading, check_variable, merged
 from harness.shell.simple_commands import SimpleCommands
-from harness.shell.state import Outcome, State, StopReading, check_variable, merged
 from harness.shell.syntax import (
     AndOr,
     Case,
+    CommandGroup,
     Connector,
     For,
-    Group,
     If,
     Node,
     Pipeline,
@@ -59,7 +59,7 @@ def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet,
         return (_opaque(text, script.reason, script.column, disk, folder),)
     reader = _LineReader(disk, text)
     try:
-        reader.script(script, State(folders=(folder,), values={}))
+        reader.script(script, ShellState(folders=(folder,), values={}))
     except StopReading as stop:
         opaque = _opaque(text, stop.reason, max(text.find(stop.part), 0) + 1, disk, folder)
         return (*dict.fromkeys(reader.line.facets), opaque)
@@ -87,19 +87,19 @@ class _LineReader:
     """Reads the tree of one command line as bash would run it: lists, pipelines, loops and choices, down to simple commands."""
 
     def __init__(self, disk: Disk, text: str) -> None:
-        self.line = Line(disk, text, self.names_in)
+        self.line = CommandLine(disk, text, self.names_in)
         self._names = HandedNames(self.line)
         self._commands = SimpleCommands(self.line, self._names, self.script)
         self._steps = 0
 
-    def script(self, script: Script, state: State) -> Outcome:
+    def script(self, script: Script, state: ShellState) -> Outcome:
         outcome = Outcome(ok=state, failed=None)
         for item in script.items:
             state = outcome.either() or state  # what bash does not reach is read nevertheless
             outcome = self.and_or(item, state)
         return outcome
 
-    def and_or(self, item: AndOr, state: State) -> Outcome:
+    def and_or(self, item: AndOr, state: ShellState) -> Outcome:
         if item.background:
             self.line.add_opaque("a background job (&)", item.text, state)
         outcome = self.pipeline(item.first, state)
@@ -115,7 +115,7 @@ class _LineReader:
                     assert_never(connector)
         return Outcome(ok=state, failed=None) if item.background else outcome
 
-    def pipeline(self, pipeline: Pipeline, state: State) -> Outcome:
+    def pipeline(self, pipeline: Pipeline, state: ShellState) -> Outcome:
         if len(pipeline.commands) > 1:
             self.piped(pipeline, state)
             return Outcome(ok=state, failed=state)
@@ -125,7 +125,7 @@ class _LineReader:
             return Outcome(ok=either, failed=either)
         return outcome
 
-    def piped(self, pipeline: Pipeline, state: State) -> None:
+    def piped(self, pipeline: Pipeline, state: ShellState) -> None:
         """Read the parts of a pipeline: each runs in a shell of its own, and leaves this one as it is.
 
         They run at the same time, so that what one of them changes may be there when the patterns of another are looked up:
@@ -148,7 +148,7 @@ class _LineReader:
             if any(changes[:place]) or any(changes[place + 1 :]):
                 self.command(node, each)
 
-    def names_in(self, script: Script, state: State) -> FileNames | None:
+    def names_in(self, script: Script, state: ShellState) -> FileNames | None:
         """Read the script of a `$( )`; return what is known of the names of files that it prints, and nothing else."""
         outer, self._names.pipeline_layer, self._names.printed = self._names.pipeline_layer, self.line.layers, None
         self.script(script, state)
@@ -158,7 +158,7 @@ class _LineReader:
         pipeline = script.items[0].first
         return names if _passes_on(pipeline.commands[-1]) and not pipeline.errors_too else None
 
-    def command(self, node: Node, state: State) -> Outcome:
+    def command(self, node: Node, state: ShellState) -> Outcome:
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise StopReading(f"more than {MAX_STEPS} steps", "")
@@ -170,11 +170,11 @@ class _LineReader:
             return Outcome(ok=outcome.ok, failed=merged(outcome.failed, state))
         return outcome
 
-    def by_kind(self, node: Node, state: State) -> Outcome:
+    def by_kind(self, node: Node, state: ShellState) -> Outcome:
         match node:
             case Simple():
                 return self._commands.read(node, state)
-            case Group():
+            case CommandGroup():
                 outcome = _unfed(self.script(node.body, self.within(node, state)), state)
                 return Outcome(ok=state, failed=state) if node.subshell else outcome
             case If():
@@ -189,13 +189,13 @@ class _LineReader:
             case _:
                 assert_never(node)
 
-    def within(self, node: Group | If | For | While | Case, state: State) -> State:
+    def within(self, node: CommandGroup | If | For | While | Case, state: ShellState) -> ShellState:
         """Add the targets of a compound command's redirections, and return the state of what is in it."""
         apply_redirections(self.line, node.redirections, state)
         return state.reading(node.redirections)
 
-    def if_(self, node: If, state: State) -> Outcome:
-        ends: State | None = None
+    def if_(self, node: If, state: ShellState) -> Outcome:
+        ends: ShellState | None = None
         for condition, body in node.branches:
             outcome = self.script(condition, state)
             ends = merged(ends, self.script(body, outcome.ok or state).either())
@@ -203,7 +203,7 @@ class _LineReader:
         ends = merged(ends, self.script(node.otherwise, state).either() if node.otherwise else state)
         return Outcome(ok=ends, failed=ends)
 
-    def loop(self, node: For | While, state: State) -> Outcome:
+    def loop(self, node: For | While, state: ShellState) -> Outcome:
         """Read a loop once for each value where they are known; else once, with nothing known of what it sets."""
         changed = assigned_names(node)
         words = first_words(node)
@@ -230,7 +230,7 @@ class _LineReader:
             after = merged(state, self.round(node, replace(after, folders=(), stack=None), lines, names))
         return Outcome(ok=after, failed=after)
 
-    def loop_values(self, node: For, state: State) -> list[str]:
+    def loop_values(self, node: For, state: ShellState) -> list[str]:
         """Return the values that the variable of a `for` takes, as far as the words say them."""
         expander = self.line.expander(state)
         values = self.line.expanded_words(node.words or (), expander)
@@ -240,15 +240,15 @@ class _LineReader:
                     self.line.add(path)
         return values
 
-    def rounds(self, node: For, values: Sequence[str], state: State) -> Outcome:
+    def rounds(self, node: For, values: Sequence[str], state: ShellState) -> Outcome:
         now = state
         for value in values:
             now = merged(now, self.round(node, now.with_value(node.name, value))) or now
         return Outcome(ok=now, failed=now)
 
     def round(
-        self, node: For | While, state: State, lines: Lines | None = None, names: FileNames | None = None
-    ) -> State | None:
+        self, node: For | While, state: ShellState, lines: Lines | None = None, names: FileNames | None = None
+    ) -> ShellState | None:
         if isinstance(node, For):
             if lines is None:
                 return self.script(node.body, state).either()
@@ -261,16 +261,16 @@ class _LineReader:
             return begin
         return merged(outcome.either(), self.script(node.body, begin).either())
 
-    def case(self, node: Case, state: State) -> Outcome:
+    def case(self, node: Case, state: ShellState) -> Outcome:
         expander = self.line.expander(state)
         for word in (node.subject, *node.patterns):
             expander.value(word)
-        ends: State | None = state
+        ends: ShellState | None = state
         for body in node.bodies:
             ends = merged(ends, self.script(body, state).either())
         return Outcome(ok=ends, failed=ends)
 
-    def test(self, node: Test, state: State) -> Outcome:
+    def test(self, node: Test, state: ShellState) -> Outcome:
         """`[[ ]]` reads at most the state of the files that it names; the parser let nothing else pass."""
         expander = self.line.expander(state)
         values = [expander.value(word) for word in node.words]
@@ -294,7 +294,7 @@ class _LineReader:
         return Outcome(ok=state, failed=state)
 
 
-def _place(state: State) -> tuple[object, ...]:
+def _place(state: ShellState) -> tuple[object, ...]:
     return state.folders, state.stack, state.exported
 
 
@@ -313,7 +313,7 @@ def _passes_on(node: Node) -> bool:
     return plain and all(each.name in ("LC_ALL", "LANG") for each in node.assignments)
 
 
-def _unfed(outcome: Outcome, before: State) -> Outcome:
+def _unfed(outcome: Outcome, before: ShellState) -> Outcome:
     """Return what is known behind a compound command: its redirections end with it."""
     ok, failed = (None if one is None else replace(one, fed=before.fed) for one in (outcome.ok, outcome.failed))
     return Outcome(ok=ok, failed=failed)

@@ -12,8 +12,8 @@ from harness.shell.syntax import (
     AndOr,
     Arithmetic,
     Case,
+    CommandGroup,
     For,
-    Group,
     If,
     Literal,
     Modified,
@@ -159,7 +159,7 @@ def _nodes(part: Node | Script | AndOr) -> Iterator[Node]:
         case Simple() | Test():
             yield part
             return
-        case Group() | For():
+        case CommandGroup() | For():
             inner = (part.body,)
         case If():
             inner = [each for branch in part.branches for each in branch]

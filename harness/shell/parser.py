@@ -19,9 +19,9 @@ from harness.shell.syntax import (
     AndOr,
     Assignment,
     Case,
+    CommandGroup,
     Connector,
     For,
-    Group,
     If,
     Literal,
     Node,
@@ -300,18 +300,18 @@ class _Parser:
         cursor.position += len(keyword)
         return script, keyword
 
-    def _subshell(self, start: int) -> Group:
+    def _subshell(self, start: int) -> CommandGroup:
         cursor = self.cursor
         if cursor.text[cursor.position] == "(":
             raise cursor.stop("arithmetic, or a subshell that looks like it (())", start)
         body = self.in_parentheses()
         redirections, text = self._rest(start)
-        return Group(body=body, subshell=True, redirections=redirections, text=text)
+        return CommandGroup(body=body, subshell=True, redirections=redirections, text=text)
 
-    def _braces(self, start: int) -> Group:
+    def _braces(self, start: int) -> CommandGroup:
         body, _ = self._body(_BRACE)
         redirections, text = self._rest(start)
-        return Group(body=body, subshell=False, redirections=redirections, text=text)
+        return CommandGroup(body=body, subshell=False, redirections=redirections, text=text)
 
     def _if(self, start: int) -> If:
         branches = []

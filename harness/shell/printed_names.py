@@ -19,10 +19,10 @@ from harness.programs.program import FileNames, Found, Incoming, Inner, Listed, 
 from harness.programs.variables import steers
 from harness.record import replace
 from harness.shell.builtins import NO_PROGRAMS
-from harness.shell.line import Line
+from harness.shell.command_line import CommandLine
 from harness.shell.program_use import program_of, use_of
 from harness.shell.redirections import Stdin
-from harness.shell.state import State
+from harness.shell.shell_state import ShellState
 from harness.shell.syntax import Simple
 
 _FILTERS = {
@@ -204,28 +204,28 @@ class HandedNames:
     """Puts known names of files in the place of words that only come in when the line runs: those that xargs reads, those of
     a `$(git ls-files)`, the variable of a loop over names."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: CommandLine) -> None:
         self._line = line
         self.pipeline_layer = 0
         """How many commands that run commands are around the pipeline at hand."""
         self.printed: FileNames | None = None
         """What is known of the names that the last command of the pipeline prints."""
 
-    def with_names(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> Use:
+    def with_names(self, program: str, argv: tuple[str, ...], use: Use, state: ShellState) -> Use:
         """Return what a command of a pipeline does, with the names that it is fed with; keep what it prints."""
         if self._line.layers == self.pipeline_layer and state.lines is None:
             use = self._handed(use, state)
             self.printed = self._names_of(program, argv, use, state)
         return use
 
-    def _handed(self, use: Use, state: State) -> Use:
+    def _handed(self, use: Use, state: ShellState) -> Use:
         """Return what xargs does, with known names in the command that it runs, where that only reads them."""
         inner = use.commands[0] if use.commands else None
         names = state.names
         runs = () if use.gap or inner is None or names is None else self._runs(inner, names, state)
         return replace(use, commands=tuple(replace(inner, argv=argv) for argv in runs)) if inner and runs else use
 
-    def with_listed(self, argv: tuple[str, ...], state: State) -> tuple[tuple[str, ...], ...]:
+    def with_listed(self, argv: tuple[str, ...], state: ShellState) -> tuple[tuple[str, ...], ...]:
         """Return the words with which a command is run, and with the names in the place of a `$(git ls-files)` behind them
         all, where it only reads these."""
         last = argv[-1]
@@ -233,7 +233,7 @@ class HandedNames:
             return (argv,)
         return self._runs(Inner(argv=argv, takes="*", empty=True), last.names, state) or (argv,)
 
-    def _runs(self, inner: Inner, names: FileNames, state: State) -> tuple[tuple[str, ...], ...]:
+    def _runs(self, inner: Inner, names: FileNames, state: ShellState) -> tuple[tuple[str, ...], ...]:
         """Return the words of a command with known names in the place of those that come in, and without them where it reads
         other files then; nothing where it may do more than read these."""
         if not self._can_take(inner, names, state):
@@ -254,7 +254,7 @@ class HandedNames:
         alone = inner.empty and self._use(without).paths  # then it reads other files
         return (tuple(once), without) if alone else (tuple(once),)
 
-    def with_line(self, node: Simple, argv: tuple[str, ...], state: State) -> tuple[str, ...]:
+    def with_line(self, node: Simple, argv: tuple[str, ...], state: ShellState) -> tuple[str, ...]:
         """Return the words of a command in a loop over names, the name in the place of the line, where it only reads that."""
         lines, names = state.lines, state.names
         if lines is None or names is None or len(argv) != len(node.words):
@@ -267,7 +267,7 @@ class HandedNames:
             return argv
         return tried
 
-    def _names_of(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> FileNames | None:
+    def _names_of(self, program: str, argv: tuple[str, ...], use: Use, state: ShellState) -> FileNames | None:
         """Return what is known of the names that a command prints: of xargs, those that its command prints."""
         if use.gap or any(map(steers, state.exported)):
             return None
@@ -278,7 +278,7 @@ class HandedNames:
             return None
         return names_printed(program_of(first.argv[0]), first.argv, None, fed=False)
 
-    def _can_take(self, inner: Inner, names: FileNames, state: State) -> bool:
+    def _can_take(self, inner: Inner, names: FileNames, state: ShellState) -> bool:
         """Say whether the words that xargs makes of a list of names are these very names, and files to what it runs."""
         split = _SPLITS.get(inner.takes, "")
         if not inner.takes or (inner.takes == "\0") is not names.nul or self._line.disk_changed or not state.folders:

@@ -11,9 +11,9 @@ from harness.programs.python import LIBRARY
 from harness.programs.runners import VERSIONED
 from harness.programs.shared import read_alike
 from harness.record import replace
-from harness.shell.line import Line
+from harness.shell.command_line import CommandLine
 from harness.shell.redirections import Stdin
-from harness.shell.state import State
+from harness.shell.shell_state import ShellState
 
 SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
 """Where a program of a known name is the known program: only root writes there."""
@@ -40,7 +40,7 @@ def use_of(program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
     return read_command(model, argv) if model is not None else gap(f"there is no model of {argv[0]}")
 
 
-def paths_used(line: Line, path: PathUse, use: Use, state: State) -> list[PathAccess]:
+def paths_used(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> list[PathAccess]:
     """Return where a path of a model's `Use` leads, with the files below it where these are meant too.
 
     A name that may be moved or removed is meant itself: where it is a link, besides what that leads to.
@@ -53,7 +53,7 @@ def paths_used(line: Line, path: PathUse, use: Use, state: State) -> list[PathAc
     return [*found, *entries.values()]
 
 
-def _led_to(line: Line, path: PathUse, use: Use, state: State) -> list[PathAccess]:
+def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> list[PathAccess]:
     """Return where a path of a model's `Use` leads, links followed, with the files below it."""
     found = line.resolved(path.word, path.access, state)
     if path.tracked is not None:
@@ -82,7 +82,7 @@ def _led_to(line: Line, path: PathUse, use: Use, state: State) -> list[PathAcces
     ]
 
 
-def _compares(line: Line, use: Use, state: State) -> bool:
+def _compares(line: CommandLine, use: Use, state: ShellState) -> bool:
     """Say whether `git diff` may compare its operands with all that is in them, instead of taking pathspecs.
 
     It does outside a repository, and in one that git does not trust; there it complains of a name that does not exist.
@@ -90,12 +90,12 @@ def _compares(line: Line, use: Use, state: State) -> bool:
     return line.disk_changed or all(any(map(line.disk.exists, reals)) for reals in _compared(line, use, state))
 
 
-def _compares_folders(line: Line, use: Use, state: State) -> bool:
+def _compares_folders(line: CommandLine, use: Use, state: ShellState) -> bool:
     """Say whether these may be folders."""
     return line.disk_changed or all(any(map(line.disk.is_folder, reals)) for reals in _compared(line, use, state))
 
 
-def _compared(line: Line, use: Use, state: State) -> list[list[str]]:
+def _compared(line: CommandLine, use: Use, state: ShellState) -> list[list[str]]:
     """Return where the operands that `git diff` may compare lie.
 
     Stdin (`-`, behind the folder of a -C) counts as a folder: beside it, all of the other folder is listed.
@@ -104,14 +104,14 @@ def _compared(line: Line, use: Use, state: State) -> list[list[str]]:
     return [[found.real for found in line.resolved(path.word, path.access, state)] for path in words]
 
 
-def may_import(line: Line, state: State) -> bool:
+def may_import(line: CommandLine, state: ShellState) -> bool:
     """Say whether something in the folder at hand may take the place of a module of Python's library."""
     if line.disk_changed or state.elsewhere or not state.folders:
         return True
     return any(_holds_a_module(line, folder) for folder in state.folders)
 
 
-def _holds_a_module(line: Line, folder: str) -> bool:
+def _holds_a_module(line: CommandLine, folder: str) -> bool:
     names = line.disk.expand("*", folder)
     if names is None:
         return True
@@ -120,7 +120,7 @@ def _holds_a_module(line: Line, folder: str) -> bool:
     return any("." in name or line.disk.expand(f"{name}/__init__*", folder) != () for name in likely)
 
 
-def git_problem(line: Line, use: Use, state: State) -> str:
+def git_problem(line: CommandLine, use: Use, state: ShellState) -> str:
     """Return why a git command may run what the repository names, wherever the shell may be; or nothing."""
     if use.git_folder is None:
         return ""

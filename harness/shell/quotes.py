@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 
 from harness.shell.cursor import ALPHANUMERIC, END, Cursor
-from harness.shell.syntax import Literal, Pattern, Piece
+from harness.shell.syntax import Glob, Literal, Piece
 
 # What may stand behind a continued line inside a word (cursor.py): no part of an expansion or of a pattern before it.
 _AFTER_JOINED_WORD = ALPHANUMERIC | frozenset(" \t\n_./,:=@%+^-'\"$" + END)
@@ -105,7 +105,7 @@ class Pieces:
 def _plain_pieces(text: str) -> list[Piece]:
     """Return what a text without quotes and expansions is made of."""
     parts = (part for part in re.split("([*?])", text) if part)
-    return [Pattern(text=part) if part in "*?" else Literal(text=part, quoted=False) for part in parts]
+    return [Glob(text=part) if part in "*?" else Literal(text=part, quoted=False) for part in parts]
 
 
 def single_quoted(cursor: Cursor, pieces: Pieces) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from harness.actions import Access, PathAccess
 from harness.programs.program import Unknown
+from harness.shell.command_line import CommandLine
 from harness.shell.cursor import Cursor
 from harness.shell.expansion import is_pattern
-from harness.shell.line import Line
-from harness.shell.state import State, StopReading
+from harness.shell.shell_state import ShellState, StopReading
 from harness.shell.syntax import Redirection
 from harness.shell.words import WordReader, check_no_array_element
 
@@ -85,9 +85,9 @@ class Stdin:
 
 
 def apply_redirections(
-    line: Line,
+    line: CommandLine,
     redirections: Sequence[Redirection],
-    state: State,
+    state: ShellState,
     *,
     of_command: bool = False,
 ) -> Stdin:
@@ -119,7 +119,7 @@ def apply_redirections(
     return stdin
 
 
-def _check_target(line: Line, redirection: Redirection, value: str, state: State) -> None:
+def _check_target(line: CommandLine, redirection: Redirection, value: str, state: ShellState) -> None:
     """Raise StopReading unless it is known which file a redirection opens."""
     part = line.text[redirection.start : redirection.end]
     if isinstance(value, Unknown) or redirection.operator == "<&" or is_pattern(redirection.target):

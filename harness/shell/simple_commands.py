@@ -20,14 +20,14 @@ from harness.shell.builtins import (
     act_of,
     run_builtin,
 )
+from harness.shell.command_line import CommandLine
 from harness.shell.expansion import Expander, is_pattern
-from harness.shell.line import Line
 from harness.shell.loose_reading import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
 from harness.shell.printed_names import HandedNames
 from harness.shell.program_use import SYSTEM_FOLDERS, git_problem, may_import, paths_used, program_of, use_of
 from harness.shell.redirections import Stdin, apply_redirections
-from harness.shell.state import Outcome, State, StopReading, check_variable
+from harness.shell.shell_state import Outcome, ShellState, StopReading, check_variable
 from harness.shell.syntax import Literal, Script, Simple, Unread, Word
 
 MAX_LAYERS = 6
@@ -40,13 +40,15 @@ _NAMES_ARE_FREE = (Place.INSIDE, Place.ROOT)
 class SimpleCommands:
     """Reads the simple commands of a line into its facets."""
 
-    def __init__(self, line: Line, names: HandedNames, read_script: Callable[[Script, State], Outcome]) -> None:
+    def __init__(
+        self, line: CommandLine, names: HandedNames, read_script: Callable[[Script, ShellState], Outcome]
+    ) -> None:
         """Take what reads a whole script: the text of a `bash -c` or of an `eval` is one."""
         self._line = line
         self._names = names
         self._read_script = read_script
 
-    def read(self, node: Simple, state: State) -> Outcome:
+    def read(self, node: Simple, state: ShellState) -> Outcome:
         """Read a simple command as it stands in the tree; return what is known behind it."""
         assigned = self.assigned(node, state)
         if not node.words:  # then bash assigns before it redirects, and others after
@@ -82,7 +84,7 @@ class SimpleCommands:
             raise StopReading("a redirection of eval", node.text)
         return argv
 
-    def assigned(self, node: Simple, state: State) -> State:
+    def assigned(self, node: Simple, state: ShellState) -> ShellState:
         """Return the state after the assignments of a command that is nothing else. Each sees those before it."""
         for each in node.assignments:
             if not node.words:
@@ -99,8 +101,8 @@ class SimpleCommands:
         self,
         argv: tuple[str, ...],
         text: str,
-        inside: State,
-        after: State,
+        inside: ShellState,
+        after: ShellState,
         *,
         stdin: Stdin,
         patterns: Expander | None = None,
@@ -135,7 +137,7 @@ class SimpleCommands:
             return Outcome(ok=None, failed=None)
         return Outcome(ok=after, failed=after)
 
-    def eval(self, use: Use, argv: tuple[str, ...], text: str, inside: State, after: State) -> Outcome:
+    def eval(self, use: Use, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState) -> Outcome:
         """`eval` runs its text in this very shell: folder and variables change for what follows."""
         self._names.printed = None
         self.add_command(argv, text, inside, use, Stdin(), None)
@@ -144,7 +146,7 @@ class SimpleCommands:
             outcome = self.parsed(script, text, outcome.either() or after)
         return outcome
 
-    def inner(self, program: str, use: Use, state: State) -> None:
+    def inner(self, program: str, use: Use, state: ShellState) -> None:
         """Read the commands and texts that a command runs."""
         if use.act not in (Act.LOOKS, Act.WRAPS):  # sudo, env -i: they may give other values, or none
             state = state.forgetting(frozenset(state.values))
@@ -168,7 +170,7 @@ class SimpleCommands:
                 raise StopReading(f"{obeyed} is handed to a shell, which obeys it", script)
             self.parsed(script, script, state.in_a_new_shell())
 
-    def parsed(self, text: str, part: str, state: State) -> Outcome:
+    def parsed(self, text: str, part: str, state: ShellState) -> Outcome:
         """Read constant text that a shell is given."""
         script = parse(text)
         if isinstance(script, Unread):
@@ -181,7 +183,7 @@ class SimpleCommands:
         return outcome
 
     def add_command(
-        self, argv: tuple[str, ...], text: str, state: State, use: Use, stdin: Stdin, patterns: Expander | None
+        self, argv: tuple[str, ...], text: str, state: ShellState, use: Use, stdin: Stdin, patterns: Expander | None
     ) -> None:
         """Add the facet of one command: opaque where a word or the folder is not known and that may matter."""
         if use.gap and (_hides_more(argv) or any(isinstance(word, Unknown | Found) for word in argv)):

@@ -23,7 +23,7 @@ class Literal(Record):
     """Whether any quoting made them so: '..', "..", $'..' or a backslash."""
 
 
-class Pattern(Record):
+class Glob(Record):
     """Part of an unquoted file name pattern: `*`, `?` or a whole `[...]` class."""
 
     text: str
@@ -82,7 +82,7 @@ class Tilde(Record):
     text: str = "~"
 
 
-Piece: TypeAlias = Literal | Pattern | Parameter | Modified | Number | Arithmetic | Substitution | ProcessFile | Tilde
+Piece: TypeAlias = Literal | Glob | Parameter | Modified | Number | Arithmetic | Substitution | ProcessFile | Tilde
 
 
 class Word(Record):
@@ -138,7 +138,7 @@ class Simple(Record):
     text: str
 
 
-class Group(Record):
+class CommandGroup(Record):
     """`( ... )` or `{ ...; }`."""
 
     body: Script
@@ -193,7 +193,7 @@ class Test(Record):
     text: str
 
 
-Node: TypeAlias = Simple | Group | If | For | While | Case | Test
+Node: TypeAlias = Simple | CommandGroup | If | For | While | Case | Test
 
 
 class Pipeline(Record):

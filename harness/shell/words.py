@@ -15,11 +15,11 @@ from harness.shell.cursor import END, MAX_WORDS, WORD_ENDS, Cursor
 from harness.shell.quotes import Pieces, ansi_quoted, escaped, single_quoted
 from harness.shell.syntax import (
     Arithmetic,
+    Glob,
     Literal,
     Modified,
     Number,
     Parameter,
-    Pattern,
     Piece,
     ProcessFile,
     Script,
@@ -103,8 +103,8 @@ _BRACES_LEFT_ALONE = re.compile(r"\{\}|\{(?:-?[0-9]{1,9}|[a-z]{1,9})\}(?![{<>@])
 
 _NOT_BESIDE_BRACES = (Substitution, Modified, Number, Arithmetic)
 
-_STAR = Pattern(text="*")
-_QUESTION_MARK = Pattern(text="?")
+_STAR = Glob(text="*")
+_QUESTION_MARK = Glob(text="?")
 
 
 class Commands(Protocol):
@@ -367,7 +367,7 @@ class WordReader:
         elif pieces.open_bracket:
             raise cursor.stop("a pattern with an odd class ([)")
         else:
-            pieces.append(Pattern(text=match.group()))
+            pieces.append(Glob(text=match.group()))
             cursor.position = match.end()
 
     def _closing_bracket(self, pieces: Pieces) -> None:
@@ -456,7 +456,7 @@ def check_no_array_element(cursor: Cursor, word: Word) -> None:
     if not isinstance(first, Literal) or first.quoted:
         return
     name, bracket, _ = first.text.partition("[")
-    if not bracket and len(word.pieces) > 1 and isinstance(word.pieces[1], Pattern):
+    if not bracket and len(word.pieces) > 1 and isinstance(word.pieces[1], Glob):
         bracket = word.pieces[1].text[0]
     if bracket == "[" and _NAME.fullmatch(name):
         raise cursor.stop("an element of an array, or a pattern behind a name", word.start)

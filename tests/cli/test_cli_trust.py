@@ -22,7 +22,7 @@ from harness.cli.state import State
 from harness.errors import PolicyError, UsageError
 from harness.gate.approval import Answer, Approval
 from harness.models.scripted import replies
-from harness.policy.effects import DEFAULT_HIDE, Sandbox, granted_by
+from harness.policy.effects import DEFAULT_HIDE, SandboxTable, sandbox_of
 from harness.policy.loader import parse_policy, tightening_only
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Layer, Origin
@@ -97,7 +97,7 @@ def test_what_a_policy_would_loosen_is_said_with_its_place(text: str, lines: lis
 
 PLACES = st.lists(st.sampled_from([".", "src", "/srv", "~/x", "/srv/x"]), max_size=3, unique=True)
 SANDBOXES = st.builds(
-    lambda write, show, hide, network, required: Sandbox(
+    lambda write, show, hide, network, required: SandboxTable(
         origin=Origin(file="p", line=1),
         layer=Layer.PROJECT,
         required=required,
@@ -115,16 +115,16 @@ SANDBOXES = st.builds(
 
 
 @given(SANDBOXES, st.none() | SANDBOXES)
-def test_a_sandbox_of_which_nothing_is_said_grants_no_more_when_trusted(mine: Sandbox, other: Sandbox | None) -> None:
+def test_a_sandbox_of_which_nothing_is_said_grants_no_more_when_trusted(mine: SandboxTable, other: SandboxTable | None) -> None:
     """Over every other layer: what may be written and reached is no more, and no less is hidden."""
     bare = policy("version = 1\n")
     said = Policy(
-        name="p", rules=(), defaults=(), limits=bare.limits, unattended=Decision.DENY, sources=(), sandboxes=(mine,)
+        name="p", rules=(), defaults=(), limits=bare.limits, unattended=Decision.DENY, sources=(), sandbox_tables=(mine,)
     )
     if loosening(said):
         return
     others = () if other is None else (other,)
-    trusted, held = granted_by((*others, mine)), granted_by((*others, mine.tightening()))
+    trusted, held = sandbox_of((*others, mine)), sandbox_of((*others, mine.tightening()))
     assert set(trusted.write) <= set(held.write)
     assert trusted.network <= held.network
     assert set(held.hide) <= set(trusted.hide)

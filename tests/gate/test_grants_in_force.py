@@ -30,7 +30,7 @@ from harness.messages import ModelResponse, ResultStatus, StopReason, ToolCall
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Origin
-from harness.policy.session_grants import GrantScope, Offer, Pattern
+from harness.policy.session_grants import GrantPattern, GrantScope, Offer
 from harness.policy.verdict import Verdict
 from harness.tools import builtin_tools
 
@@ -167,7 +167,7 @@ def test_what_is_kept_holds_in_the_next_session_of_this_workspace_alone(tmp_path
     assert "another workspace" in elsewhere.problem
     assert second.kept.revoke(str(grant["grant"]))
     assert second.kept.read().grants == ()
-    assert second.kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")) == Origin(
+    assert second.kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")) == Origin(
         file=second.kept.path, line=3
     )
     assert os.stat(second.kept.path).st_mode & 0o777 == 0o600
@@ -234,7 +234,7 @@ def test_a_file_of_grants_that_is_not_understood_counts_for_nothing(
     tmp_path: Path, spoil: Callable[[str], str], problem: str
 ) -> None:
     kept = KeptGrants(str(tmp_path / "grants"), "w", "/w")
-    assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "a"), folder="/w", write=(".",), network=True))
+    assert kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "a"), folder="/w", write=(".",), network=True))
     assert len(kept.read().grants) == 1
     file = Path(kept.path)
     file.write_text(spoil(file.read_text()))
@@ -246,36 +246,38 @@ def test_a_file_of_grants_that_is_not_understood_counts_for_nothing(
 @all_rows("mode", [0o622, 0o602])
 def test_a_file_of_grants_that_others_may_write_counts_for_nothing(tmp_path: Path, mode: int) -> None:
     kept = KeptGrants(str(tmp_path / "grants"), "w", "/w")
-    assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "a"), folder="/w"))
+    assert kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "a"), folder="/w"))
     os.chmod(kept.path, mode)
     assert "others than you may write it" in kept.read().problem
-    assert "others than you may write it" in str(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")))
+    assert "others than you may write it" in str(
+        kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "b"), folder="/w"))
+    )
     os.unlink(kept.path)
     os.symlink("/dev/null", kept.path)
     assert kept.read().grants == ()
-    assert isinstance(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")), str)
+    assert isinstance(kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")), str)
     os.unlink(kept.path)
     os.mkfifo(kept.path)
     assert kept.read().grants == ()
-    assert isinstance(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")), str)
+    assert isinstance(kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")), str)
 
 
 @all_rows(
     "approval",
     [
         Approval(answer=Answer.YES, by="x", scope=GrantScope.SESSION),
-        Approval(answer=Answer.YES, by="x", patterns=(Pattern(tools=("bash",), argv=("mkdir", "a"), folder="/w"),)),
+        Approval(answer=Answer.YES, by="x", patterns=(GrantPattern(tools=("bash",), argv=("mkdir", "a"), folder="/w"),)),
         Approval(
-            answer=Answer.NO, by="x", scope=GrantScope.SESSION, patterns=(Pattern(tools=("bash",), argv=("mkdir", "a")),)
+            answer=Answer.NO, by="x", scope=GrantScope.SESSION, patterns=(GrantPattern(tools=("bash",), argv=("mkdir", "a")),)
         ),
         Approval(
-            answer=Answer.YES, by="x", scope=GrantScope.SESSION, patterns=(Pattern(tools=("bash",), argv=("rm", "a")),)
+            answer=Answer.YES, by="x", scope=GrantScope.SESSION, patterns=(GrantPattern(tools=("bash",), argv=("rm", "a")),)
         ),
         Approval(
             answer=Answer.YES,
             by="x",
             scope=GrantScope.WORKSPACE,
-            patterns=(Pattern(tools=("bash",), argv=("mkdir", "a"), folder="/w", write=("/",), network=True),),
+            patterns=(GrantPattern(tools=("bash",), argv=("mkdir", "a"), folder="/w", write=("/",), network=True),),
         ),
     ],
 )  # fmt: skip

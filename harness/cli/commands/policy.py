@@ -68,9 +68,9 @@ def _show(conversation: Conversation) -> None:
         say(f"  {'auto' if readers.on else 'no':8} readers  [{readers.origin}]")
     for rule in held.rules:
         say(f"  {rule.decision.word:8} {rule.label}  {rule.reason}")
-    grants = held.grants
-    places = ", ".join(grants.write) or "nothing"
-    network = "may" if grants.network else "may not"
+    sandbox = held.sandbox
+    places = ", ".join(sandbox.write) or "nothing"
+    network = "may" if sandbox.network else "may not"
     conversation.say_line(f"  a command that you approve may write {places}, and {network} reach the network")
     conversation.say_line(f"  confinement: {conversation.parts.level}")
 

@@ -24,7 +24,7 @@ def with_plan_mode(held: Policy) -> Policy:
         strict = tuple(default for default in overlay.defaults if default.decision is not Decision.AUTO)
         overlay = replace(overlay, defaults=strict)
     rules = tuple(_tightened(rule) for rule in held.rules if rule.decision is not Decision.AUTO or _reads(rule))
-    below = replace(held, rules=rules, sandboxes=tuple(sandbox.tightening() for sandbox in held.sandboxes))
+    below = replace(held, rules=rules, sandbox_tables=tuple(sandbox.tightening() for sandbox in held.sandbox_tables))
     return combine((below, overlay))
 
 

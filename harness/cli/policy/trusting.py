@@ -111,7 +111,7 @@ def _defaults(policy: Policy) -> Iterator[str]:
 
 
 def _sandboxes(policy: Policy) -> Iterator[str]:
-    for said in policy.sandboxes:
+    for said in policy.sandbox_tables:
         beyond = [place for place in said.write or () if _is_outside(place)]
         if beyond:
             yield f"sandbox  commands that you approve may write {_listed(beyond)}  ({said.origin})"

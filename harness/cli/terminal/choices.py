@@ -8,7 +8,7 @@ from harness.cli.terminal.keys import Event, Key, Pasted
 from harness.cli.terminal.row_text import Row, cells, prose, rows_of
 from harness.cli.trace import Tone
 from harness.gate.approval import Answer, Approval
-from harness.policy.session_grants import GrantScope, Offer, Pattern
+from harness.policy.session_grants import GrantPattern, GrantScope, Offer
 from harness.record import Record
 from harness.text.visible import one_line, visible_line
 
@@ -108,7 +108,7 @@ def offered_rows(offer: Offer, width: int) -> list[Row]:
     return rows
 
 
-def chosen(offer: Offer, came: Key | Pasted | Event) -> tuple[Pattern, ...]:
+def chosen(offer: Offer, came: Key | Pasted | Event) -> tuple[GrantPattern, ...]:
     """Return what a key grants; nothing of any other."""
     match came:
         case Key(text="y" | "Y" | "1"):

@@ -18,7 +18,7 @@ from rows import all_rows
 from harness.actions import Access
 from harness.errors import PolicyError
 from harness.limits import Limits
-from harness.policy.effects import Sandbox
+from harness.policy.effects import SandboxTable
 from harness.policy.loader import (
     DECISION_WORDS,
     LIMIT_KEYS,
@@ -180,8 +180,8 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
         ),
         unattended=Decision.BLOCK,
         sources=(PolicySource(layer=Layer.USER, path="p.toml", content=FULL.encode()),),
-        sandboxes=(
-            Sandbox(
+        sandbox_tables=(
+            SandboxTable(
                 origin=Origin(file="p.toml", line=26),
                 layer=Layer.USER,
                 required=True,

@@ -1,4 +1,4 @@
-"""Grants: what can be granted at a question, what a grant then lets through, and what no grant ever lifts."""
+"""What a person can grant: what can be granted at a question, what a grant then lets through, and what no grant ever lifts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from harness.policy.rules import Decision, Origin
 from harness.policy.session_grants import (
     SESSION_GRANTS,
     Grant,
+    GrantPattern,
     GrantScope,
     Offer,
-    Pattern,
     offer_for,
     pattern_problem,
     with_grants,
@@ -74,7 +74,7 @@ def offered(workspace: Workspace, tool: str, text: str, held: Policy) -> Offer |
     return offer_for(held, asked, evaluate(held, asked))
 
 
-def granted(held: Policy, *patterns: Pattern) -> Policy:
+def granted(held: Policy, *patterns: GrantPattern) -> Policy:
     origin = Origin(file=SESSION_GRANTS, line=1)
     return with_grants(
         held,
@@ -273,27 +273,27 @@ def test_whatever_is_offered_is_auto_with_it_and_may_do_no_more(
 @all_rows(
     ("pattern", "problem"),
     [
-        (Pattern(tools=("bash",), argv=("pytest", "-q"), folder="/w"), ""),
-        (Pattern(tools=("edit_file",), path="/src/**"), ""),
-        (Pattern(tools=("edit_file",), path="/src/a.py"), ""),
-        (Pattern(tools=("bash",), argv=("pytest", "-q")), "folder"),
-        (Pattern(tools=("bash",), argv=("pytest", "-q"), folder="/w", write=("/",)), "it may write /"),
-        (Pattern(tools=("bash",), argv=("pytest", "-q"), folder="w"), "folder"),
-        (Pattern(tools=("edit_file",), path="/src/a.py", folder="/w"), "more than files"),
-        (Pattern(tools=("edit_file",), path="/**"), "names no file"),
-        (Pattern(tools=("edit_file",), path="**"), "names no file"),
-        (Pattern(tools=("edit_file",), path="src"), "names no file"),
-        (Pattern(tools=("edit_file",), path="/src/*"), "names no file"),
-        (Pattern(tools=("edit_file",), path="/src/../../x"), "names no file"),
-        (Pattern(tools=("edit_file",), path="/src/a.py", network=True), "more than files"),
-        (Pattern(tools=("bash",), argv=("bash", "-c", "x")), "runs"),
-        (Pattern(tools=("bash",), argv=("sudo", "x")), "runs other commands"),
-        (Pattern(tools=("bash",), argv=("/tmp/x",)), "named by its path"),
-        (Pattern(tools=("bash",)), "neither"),
-        (Pattern(tools=(), argv=("x",)), "neither"),
-        (Pattern(tools=("bash",), argv=("x",), path="/x"), "neither"),
+        (GrantPattern(tools=("bash",), argv=("pytest", "-q"), folder="/w"), ""),
+        (GrantPattern(tools=("edit_file",), path="/src/**"), ""),
+        (GrantPattern(tools=("edit_file",), path="/src/a.py"), ""),
+        (GrantPattern(tools=("bash",), argv=("pytest", "-q")), "folder"),
+        (GrantPattern(tools=("bash",), argv=("pytest", "-q"), folder="/w", write=("/",)), "it may write /"),
+        (GrantPattern(tools=("bash",), argv=("pytest", "-q"), folder="w"), "folder"),
+        (GrantPattern(tools=("edit_file",), path="/src/a.py", folder="/w"), "more than files"),
+        (GrantPattern(tools=("edit_file",), path="/**"), "names no file"),
+        (GrantPattern(tools=("edit_file",), path="**"), "names no file"),
+        (GrantPattern(tools=("edit_file",), path="src"), "names no file"),
+        (GrantPattern(tools=("edit_file",), path="/src/*"), "names no file"),
+        (GrantPattern(tools=("edit_file",), path="/src/../../x"), "names no file"),
+        (GrantPattern(tools=("edit_file",), path="/src/a.py", network=True), "more than files"),
+        (GrantPattern(tools=("bash",), argv=("bash", "-c", "x")), "runs"),
+        (GrantPattern(tools=("bash",), argv=("sudo", "x")), "runs other commands"),
+        (GrantPattern(tools=("bash",), argv=("/tmp/x",)), "named by its path"),
+        (GrantPattern(tools=("bash",)), "neither"),
+        (GrantPattern(tools=(), argv=("x",)), "neither"),
+        (GrantPattern(tools=("bash",), argv=("x",), path="/x"), "neither"),
     ],
 )
-def test_a_kept_pattern_is_one_that_could_have_been_offered(pattern: Pattern, problem: str) -> None:
+def test_a_kept_pattern_is_one_that_could_have_been_offered(pattern: GrantPattern, problem: str) -> None:
     found = pattern_problem(pattern)
     assert (problem in found) if problem else found == ""

@@ -18,7 +18,7 @@ from harness.actions import (
     Unconfined,
 )
 from harness.messages import ToolCall
-from harness.policy.effects import DEFAULT_HIDE, Sandbox, effects_of, granted_by
+from harness.policy.effects import DEFAULT_HIDE, SandboxTable, effects_of, sandbox_of
 from harness.policy.loader import combine, parse_policy, tightening_only
 from harness.policy.rules import Decision, Layer, Origin
 from harness.policy.verdict import Verdict, evaluate
@@ -35,8 +35,8 @@ def said(
     show: tuple[str, ...] | None = None,
     required: bool = False,
     trusted: bool = True,
-) -> Sandbox:
-    return Sandbox(
+) -> SandboxTable:
+    return SandboxTable(
         origin=HERE,
         layer=Layer.USER,
         write=write,
@@ -48,7 +48,7 @@ def said(
     )
 
 
-WRITES: list[tuple[list[Sandbox], tuple[str, ...]]] = [
+WRITES: list[tuple[list[SandboxTable], tuple[str, ...]]] = [
     ([], (".",)),
     ([said()], (".",)),
     ([said(("build",))], ("build",)),
@@ -71,16 +71,16 @@ WRITES: list[tuple[list[Sandbox], tuple[str, ...]]] = [
 ]
 
 
-@all_rows(("sandboxes", "write"), WRITES)
+@all_rows(("tables", "write"), WRITES)
 def test_what_may_be_written_is_what_every_file_lets_be_written(
-    sandboxes: list[Sandbox], write: tuple[str, ...]
+    tables: list[SandboxTable], write: tuple[str, ...]
 ) -> None:
-    assert granted_by(tuple(sandboxes)).write == write
-    assert set(granted_by(tuple(sandboxes[::-1])).write) == set(write)
+    assert sandbox_of(tuple(tables)).write == write
+    assert set(sandbox_of(tuple(tables[::-1])).write) == set(write)
 
 
 @all_rows(
-    ("sandboxes", "network"),
+    ("tables", "network"),
     [
         ([], True),
         ([said(network=True)], True),
@@ -89,8 +89,8 @@ def test_what_may_be_written_is_what_every_file_lets_be_written(
         ([said(network=False, trusted=False), said(network=True)], False),
     ],
 )
-def test_one_no_to_the_network_is_enough(sandboxes: list[Sandbox], network: bool) -> None:
-    assert granted_by(tuple(sandboxes)).network is network
+def test_one_no_to_the_network_is_enough(tables: list[SandboxTable], network: bool) -> None:
+    assert sandbox_of(tuple(tables)).network is network
 
 
 SHOWN = ("~/.ssh", "~/.docker")
@@ -98,7 +98,7 @@ LESS = tuple(place for place in DEFAULT_HIDE if place not in SHOWN)
 
 
 @all_rows(
-    ("sandboxes", "hide"),
+    ("tables", "hide"),
     [
         ([], DEFAULT_HIDE),
         ([said(hide=("~/x",))], (*DEFAULT_HIDE, "~/x")),
@@ -111,13 +111,13 @@ LESS = tuple(place for place in DEFAULT_HIDE if place not in SHOWN)
         ([said(show=SHOWN, trusted=False)], DEFAULT_HIDE),
     ],
 )
-def test_what_any_file_hides_is_hidden_and_what_nobody_shows(sandboxes: list[Sandbox], hide: tuple[str, ...]) -> None:
-    assert granted_by(tuple(sandboxes)).hide == hide
+def test_what_any_file_hides_is_hidden_and_what_nobody_shows(tables: list[SandboxTable], hide: tuple[str, ...]) -> None:
+    assert sandbox_of(tuple(tables)).hide == hide
 
 
 def test_whoever_requires_confinement_is_heard_trusted_or_not() -> None:
-    assert granted_by((said(), said(required=True, trusted=False))).required == HERE
-    assert granted_by((said(),)).required is None
+    assert sandbox_of((said(), said(required=True, trusted=False))).required == HERE
+    assert sandbox_of((said(),)).required is None
 
 
 def test_a_project_that_nobody_trusts_keeps_what_takes_away() -> None:
@@ -169,7 +169,7 @@ def test_what_an_action_may_do(
     open_ended: bool,
     expected: tuple[object, ...],
 ) -> None:
-    effects = effects_of(facets, autos=(), asked=asked, open_ended=open_ended, sandboxes=OPEN, keep=("/log",))
+    effects = effects_of(facets, autos=(), asked=asked, open_ended=open_ended, tables=OPEN, keep=("/log",))
     assert (effects.read, effects.write, effects.granted, effects.network) == expected
     assert effects.named == (("/w/b",) if B in facets else ())
     assert (effects.hide, effects.keep, effects.unasked) == (DEFAULT_HIDE, ("/log",), not asked)
@@ -189,20 +189,20 @@ NAMED: list[tuple[str, tuple[Facet, ...], tuple[str, ...]]] = [
 
 @all_rows(("facets", "named"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED])
 def test_surely_written_is(facets: tuple[Facet, ...], named: tuple[str, ...]) -> None:
-    effects = effects_of(facets, autos=(), asked=True, open_ended=False, sandboxes=OPEN, keep=())
+    effects = effects_of(facets, autos=(), asked=True, open_ended=False, tables=OPEN, keep=())
     assert (effects.named, effects.entries) == (named, ())
 
 
 def test_names_that_are_moved_or_removed_are_told_apart() -> None:
     moved = replace(C, entry=True)
-    effects = effects_of((B, moved), autos=(), asked=True, open_ended=False, sandboxes=OPEN, keep=())
+    effects = effects_of((B, moved), autos=(), asked=True, open_ended=False, tables=OPEN, keep=())
     assert (effects.named, effects.entries) == (("/w/b", "/w/c"), ("/w/c",))
 
 
 def test_no_network_means_none_for_what_a_person_approves() -> None:
     closed = (said(network=False),)
     for facets in ((command(Act.RUNS),), (command(Act.LOOKS, network=True),), (BLIND,)):
-        assert not effects_of(facets, autos=(), asked=True, open_ended=True, sandboxes=closed, keep=()).network
+        assert not effects_of(facets, autos=(), asked=True, open_ended=True, tables=closed, keep=()).network
 
 
 # --- through a policy --------------------------------------------------------------------------------------------------
@@ -302,8 +302,8 @@ def test_layers_together_grant_the_least() -> None:
         b'version = 1\n[sandbox]\nnetwork = false\nwrite = ["src", "/srv"]', "x.toml", layer=Layer.PROJECT
     )
     for layers in ((user, project), (user, tightening_only(project))):
-        assert combine(layers).grants.write == ("src",)
-        assert combine(layers).grants.network is False
+        assert combine(layers).sandbox.write == ("src",)
+        assert combine(layers).sandbox.network is False
 
 
 def layered(user_rule: str, other: str, layer: Layer) -> Effects:

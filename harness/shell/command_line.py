@@ -9,7 +9,7 @@ from harness.programs.program import FileNames
 from harness.record import replace
 from harness.shell.disk import Disk, Remembered
 from harness.shell.expansion import PIPE_FILE, Expander
-from harness.shell.state import State, StopReading
+from harness.shell.shell_state import ShellState, StopReading
 from harness.shell.syntax import Script, Word
 
 MAX_FACETS = 4_000
@@ -19,10 +19,10 @@ _NOWHERE = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "
 """What a redirection or an operand of this very name reads or writes is nobody's file."""
 
 
-class Line:
+class CommandLine:
     """What the readers of one command line share."""
 
-    def __init__(self, disk: Disk, text: str, substituted: Callable[[Script, State], FileNames | None]) -> None:
+    def __init__(self, disk: Disk, text: str, substituted: Callable[[Script, ShellState], FileNames | None]) -> None:
         """Take the line, and what reads the commands inside a word (see `Expander`)."""
         self.disk: Disk = Remembered(disk)
         self.text = text
@@ -34,7 +34,7 @@ class Line:
         self._substituted = substituted
         self._opaque: dict[tuple[str, str, str], Opaque] = {}
 
-    def expander(self, state: State) -> Expander:
+    def expander(self, state: ShellState) -> Expander:
         """Return what expands the words of a command in `state`.
 
         What is in `$( )` or `<( )` may find only the rest of what is in the pipe: of names, not even whole ones.
@@ -67,7 +67,7 @@ class Line:
                 changes = True
         self.disk_changed = self.disk_changed or changes
 
-    def add_opaque(self, reason: str, part: str, state: State) -> None:
+    def add_opaque(self, reason: str, part: str, state: ShellState) -> None:
         """Keep a piece of the line that was not understood; what may be in it is judged by strict rules."""
         from harness.shell.loose_reading import loose_opaque
 
@@ -77,7 +77,7 @@ class Line:
             self._opaque[key] = loose_opaque(part, reason, column, self.disk, key[2])
         self.add(self._opaque[key])
 
-    def resolved(self, word: str, access: Access, state: State, *, entry: bool = False) -> list[PathAccess]:
+    def resolved(self, word: str, access: Access, state: ShellState, *, entry: bool = False) -> list[PathAccess]:
         """Return where a word of a command leads, from every folder that the shell may be in.
 
         With `entry` it is where the name itself lies, also of a link.

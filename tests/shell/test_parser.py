@@ -21,15 +21,15 @@ from harness.shell.parser import MAX_CHARACTERS, parse
 from harness.shell.syntax import (
     Arithmetic,
     Case,
+    CommandGroup,
     For,
-    Group,
+    Glob,
     If,
     Literal,
     Modified,
     Node,
     Number,
     Parameter,
-    Pattern,
     Piece,
     ProcessFile,
     Redirection,
@@ -68,7 +68,7 @@ def command(node: Node) -> str:
         case Simple():
             inside = [f"{found.name}={word(found.value)}" for found in node.assignments]
             return f"[{' '.join([*inside, *map(word, node.words), *map(redirection, node.redirections)])}]"
-        case Group():
+        case CommandGroup():
             text = f"({shown(node.body)})" if node.subshell else f"{{{shown(node.body)}}}"
         case If():
             text = "if " + " elif ".join(f"{shown(test)} then {shown(body)}" for test, body in node.branches)
@@ -97,7 +97,7 @@ def piece(found: Piece) -> str:
     match found:
         case Literal():
             return f"'{found.text}'" if found.quoted else found.text
-        case Pattern():
+        case Glob():
             return f"<{found.text}>"
         case Parameter():
             return f'"${found.name}"' if found.quoted else f"${found.name}"
@@ -516,7 +516,7 @@ def nodes(script: Script) -> Iterator[Node]:
 
 def bodies(node: Node) -> tuple[Script, ...]:
     match node:
-        case Group() | For():
+        case CommandGroup() | For():
             return (node.body,)
         case If():
             pairs = tuple(body for branch in node.branches for body in branch)

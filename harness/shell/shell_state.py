@@ -1,4 +1,4 @@
-"""State: what is known of the shell between two commands (its folder, variables, exports), never more; pure."""
+"""ShellState: what is known of the shell between two commands (its folder, variables, exports), never more; pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_variable(name: str, part: str) -> None:
         raise StopReading(f"{name} is set, which changes how the rest is run", part)
 
 
-class State(Record):
+class ShellState(Record):
     """What is known of the shell at one place of a line. What is not known is not in it."""
 
     folders: tuple[str, ...]
@@ -55,7 +55,7 @@ class State(Record):
     names: FileNames | None = None
     """Of a command in a pipeline: the names of files that it is fed with, where they are known."""
 
-    def with_value(self, name: str, value: str | None, *, integer: bool = False) -> State:
+    def with_value(self, name: str, value: str | None, *, integer: bool = False) -> ShellState:
         """Return the state after `name` was set to `value`; `integer`: to some integer, where the value is None."""
         integers = self.integers | {name} if integer and value is None else self.integers - {name}
         return replace(self, values={**self.values, name: value}, integers=integers)
@@ -65,34 +65,34 @@ class State(Record):
         value = self.values.get(name)
         return name in self.integers or (value is not None and is_integer(value))
 
-    def handing_on(self, name: str) -> State:
+    def handing_on(self, name: str) -> ShellState:
         """Return the state after `name` was exported."""
         return replace(self, exported=self.exported | {name})
 
-    def touching(self, name: str) -> State:
+    def touching(self, name: str) -> ShellState:
         """Return the state after `name` was set or unset: one that commands are given anyway is handed on changed."""
         return self.handing_on(name) if name in PASSED or name in SET or steers(name) else self
 
-    def reading(self, redirections: Sequence[Redirection]) -> State:
+    def reading(self, redirections: Sequence[Redirection]) -> ShellState:
         """Return the state within a command with these redirections: whether one of them feeds it."""
         fed = any("<" in each.operator and each.descriptor in (None, 0) for each in redirections)
         return replace(self, fed=True) if fed else self
 
-    def forgetting(self, names: frozenset[str]) -> State:
+    def forgetting(self, names: frozenset[str]) -> ShellState:
         """Return the state in which the values of `names` are not known."""
         if not names:
             return self
         return replace(self, values={**self.values, **dict.fromkeys(names)}, integers=self.integers - names)
 
-    def in_folders(self, folders: tuple[str, ...], stack: tuple[tuple[str, ...], ...] | None) -> State:
+    def in_folders(self, folders: tuple[str, ...], stack: tuple[tuple[str, ...], ...] | None) -> ShellState:
         """Return the state after the shell went to one of `folders`."""
         return replace(self, folders=folders, before=self.folders, stack=stack)
 
-    def counting(self, names: frozenset[str]) -> State:
+    def counting(self, names: frozenset[str]) -> ShellState:
         """Return the state in which `names`, whose values are not known, hold integers."""
         return replace(self, integers=self.integers | names) if names else self
 
-    def in_a_new_shell(self) -> State:
+    def in_a_new_shell(self) -> ShellState:
         """Return what is known in a shell that a command starts: of the variables, those that it is handed."""
         values = {name: value for name, value in self.values.items() if name in self.exported}
         return replace(self, values=values, integers=self.integers & self.exported, before=(), stack=())
@@ -101,15 +101,15 @@ class State(Record):
 class Outcome(Record):
     """The state after a command, by whether it succeeded; None where the shell does not go on."""
 
-    ok: State | None
-    failed: State | None
+    ok: ShellState | None
+    failed: ShellState | None
 
-    def either(self) -> State | None:
+    def either(self) -> ShellState | None:
         """Return the state after it, whether it succeeded or not."""
         return merged(self.ok, self.failed)
 
 
-def merged(one: State | None, other: State | None) -> State | None:
+def merged(one: ShellState | None, other: ShellState | None) -> ShellState | None:
     """Return what holds in both states; None is no state at all."""
     if one is None or other is None or one is other:
         return one or other
@@ -121,7 +121,7 @@ def merged(one: State | None, other: State | None) -> State | None:
         name: one.values[name] if name in one.values and one.values[name] == other.values.get(name) else None
         for name in names
     }
-    return State(
+    return ShellState(
         folders=either_folder(one.folders, other.folders),
         values=values,
         exported=one.exported | other.exported,
