@@ -593,7 +593,7 @@ sys.exit(main(sys.argv[3:]))
 def test_a_signal_stops_it_between_two_files_and_what_was_done_is_told(
     program: Program, number: signal.Signals, code: int
 ) -> None:
-    names = [f"f{number}" for number in range(300)]
+    names = [f"f{number}" for number in range(60)]
     for name in names:
         put(program, name, "1")
     work(program, *(edit(name, "1", "2") for name in names))

@@ -120,7 +120,7 @@ MOST_TALKS = 5
 """Of so many sessions prompt and answer stand above all lists."""
 
 
-def report(
+def report(  # noqa: PLR0913 - what the page is told beside the logs
     logs: AuditedLogs,
     findings: Sequence[Findings],
     *,
