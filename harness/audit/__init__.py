@@ -1,6 +1,10 @@
-"""Questions to action logs; they read logs, and `files` and `unknown` also the files that calls changed; they write nothing.
+"""Questions to action logs: who asked for what, who allowed it, what became of it.
 
-calls.py joins the records of a call, and says who counts as a person. questions, refusals, endings and changes answer from
-its calls; stats, sessions, difference and report/ count records besides. reading, instants, rows, disk, alignment and
-filters are what these share.
+Read `calls` first: it joins the records about a call to one `LoggedCall`, and says who counts as a person. `approvals`,
+`refusals`, `unended`, `changes` and `effects` each answer one question from calls, `stats` counts, `difference` compares two
+sessions. `report/` is the page of HTML, `export/` writes calls for other programs, `run_reports/` tells of unattended runs,
+`suggestions/` proposes rules out of repeated approvals.
+
+All of it works on records that may have been tampered with: no value of theirs is trusted to be of its type, and whether a
+log verifies is not said here (`harness.log`). Nothing here writes a file; only `changes` looks at the files of a workspace.
 """

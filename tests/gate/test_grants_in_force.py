@@ -14,8 +14,8 @@ from log_scene import forged
 from rows import all_rows
 
 from harness.actions import Action, JsonValue
+from harness.cli.audit.verify import redecided
 from harness.cli.kept_grants import KeptGrants
-from harness.cli.policy.rejudging import redecided
 from harness.cli.state import State
 from harness.cli.trace import event_line
 from harness.files.workspace import Workspace

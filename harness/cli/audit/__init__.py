@@ -26,7 +26,7 @@ def _function_of(action: str) -> Callable[[Namespace, Mapping[str, str]], int]: 
         case "diff":
             from harness.cli.audit.diff import diff_command as run
         case "redecide":
-            from harness.cli.policy.replay import redecide_command as run
+            from harness.cli.policy.rejudging import redecide_command as run
         case "report":
             from harness.cli.audit.views import report_command as run
         case "export":

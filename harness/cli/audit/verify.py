@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.audit.logs import gone, named_logs, worst
@@ -14,13 +15,15 @@ from harness.cli.state import State, logs_in
 from harness.errors import LogError, UsageError
 from harness.log.findings import Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile, KnownHead
+from harness.record import Record
 from harness.text.visible import visible_line
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from harness.cli.policy.rejudging import JudgedAgain, LoggedSetting
     from harness.log.heads_file import Signature
+    from harness.policy.policy import Policy
 
 MAX_LISTED = 1_000
 """Of many sessions or calls so many stand in an object of `--json`, beside how many there are."""
@@ -46,7 +49,7 @@ def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             came_to.append(Soundness.UNREADABLE)
             continue
         sys.stdout.write(_as_json(findings) if arguments.json else _as_text(findings))
-        sys.stdout.write(_redecided(path, state, arguments, environment))
+        sys.stdout.write(_told_again(path, state, arguments, environment))
         came_to.append(findings.soundness)
         noted = findings.evidence.noted
         if noted is not None and noted.elsewhere:
@@ -75,12 +78,10 @@ def _checked(arguments: Namespace) -> str | None:
     return head
 
 
-def _redecided(path: str, state: State, arguments: Namespace, environment: Mapping[str, str]) -> str:
+def _told_again(path: str, state: State, arguments: Namespace, environment: Mapping[str, str]) -> str:
     """Return what judging the calls again came to, where that was asked for; it takes much longer than all the rest."""
     if not arguments.redecide:
         return ""
-    from harness.cli.policy.rejudging import redecided
-
     return redecided(path, state, environment).told(path, as_json=arguments.json)
 
 
@@ -158,3 +159,67 @@ def _gone_told(known: KnownHead, *, as_json: bool) -> str:
         code = Soundness.BROKEN.value
         return json.dumps({"file": known.file, "verdict": "gone", "exit_code": code, "findings": [why]}) + "\n"
     return f"BROKEN: {visible_line(why, 500)}\n{visible_line(known.file, 5_000)}: gone\n"
+
+
+MAX_TOLD = 20
+"""Of many calls with another outcome, so many are named, and the others counted."""
+
+
+class Redecided(Record):
+    """What judging the calls of one log again came to."""
+
+    same: int
+    otherwise: int
+    unjudged: int
+    """Calls that could not be judged again: arguments or policies that the log does not hold."""
+    lines: tuple[str, ...]
+    """The first of the calls with another outcome, and why others could not be judged."""
+
+    def told(self, path: str, *, as_json: bool) -> str:
+        """Return this as text, or as one object on a line."""
+        if as_json:
+            counts: dict[str, JsonValue] = {"same": self.same, "otherwise": self.otherwise, "unjudged": self.unjudged}
+            return json.dumps({"file": path, "redecided": counts, "findings": list(self.lines)}, sort_keys=True) + "\n"
+        summary = (
+            f"Judged again, by the policies in the log: {self.same} calls come out the same, {self.otherwise} otherwise"
+        )
+        told = "".join(f"{visible_line(line, 500)}\n" for line in self.lines)
+        return f"{told}{summary}, {self.unjudged} cannot be judged.\n"
+
+
+def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redecided:
+    """Judge every decided call of a log again. Raises LogError if it cannot be read, UsageError if the heads file cannot."""
+    from harness.cli.policy.rejudging import Rejudging, recorded_policy
+
+    policies: dict[tuple[str, str], Policy | str] = {}
+
+    def policy_of(_log: str, session: LoggedSetting) -> Policy | str:
+        key = (session.name, str(session.started.get("policy_sha256")))  # which may change within a session
+        if key not in policies:
+            policies[key] = recorded_policy(session.started, state)
+        return policies[key]
+
+    same = otherwise = unjudged = 0
+    lines: list[str] = []
+    problems: dict[str, None] = {}
+    rejudging = Rejudging(policy_of, environment)
+    for again in rejudging.calls(path):
+        if again.verdict is None:
+            unjudged += 1
+            if len(problems) < MAX_TOLD:
+                problems[f"NOT JUDGED: {again.problem}"] = None
+        elif again.verdict.decision.word == again.decision.get("decision"):
+            same += 1
+        else:
+            otherwise += 1
+            if otherwise <= MAX_TOLD:
+                lines.append(_otherwise_line(again, again.verdict.decision.word))
+    left = [f"OTHERWISE: and {otherwise - MAX_TOLD} more like it"] if otherwise > MAX_TOLD else []
+    return Redecided(
+        same=same, otherwise=otherwise, unjudged=unjudged, lines=(*lines, *left, *problems, *rejudging.notes)
+    )
+
+
+def _otherwise_line(again: JudgedAgain, word: str) -> str:
+    was, summary = again.decision.get("decision"), visible_line(str(again.decision.get("summary")), 100)
+    return f"OTHERWISE: call {again.call} of session {again.session} was {was}, and would be {word}: {summary}"

@@ -9,7 +9,7 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement
-from harness.cli.policy.calls import tool_use
+from harness.cli.policy.explain import tool_use
 from harness.cli.policy.policies import assemble, source_name, without_shipped_folder
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.trace import Tone
@@ -78,8 +78,7 @@ def _show(conversation: Conversation) -> None:
 def _explain(conversation: Conversation, what: str) -> None:
     """Say what would be decided on a command, or on reading and writing a path, by the policy in force."""
     from harness.cli.commands.help import table
-    from harness.cli.policy.calls import action_for
-    from harness.cli.policy.explain import LEAST_WIDTH, explanation
+    from harness.cli.policy.explain import LEAST_WIDTH, action_for, explanation
 
     if not what:
         raise UsageError("usage: /policy explain COMMAND or PATH")

@@ -29,11 +29,11 @@ def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         case "check":
             return _check(arguments.files, strict=arguments.strict)
         case "test":
-            from harness.cli.policy.policy_cases import test_command
+            from harness.cli.policy.cases import test_command
 
             return test_command(arguments, environment)
         case "replay":
-            from harness.cli.policy.replay import replay_command
+            from harness.cli.policy.rejudging import replay_command
 
             return replay_command(arguments, environment)
         case "suggest":
@@ -77,8 +77,7 @@ def _trust(file: str | None, state: State) -> int:
 
 
 def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    from harness.cli.policy.calls import action_for
-    from harness.cli.policy.explain import EXIT_CODES, as_json, explanation, terminal_width
+    from harness.cli.policy.explain import EXIT_CODES, action_for, as_json, explanation, terminal_width
 
     workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
     policy = assemble(State.of(environment), workspace.root, named=arguments.policy, fallback="default")

@@ -5,30 +5,41 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice
-from typing import TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from harness.actions import Action, JsonValue, written_paths
-from harness.cli.policy.calls import CallReader, tool_use, workspace_at
+from harness.cli.console import complain
+from harness.cli.exits import Exit
+from harness.cli.policy.explain import CallReader, PolicyInForce, tool_use, workspace_at
 from harness.cli.state import State
-from harness.errors import PolicyError, ToolError
+from harness.cli.text_lines import counted
+from harness.errors import LogError, PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.log.findings import Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile
 from harness.log.order import CUT_SHORT, LogRecord
 from harness.log.reader import read_log
+from harness.paths import short_place
 from harness.policy.built_in import is_entry_point
-from harness.policy.loader import combine, parse_policy, tightening_only
+from harness.policy.loader import DECISION_WORDS, combine, parse_policy, tightening_only
 from harness.policy.policy import Policy
-from harness.policy.rules import Layer, Origin
+from harness.policy.rules import Decision, Layer, Origin
 from harness.policy.session_grants import Grant, GrantScope, pattern_from, with_grants
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
 from harness.text.visible import visible_line
 from harness.tool_kinds import SHIPPED_TOOLS, Does
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from harness.log.findings import Findings
+
 
 _OF_POLICY = ("policy", "policy_sha256", "policy_files")
 """What a record says of a policy that holds from there on."""
@@ -278,68 +289,6 @@ def _changed(outcome: LogRecord, action: Action | None) -> Sequence[str]:
     return written_paths(action)
 
 
-MAX_TOLD = 20
-"""Of many calls with another outcome, so many are named, and the others counted."""
-
-
-class Redecided(Record):
-    """What judging the calls of one log again came to."""
-
-    same: int
-    otherwise: int
-    unjudged: int
-    """Calls that could not be judged again: arguments or policies that the log does not hold."""
-    lines: tuple[str, ...]
-    """The first of the calls with another outcome, and why others could not be judged."""
-
-    def told(self, path: str, *, as_json: bool) -> str:
-        """Return this as text, or as one object on a line."""
-        if as_json:
-            counts: dict[str, JsonValue] = {"same": self.same, "otherwise": self.otherwise, "unjudged": self.unjudged}
-            return json.dumps({"file": path, "redecided": counts, "findings": list(self.lines)}, sort_keys=True) + "\n"
-        summary = (
-            f"Judged again, by the policies in the log: {self.same} calls come out the same, {self.otherwise} otherwise"
-        )
-        told = "".join(f"{visible_line(line, 500)}\n" for line in self.lines)
-        return f"{told}{summary}, {self.unjudged} cannot be judged.\n"
-
-
-def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redecided:
-    """Judge every decided call of a log again. Raises LogError if it cannot be read, UsageError if the heads file cannot."""
-    policies: dict[tuple[str, str], Policy | str] = {}
-
-    def policy_of(_log: str, session: LoggedSetting) -> Policy | str:
-        key = (session.name, str(session.started.get("policy_sha256")))  # which may change within a session
-        if key not in policies:
-            policies[key] = recorded_policy(session.started, state)
-        return policies[key]
-
-    same = otherwise = unjudged = 0
-    lines: list[str] = []
-    problems: dict[str, None] = {}
-    rejudging = Rejudging(policy_of, environment)
-    for judged in rejudging.calls(path):
-        if judged.verdict is None:
-            unjudged += 1
-            if len(problems) < MAX_TOLD:
-                problems[f"NOT JUDGED: {judged.problem}"] = None
-        elif judged.verdict.decision.word == judged.decision.get("decision"):
-            same += 1
-        else:
-            otherwise += 1
-            if otherwise <= MAX_TOLD:
-                lines.append(_line(judged, judged.verdict.decision.word))
-    left = [f"OTHERWISE: and {otherwise - MAX_TOLD} more like it"] if otherwise > MAX_TOLD else []
-    return Redecided(
-        same=same, otherwise=otherwise, unjudged=unjudged, lines=(*lines, *left, *problems, *rejudging.notes)
-    )
-
-
-def _line(judged: JudgedAgain, word: str) -> str:
-    was, summary = judged.decision.get("decision"), visible_line(str(judged.decision.get("summary")), 100)
-    return f"OTHERWISE: call {judged.call} of session {judged.session} was {was}, and would be {word}: {summary}"
-
-
 def recorded_policy(started: LogRecord, state: State) -> Policy | str:
     """Return the policy of a session, made of the texts in its first record; or why it cannot be made."""
     files, tools = started.get("policy_files"), started.get("tools")
@@ -380,3 +329,145 @@ def _layer(file: Mapping[str, JsonValue], extra_tools: list[str]) -> Policy | st
     except PolicyError as error:
         return f"the policy of the log does not load here: {error}"
     return policy if file.get("trusted") is True else tightening_only(policy)
+
+
+CHANGED = 1
+"""Exit code where `--fail-on` names a change that was found."""
+BROKEN = 1
+"""Exit code where a log is not what was written."""
+
+
+class Replayed(Record):
+    """A call of a log, judged again."""
+
+    log: str
+    session: str
+    call: str
+    """Its number."""
+    tool: str
+    summary: str
+    old: Decision | None
+    """None where the log's word is not one of ours."""
+    old_by: str
+    new: Decision | None = None
+    """None where the call cannot be judged again."""
+    new_by: str = ""
+    problem: str = ""
+
+    @property
+    def change(self) -> str:
+        """`laxer`, `stricter`, `same`, or `unknown` where it could not be judged again."""
+        if self.old is None or self.new is None:
+            return "unknown"
+        return "same" if self.new is self.old else "laxer" if self.new < self.old else "stricter"
+
+
+class Replay:
+    """Goes through logs, and holds what was decided on each call against what a new policy would decide."""
+
+    def __init__(
+        self, policy: str, environment: Mapping[str, str], logs: Sequence[str], findings: Sequence[Findings] = ()
+    ) -> None:
+        """Take the new policy's file or shipped name, all logs, and what judging them showed, where that was said already.
+
+        Raises PolicyError.
+        """
+        policies = PolicyInForce(policy, environment, *(os.path.realpath(log) for log in logs))
+        self.rejudging = Rejudging(lambda _log, session: policies.at(session.workspace), environment, findings=findings)
+
+    def calls(self, log: str, only: str = "") -> Iterator[Replayed]:
+        """Yield every decided call of a log, judged again, as `Rejudging.calls` does; its errors are raised here too."""
+        for judged in self.rejudging.calls(log, only):
+            decision, verdict = judged.decision, judged.verdict
+            yield Replayed(
+                log=log,
+                session=judged.session,
+                call=judged.call,
+                tool=str(decision.get("tool")),
+                summary=str(decision.get("summary")),
+                old=DECISION_WORDS.get(str(decision.get("decision"))),
+                old_by=str(decision.get("by")),
+                new=None if verdict is None else verdict.decision,
+                new_by="" if verdict is None else verdict.deciding.by,
+                problem=judged.problem,
+            )
+
+
+def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Judge the calls of every log again, list what would change, and return the exit code.
+
+    Of a log that is broken nobody can say that it holds no such change: with `--fail-on`, the code is BROKEN.
+
+    Raises UsageError or PolicyError.
+    """
+    replay = Replay(arguments.policy, environment, arguments.logs)
+    try:
+        code = _list_changes(replay, arguments.logs, "", as_json=arguments.json, fail_on=arguments.fail_on)
+    except LogError as error:
+        raise UsageError(str(error)) from None  # its logs are named one by one, like a policy
+    return BROKEN if replay.rejudging.broken and arguments.fail_on else code
+
+
+def redecide_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do the same for the logs that an audit is about; the exit code is BROKEN too where one of them is.
+
+    Raises HarnessError.
+    """
+    from harness.cli.audit.logs import chosen_logs
+
+    chosen = chosen_logs(arguments, environment)
+    chosen.verify_all()
+    replay = Replay(arguments.policy, environment, chosen.paths, chosen.findings)
+    code = _list_changes(replay, chosen.paths, chosen.session, as_json=arguments.json, fail_on=arguments.fail_on)
+    return chosen.code or code
+
+
+def _list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: bool, fail_on: str | None) -> int:
+    """Write what would change, as it is found, and how many calls there were; return the exit code."""
+    count = dict.fromkeys(("calls", "changes", "laxer", "stricter", "unknown", "undecided"), 0)
+    told = 0
+    for log in logs:
+        for call in replay.calls(log, only):
+            count["calls"] += 1
+            if call.change != "same":
+                count[call.change] += 1
+                sys.stdout.write(f"{json.dumps(_told(call)) if as_json else _line(call)}\n")
+        for note in replay.rejudging.notes[told:]:
+            complain(note)
+        told = len(replay.rejudging.notes)
+    count |= {"changes": count["laxer"] + count["stricter"], "undecided": replay.rejudging.undecided}
+    sys.stdout.write(f"{json.dumps({'summary': count}) if as_json else _summary(count)}\n")
+    found = {"laxer": count["laxer"], "any": count["changes"]}
+    return CHANGED if fail_on and found[fail_on] else Exit.DONE
+
+
+def _line(call: Replayed) -> str:
+    about = visible_line(f"{call.session} #{call.call} {call.tool}  {visible_line(call.summary, 100)}", 300)
+    if call.old is None or call.new is None:
+        return f"{about}: cannot be judged: {visible_line(call.problem or 'its decision is not known', 300)}"
+    old = f"{call.old.word} by {visible_line(short_place(call.old_by), 200)}"
+    return f"{about}: {old} -> {call.new.word} by {visible_line(short_place(call.new_by), 200)}: {call.change}"
+
+
+def _summary(count: Mapping[str, int]) -> str:
+    found = f"{counted(count['calls'], 'call')}, {counted(count['changes'], 'change')}"
+    text = f"{found}: {count['laxer']} laxer, {count['stricter']} stricter"
+    if count["unknown"]:
+        text += f"; {count['unknown']} cannot be judged"
+    return f"{text}; {count['undecided']} never decided" if count["undecided"] else text
+
+
+def _told(call: Replayed) -> dict[str, JsonValue]:
+    return {
+        "log": call.log,
+        "session": call.session,
+        "call": int(call.call) if call.call.isdecimal() and len(call.call) < 20 else call.call,
+        "tool": call.tool,
+        "summary": call.summary,
+        "change": call.change,
+        "old": None if call.old is None else call.old.word,
+        "old_by": call.old_by,
+        "new": None if call.new is None else call.new.word,
+        "new_by": call.new_by or None,
+        "error": call.problem or None,
+    }

@@ -16,7 +16,7 @@ from screen_scene import CTRL_C, ENTER, TAB
 from harness.cli.commands.help import table
 from harness.cli.commands.meaning import COMMANDS, Ask, Do, RunAsPerson, Wrong, meaning_of
 from harness.cli.commands.notes_to_model import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, NotesToModel, own_words
-from harness.cli.policy.calls import action_for
+from harness.cli.policy.explain import action_for
 from harness.cli.policy.plan_policy import with_plan_mode
 from harness.cli.policy.policies import load_named
 from harness.cli.repl.repl_command import how_it_ended

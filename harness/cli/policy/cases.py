@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.flags import EXAMPLE_CASE
-from harness.cli.policy.calls import CallReader, PolicyInForce, workspace_at
+from harness.cli.policy.explain import CallReader, PolicyInForce, workspace_at
 from harness.cli.state import current_folder
 from harness.errors import ToolError, UsageError
 from harness.paths import short_place
