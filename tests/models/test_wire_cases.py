@@ -9,11 +9,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 
-import pytest
 import wire_rows_faults as faults
 import wire_rows_replies as replies
 from chat_events import CALLED, calls, said, sse
@@ -53,17 +52,27 @@ TABLES = {
     "deadlines": faults.DEADLINES,
     "bounds": faults.BOUNDS,
 }
-ROWS = [
-    pytest.param(case, streaming, id=f"{table}: {name}{'' if streaming else ' (whole)'}")
-    for table, rows in TABLES.items()
-    for name, case in rows.items()
-    for streaming in (True, False)
-    if streaming or case.document is not None
-]
+FAULTS = frozenset(("cuts", "early", "no reply", "in band", "statuses", "deadlines", "bounds"))
 
 
-@all_rows(("case", "streaming"), ROWS)
-def test_a_wire_case(case: Case, streaming: bool, tmp_path: Path) -> None:
+def rows_of(tables: Iterable[str]) -> dict[str, tuple[Case, bool]]:
+    """Return the cases of these tables, each as a stream and, where that makes sense, as a whole document."""
+    return {
+        f"{table}: {name}{'' if streaming else ' (whole)'}": (case, streaming)
+        for table in tables
+        for name, case in TABLES[table].items()
+        for streaming in (True, False)
+        if streaming or case.document is not None
+    }
+
+
+@all_rows(("case", "streaming"), rows_of(sorted(set(TABLES) - FAULTS)))
+def test_replies_that_are_whole(case: Case, streaming: bool, tmp_path: Path) -> None:
+    play(case, str(tmp_path), streaming=streaming)
+
+
+@all_rows(("case", "streaming"), rows_of(sorted(FAULTS)))
+def test_what_goes_wrong(case: Case, streaming: bool, tmp_path: Path) -> None:
     play(case, str(tmp_path), streaming=streaming)
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from places import ROOT, SUPPORT
 from process_scene import (
     ENOUGH,
     PATH,
@@ -33,6 +33,7 @@ from process_scene import (
     wait_until,
 )
 from rows import all_rows
+from sizes import proof_size
 
 from harness.interrupt import Interrupt
 from harness.process import procfs
@@ -46,6 +47,8 @@ from harness.record import replace
 
 token = pytest.fixture(sleep_token)
 readable = pytest.fixture(readable_copy)
+SCENE = f"import sys; sys.path.append({SUPPORT!r}); "
+"""What a program of a test begins with that uses what the tests share."""
 SYS_EXIT = {"x86_64": 60, "aarch64": 93}.get(os.uname().machine, 1)
 """The system call that ends one thread only (exit(2)), in the tables of the kernel."""
 
@@ -338,7 +341,7 @@ def test_a_command_is_bounded_and_marked_before_it_begins(confine: Callable[[], 
 def test_limits_are_only_lowered() -> None:
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 200))\n"
-        "from tests.process_scene import run; print(run('ulimit -Sn; ulimit -Hn')[1].split())"
+        f"{SCENE}from process_scene import run; print(run('ulimit -Sn; ulimit -Hn')[1].split())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
 
@@ -348,9 +351,12 @@ def test_limits_are_only_lowered() -> None:
 # The end of the harness
 
 
+KILLS = proof_size("KILLS", 2, full=6)
+
+
 def harness(command: str, *, times: int = 1) -> subprocess.Popen[bytes]:
     """Start a process that runs a command several times."""
-    code = f"from tests.process_scene import run\nfor _ in range({times}): run({command!r})"
+    code = f"{SCENE}from process_scene import run\nfor _ in range({times}): run({command!r})"
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, start_new_session=True)
 
 
@@ -367,7 +373,7 @@ def harness(command: str, *, times: int = 1) -> subprocess.Popen[bytes]:
 def test_nothing_outlives_a_harness_that_is_killed(token: str, command: str) -> None:
     """At a random moment: before the command, in its course, or at its end."""
     program = f"bash\0--noprofile\0--norc\0-c\0--\0{command.format(token, token)}"
-    for turn in range(6):
+    for turn in range(KILLS):
         process = harness(command.format(token, token), times=100)
         if turn % 2 or wait_until(lambda: bool(alive(program))):
             time.sleep(random.random() * (0.4 if turn % 2 else 0.02))
@@ -397,8 +403,8 @@ def test_nothing_is_left_of_a_harness_inside_a_command_of_another(token: str, en
     """Also where the inner one is killed in the course of a command; behind it, where the machine is too busy."""
     inner = f"env -i setsid sleep {token} & sleep {token} & sleep 0.2"
     code = (
-        f"import os, sys, threading; sys.path.insert(0, {ROOT!r})\n"
-        "from tests.process_scene import run\n"
+        f"import os, sys, threading; sys.path[:0] = [{ROOT!r}, {SUPPORT!r}]\n"
+        "from process_scene import run\n"
         f"threading.Timer(0.1, lambda: {end or None}).start()\n"
         f"run({inner!r})"
     )
@@ -441,7 +447,7 @@ def test_the_guard_ends_with_the_harness_and_not_with_ctrl_c(tmp_path: Path) -> 
 def test_a_guard_that_was_killed_is_replaced(token: str) -> None:
     """And the new one knows of the commands that already ran."""
     code = (
-        "import os, threading, time; from tests.process_scene import alive, run, wait_until\n"
+        f"{SCENE}import os, threading, time; from process_scene import alive, run, wait_until\n"
         "from harness.process.guard import guard\n"
         f"threading.Thread(target=run, args=('env -i setsid sleep {token} & sleep 1000',), daemon=True).start()\n"
         f"assert wait_until(lambda: bool(alive('sleep\\x00{token}')) and guard()._pid > 0)\n"
@@ -464,7 +470,7 @@ def test_the_guards_environment_is_empty() -> None:
 
 def test_a_process_forked_from_the_harness_does_not_keep_its_guard() -> None:
     code = (
-        "import os, time; from tests.process_scene import run; from harness.process.guard import guard\n"
+        f"{SCENE}import os, time; from process_scene import run; from harness.process.guard import guard\n"
         "run('true')\n"
         "if os.fork() == 0: run('true'); time.sleep(1000)\n"
         "print(guard()._pid, flush=True); time.sleep(1000)"
@@ -583,8 +589,8 @@ def test_a_slow_or_failing_observer_slows_and_harms_nothing(tmp_path: Path) -> N
 
 def test_memory_stays_flat_whatever_is_printed(tmp_path: Path) -> None:
     code = (
-        "import resource, sys\n"
-        "from tests.process_scene import ENOUGH, Capture, launch, run, run_group\n"
+        f"{SCENE}import resource\n"
+        "from process_scene import ENOUGH, Capture, launch, run, run_group\n"
         "from harness.process.capture import OutputFolder\n"
         "run('true')\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
