@@ -223,22 +223,21 @@ def checked_out(folder: str) -> str | None:
 
     HEAD, a loose ref, packed-refs, and the two files of a linked worktree are read as gitrepository-layout(5) has them.
     """
-    git = os.path.join(git_top(folder), ".git")
-    if os.path.isfile(git):
-        git = os.path.join(os.path.dirname(git), _line(git).removeprefix("gitdir: "))
-    head = _line(os.path.join(git, "HEAD"))
+    found = _data_of(git_top(folder))
+    if not isinstance(found, tuple):
+        return None
+    git, common = found
+    head = _line_of(os.path.join(git, "HEAD"))
     if _OBJECT.fullmatch(head):
         return head
     name = head.removeprefix("ref: ")
     if not _REFERENCE.fullmatch(name) or ".." in name:
         return None
-    common = _line(os.path.join(git, "commondir"))
-    folders = (git, os.path.join(git, common)) if common else (git,)
-    for place in folders:
-        found = _line(os.path.join(place, name))
-        if _OBJECT.fullmatch(found):
-            return found
-    return _packed(folders[-1], name)
+    for place in (git, common):
+        loose = _line_of(os.path.join(place, name))
+        if _OBJECT.fullmatch(loose):
+            return loose
+    return _packed(common, name)
 
 
 def _packed(folder: str, name: str) -> str | None:
@@ -248,7 +247,3 @@ def _packed(folder: str, name: str) -> str | None:
         if of == name and _OBJECT.fullmatch(found):
             return found
     return None
-
-
-def _line(path: str) -> str:
-    return (read_small(path, 4096) or b"").decode("utf-8", "replace").rstrip("\r\n")

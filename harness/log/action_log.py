@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import stat
 import time
@@ -19,14 +18,12 @@ from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.log.clocks import timestamp
 from harness.log.order import Ledger, LogRecord
-from harness.log.reader import NO_PREVIOUS, is_number, last_line, parse_line
+from harness.log.reader import NO_PREVIOUS, encode, is_number, last_line, parse_line
 from harness.log.schema import MAX_RECORD_BYTES, VERSION
 from harness.safe_files import sync_names, write_whole
 
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
-
-_encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 class ActionLog:
@@ -158,7 +155,7 @@ class ActionLog:
             raise LogError(f"the action log refuses a record that {problem}: {self.path}")
         self._check_untouched()
         try:
-            line = _encode(record).encode("ascii")
+            line = encode(record).encode("ascii")
         except (TypeError, ValueError, RecursionError) as error:
             raise LogError(f"the action log cannot be written: {self.path}: a {kind} is no JSON: {error}") from error
         if len(line) > MAX_RECORD_BYTES:

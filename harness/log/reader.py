@@ -26,6 +26,9 @@ NO_PREVIOUS = "0" * 64
 LARGEST = 2**63 - 1
 _COMMON_FIELDS = frozenset(("v", "seq", "time", "mono_ns", "session", "kind", "prev"))
 
+encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+"""The one form in which a record is written."""
+
 _BUFFER_BYTES = 1 << 20
 _STEP = 65_536
 

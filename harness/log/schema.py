@@ -255,16 +255,12 @@ _Check: TypeAlias = Callable[[JsonValue], str]
 """Says what is wrong with a value, or nothing."""
 
 _DIGEST = re.compile("[0-9a-f]{64}")
-_TYPES: Mapping[str, type] = {"text": str, "count": int, "flag": bool}
-"""The words that most fields have, and what they are in Python: looked at without calling anything."""
 
 
 class _Fields(Record):
     """A table of fields, made ready."""
 
-    types: dict[str, type]
     checks: dict[str, _Check]
-    """Of the fields that a type alone does not describe."""
     required: frozenset[str]
     is_open: bool
 
@@ -288,34 +284,19 @@ def problem(record: Mapping[str, JsonValue]) -> str:
 def _object_problem(value: Mapping[str, JsonValue], fields: _Fields) -> str:
     if not fields.required <= value.keys():
         return f"lacks the field {min(fields.required - value.keys())}"
-    types = fields.types
     for name, item in value.items():
-        wanted = types.get(name)
-        if wanted is not None:
-            # Exactly: in Python `true` is a whole number as well.
-            if type(item) is not wanted or (wanted is int and item < 0):  # type: ignore[operator]
-                return f"holds a {name} that is not {_WANTED[wanted]}"
-        elif found := _other_problem(name, item, fields):
-            return found
+        check = fields.checks.get(name)
+        if check is None:
+            if not fields.is_open:
+                return f"holds the field {name[:50]!r}, which its kind does not have"
+        elif found := check(item):
+            return f"holds a {name} that {found}"
     return ""
 
 
-def _other_problem(name: str, item: JsonValue, fields: _Fields) -> str:
-    check = fields.checks.get(name)
-    if check is None:
-        return "" if fields.is_open else f"holds the field {name[:50]!r}, which its kind does not have"
-    found = check(item)
-    return f"holds a {name} that {found}" if found else ""
-
-
-_WANTED: Mapping[type, str] = {str: "a text", int: "a count", bool: "true or false"}
-
-
 def _compile(table: Mapping[str, str], *, is_open: bool = False) -> _Fields:
-    words = {name.removesuffix("?"): word for name, word in table.items()}
     return _Fields(
-        types={name: _TYPES[word] for name, word in words.items() if word in _TYPES},
-        checks={name: _check_for(word) for name, word in words.items() if word not in _TYPES},
+        checks={name.removesuffix("?"): _check_for(word) for name, word in table.items()},
         required=frozenset(name for name in table if not name.endswith("?")),
         is_open=is_open,
     )
@@ -333,7 +314,7 @@ def _check_for(word: str) -> _Check:
     if word in _PARTS:
         fields = _compile(_PARTS[word])
         return lambda value: _object_problem(value, fields) if isinstance(value, dict) else "is not an object"
-    return _PLAIN[word]
+    return _PLAIN[word].check
 
 
 def _list_check(inner: _Check) -> _Check:
@@ -345,57 +326,40 @@ def _list_check(inner: _Check) -> _Check:
     return check
 
 
-def _text(value: JsonValue) -> str:
-    return "" if type(value) is str else "is not a text"
+class _Plain(Record):
+    """A type that is a word."""
+
+    check: _Check
+    schema: Mapping[str, JsonValue]
 
 
-def _whole(value: JsonValue) -> str:
-    return "" if type(value) is int else "is not a whole number"
+def _plain(wrong: str, fits: Callable[[JsonValue], bool], **schema: JsonValue) -> _Plain:
+    return _Plain(check=lambda value: "" if fits(value) else wrong, schema=schema)
 
 
-def _count(value: JsonValue) -> str:
-    return "" if type(value) is int and value >= 0 else "is not a count"
+def _is_count(value: JsonValue) -> bool:
+    return type(value) is int and value >= 0
 
 
-def _number(value: JsonValue) -> str:
-    return "" if type(value) in (int, float) else "is not a number"
-
-
-def _flag(value: JsonValue) -> str:
-    return "" if value is True or value is False else "is not true or false"
-
-
-def _digest(value: JsonValue) -> str:
-    if type(value) is str and _DIGEST.fullmatch(value):
-        return ""
-    return "is not the hexadecimal form of a SHA-256"
-
-
-def _counts(value: JsonValue) -> str:
-    if isinstance(value, dict) and not any(map(_count, value.values())):
-        return ""
-    return "does not hold counts"
-
-
-_PLAIN: Mapping[str, _Check] = {
-    "text": _text,
-    "whole": _whole,
-    "count": _count,
-    "number": _number,
-    "flag": _flag,
-    "digest": _digest,
-    "counts": _counts,
-}
-_PLAIN_SCHEMAS: Mapping[str, dict[str, JsonValue]] = {
-    "text": {"type": "string"},
-    "whole": {"type": "integer"},
-    "count": {"type": "integer", "minimum": 0},
-    "number": {"type": "number"},
-    "flag": {"type": "boolean"},
+# By their exact types: in Python `true` is a whole number as well.
+_PLAIN: Mapping[str, _Plain] = {
+    "text": _plain("is not a text", lambda value: type(value) is str, type="string"),
+    "whole": _plain("is not a whole number", lambda value: type(value) is int, type="integer"),
+    "count": _plain("is not a count", _is_count, type="integer", minimum=0),
+    "number": _plain("is not a number", lambda value: type(value) in (int, float), type="number"),
+    "flag": _plain("is not true or false", lambda value: type(value) is bool, type="boolean"),
     # The lengths too: in some readers `$` also stands before a last line end.
-    "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "minLength": 64, "maxLength": 64},
-    "counts": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
-}
+    "digest": _plain(
+        "is not the hexadecimal form of a SHA-256",
+        lambda value: type(value) is str and _DIGEST.fullmatch(value) is not None,
+        type="string", pattern="^[0-9a-f]{64}$", minLength=64, maxLength=64,
+    ),
+    "counts": _plain(
+        "does not hold counts",
+        lambda value: isinstance(value, dict) and all(map(_is_count, value.values())),
+        type="object", additionalProperties={"type": "integer", "minimum": 0},
+    ),
+}  # fmt: skip
 
 
 def json_schema() -> dict[str, JsonValue]:
@@ -435,4 +399,4 @@ def _schema_of(word: str) -> dict[str, JsonValue]:
         return {"enum": list(word.split()[2:])}
     if word.startswith("list of "):
         return {"type": "array", "items": _schema_of(word.removeprefix("list of "))}
-    return {"$ref": f"#/$defs/{word}"} if word in _PARTS else dict(_PLAIN_SCHEMAS[word])
+    return {"$ref": f"#/$defs/{word}"} if word in _PARTS else dict(_PLAIN[word].schema)

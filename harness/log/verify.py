@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from harness.actions import JsonValue
 from harness.log.clocks import Clocks, Jump
 from harness.log.order import DECISIONS, Ledger, LogRecord
-from harness.log.reader import NO_PREVIOUS, first_line, is_number, parse_line, raw_lines
+from harness.log.reader import NO_PREVIOUS, encode, first_line, is_number, parse_line, raw_lines
 from harness.log.schema import MAX_RECORD_BYTES, VERSION
 from harness.log.schema import problem as schema_problem
 from harness.record import Record
@@ -108,7 +107,6 @@ class _Reading:
         self.jumps: list[Jump] = []
         self.policies = _Policies()
         self.arguments = _Arguments()
-        self.encoded = _encoder()
 
     def take(self, line: bytes) -> bool:
         """Take in one line, its newline included; return whether it was a good one."""
@@ -119,7 +117,7 @@ class _Reading:
                 self.torn_bytes = len(line)
             return False
         raw = line[:-1]
-        record, self.problem = _read_record(raw, self.encoded)
+        record, self.problem = _read_record(raw)
         if record is not None:
             try:
                 self.problem = self._problem(record)
@@ -181,21 +179,7 @@ class _Reading:
         )
 
 
-def _encoder() -> Callable[[JsonValue], str]:
-    """Return what writes a value as `ActionLog` does.
-
-    The encoder in C is made once where Python has one (CPython, also 3.14): `JSONEncoder.encode` makes one for each text.
-    """
-    from json import encoder
-
-    in_c = getattr(encoder, "c_make_encoder", None)
-    if in_c is None:
-        return json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-    pieces = in_c(None, None, encoder.encode_basestring_ascii, None, ":", ",", True, False, False)
-    return lambda value: "".join(pieces(value, 0))
-
-
-def _read_record(raw: bytes, encoded: Callable[[JsonValue], str]) -> tuple[LogRecord | None, str]:
+def _read_record(raw: bytes) -> tuple[LogRecord | None, str]:
     """Return the record in one raw line, and what is wrong with it as JSON, or nothing.
 
     What encodes to the very bytes again is strict JSON in the one form that the harness writes: no key twice, no NaN, no
@@ -204,7 +188,7 @@ def _read_record(raw: bytes, encoded: Callable[[JsonValue], str]) -> tuple[LogRe
     try:
         text = raw.decode("ascii")
         record, _ = _decode(text)
-        if isinstance(record, dict) and encoded(record) == text:
+        if isinstance(record, dict) and encode(record) == text:
             return record, ""
     except (ValueError, RecursionError):
         pass
