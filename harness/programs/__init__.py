@@ -4,7 +4,7 @@ The shell package asks `model_of(name)` (catalog.py) for the `Program` of a comm
 (options.py) for its `Use`: what it does, which paths it reads and writes, which commands it runs, or the gap in the model.
 A `Program` (program.py) lists options as a manual page does, each with the role of its value:
 
-    "nl": Program(options="-b|--body-numbering=TEXT -f|--file=READ -o|--output=WRITE --version:info", operands="READ...")
+    "tidy": Program(options="-w|--width=TEXT -c|--config=READ -o|--output=WRITE --version:info", operands="READ...")
 
 What a table cannot say is said by a function: `refine` gets what the tables said, `read` the words alone. A model vouches:
 what it does not name is not covered, and a person is asked. Read program.py first, then options.py and any file of models.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import Access, Act
 from harness.programs.options import Entry, option_table, stricter
 from harness.programs.program import Found, OperandRole, Parsed, PathUse, Program, Refine, Unknown, Use, gap
-from harness.programs.shared import Gathered, NotCoveredError, joined, or_gap
+from harness.programs.shared import CommandPaths, NotCoveredError, joined, or_gap
 from harness.record import replace
 
 # --- zip, ar, 7z, cpio
@@ -28,7 +28,7 @@ _ZIP_LETTERS = re.compile(r"-[rqjyXDvu0-9]+|-[mo]|-FS")
 def _zip(argv: Sequence[str]) -> Use:
     if list(argv[1:]) in (["-v"], ["-h"], ["-h2"], ["--version"], ["--help"]):
         return Use(act=Act.LOOKS)
-    paths = Gathered()
+    paths = CommandPaths()
     options, operands, out = _zip_words(argv)
     if not operands:
         raise NotCoveredError("zip as a filter")
@@ -110,7 +110,7 @@ def _unzip_use(archive: str, folder: str, letters: str, *, zipinfo: bool) -> Use
     looks = [letter for letter in letters if letter in "lptvzc"]
     if not zipinfo and looks and (len(looks) > 1 or not set(letters).isdisjoint("onjufL")):
         raise NotCoveredError(f"-{letters}: options that contradict each other")
-    paths = Gathered()
+    paths = CommandPaths()
     paths.add_with([".zip", ".ZIP"], archive, Access.READ)
     if not zipinfo and not looks:
         paths.add(folder or ".", Access.WRITE, tree=True)
@@ -134,7 +134,7 @@ def _ar(argv: Sequence[str]) -> Use:
         raise NotCoveredError("options behind the letters")
     if isinstance(words[0], Found) or not letters.isalpha() or not _AR_VALUES.isdisjoint(letters):
         raise NotCoveredError("letters that are not in the model of ar")
-    paths = Gathered()
+    paths = CommandPaths()
     modes = set(letters) & set("dmpqrstx")
     if letters.strip("vO") == "t":
         paths.add(archive, Access.READ)
@@ -153,7 +153,7 @@ def _seven_zip(argv: Sequence[str]) -> Use:
     words = [word for word in argv[1:] if word not in ("-slt", "-ba") or isinstance(word, Unknown | Found)]
     if len(words) != 2 or words[0] != "l" or words[1][:1] in ("-", "@") or _PATTERN.search(words[1]):
         raise NotCoveredError("of 7z only `7z l ARCHIVE` has a model")
-    paths = Gathered()
+    paths = CommandPaths()
     paths.add_with([".7z"], words[1], Access.READ)
     return paths.use()
 
@@ -213,7 +213,7 @@ class _Tar:
         self.folders = [""]
         self.operands: list[tuple[str, str]] = []
         """Each with the folder that it is seen from."""
-        self.gathered = Gathered()
+        self.gathered = CommandPaths()
 
     def use(self) -> Use:
         if self.words and self.words[0][:1] != "-":

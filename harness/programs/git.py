@@ -311,6 +311,4 @@ def _behind(folder: str, use: Use) -> Use:
     )
 
 
-PROGRAMS = {
-    "git": replace(_GIT, options=f"{_FOLDER} {_BEFORE}", read=_read),
-}
+PROGRAMS = {"git": replace(_GIT, options=f"{_FOLDER} {_BEFORE}", read=_read)}

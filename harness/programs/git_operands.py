@@ -19,17 +19,7 @@ from harness.record import replace
 
 _FREE_TEXT = "-S -G -e --grep -I --anchored --word-diff-regex --format --pretty --sort --dirty --broken -m".split()
 """Options whose value may well begin with a dash, and has been allowed to be the next word in every version."""
-_TELLING = (
-    "--output",
-    "--ext-diff",
-    "--textconv",
-    "--show-signature",
-    "--submodule",
-    "--no-index",
-    "--open",
-    "-O",
-    "--stdin",
-)
+_TELLING = tuple("--output --ext-diff --textconv --show-signature --submodule --no-index --open -O --stdin".split())
 _FILE_IN_REVISION = re.compile(r"(?!.*\.\.)(?:[\w./~^-]|@\{\d+\})*:(?![!^/(]).+")
 """No range, and without braces that may hold a colon themselves (`HEAD^{/a:b}` is a commit)."""
 _FORMATS = ("--format", "--pretty", "--sort", "--batch-check")

@@ -99,13 +99,7 @@ _GO = Program(
         **dict.fromkeys(
             (
                 "get",
-                "mod tidy",
-                "mod download",
-                "mod vendor",
-                "mod init",
-                "mod verify",
-                "mod graph",
-                "mod why",
+                *(f"mod {verb}" for verb in "tidy download vendor init verify graph why".split()),
                 "work sync",
                 "work use",
             ),

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from harness.actions import Access, Act
 from harness.programs.options import stricter
 from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap
-from harness.programs.shared import Gathered, NotCoveredError, joined
+from harness.programs.shared import CommandPaths, NotCoveredError, joined
 from harness.record import replace
 
 # --- curl
@@ -56,7 +56,7 @@ _READING_METHODS = ("GET", "HEAD", "OPTIONS")
 
 def _curl_files(parsed: Parsed, use: Use) -> Use:
     """Add the files that values and addresses name. An address of another kind (file:, scp:) is a gap."""
-    gathered = Gathered()
+    gathered = CommandPaths()
     addresses = (*parsed.operands, *parsed.values("--url"))
     try:
         for address in addresses:
@@ -103,7 +103,7 @@ _CURL_REFUSES = {"-w": "%output", "-T": r"[{\[]", "-E": r"^pkcs11:|\\"}
 """A format that writes files, a pattern, a key that loads a library."""
 
 
-def _curl_reads(name: str, value: str, gathered: Gathered) -> None:
+def _curl_reads(name: str, value: str, gathered: CommandPaths) -> None:
     text = _CURL_MAY_READ[name]
     if isinstance(value, Unknown | Found):
         if not text or isinstance(value, Found) or not re.match(text, value.prefix):
@@ -136,7 +136,7 @@ def _form_file(value: str) -> str:
     return content[1:].partition(";")[0] if content[:1] in ("@", "<") else ""
 
 
-def _curl_written(parsed: Parsed, addresses: tuple[str, ...], gathered: Gathered) -> None:
+def _curl_written(parsed: Parsed, addresses: tuple[str, ...], gathered: CommandPaths) -> None:
     folder = (parsed.values("--output-dir") or ("",))[-1]
     if isinstance(folder, Unknown | Found):
         raise NotCoveredError(f"--output-dir {folder} is not known")
@@ -190,7 +190,7 @@ _WGET_MANY = ("-r", "-p", "-m", "-x", "-E", "-A", "--content-disposition", "--tr
 
 def _wget_writes(parsed: Parsed, use: Use) -> Use:
     """Without -O every address is written to a file of its last part, below the prefix."""
-    written = Gathered()
+    written = CommandPaths()
     outs, prefixes = parsed.values("-O"), parsed.values("-P") or ("",)
     if any(isinstance(value, Unknown | Found) for value in (*outs, *prefixes)):
         return gap("the name of what is written is not known")
@@ -275,7 +275,7 @@ def _copies(parsed: Parsed, use: Use, *, tree: bool) -> Use:
     if any(word.startswith("-") for word in parsed.operands):
         return gap("options behind the operands")
     *sources, target = parsed.operands
-    paths = Gathered()
+    paths = CommandPaths()
     for source in sources:
         if isinstance(source, Found) or not _is_remote(source):
             paths.add(source, Access.EITHER if parsed.has("--remove-source-files") else Access.READ, tree=tree)
@@ -294,7 +294,7 @@ def _rsync_copies(parsed: Parsed, use: Use) -> Use:
     """With one operand rsync lists it; a colon or `rsync://` in any operand reaches another machine."""
     remote = any(_is_remote(word) and not isinstance(word, Found) for word in parsed.operands)
     if len(parsed.operands) == 1 and parsed.operands[0][:1] != "-" and not isinstance(parsed.operands[0], Unknown):
-        listed = Gathered()
+        listed = CommandPaths()
         if not remote:
             listed.add(parsed.operands[0], Access.READ, tree=True)
         return replace(use, network=remote, paths=(*use.paths, *listed.paths))

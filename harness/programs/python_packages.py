@@ -73,16 +73,7 @@ _PIP = Program(
         ),
         # Settings hold addresses with passwords in them.
         **dict.fromkeys(
-            (
-                "config list",
-                "config get",
-                "config set",
-                "cache dir",
-                "cache info",
-                "cache list",
-                "cache purge",
-                "debug",
-            ),
+            "config list, config get, config set, cache dir, cache info, cache list, cache purge, debug".split(", "),
             Program(act=Act.CHANGES, options=f"{_PIP_COMMON} --user --global --site --format=TEXT", operands="TEXT..."),
         ),
         "index versions": Program(

@@ -44,7 +44,7 @@ def or_gap(read: Read) -> Read:
     return safe
 
 
-class Gathered:
+class CommandPaths:
     """The paths of one command."""
 
     def __init__(self) -> None:

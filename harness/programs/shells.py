@@ -262,10 +262,7 @@ _OTHER_SHELL = Program(read=_other_shell)
 
 PROGRAMS = {
     "echo": _SAYS,
-    "printf": Program(
-        facts="few-variables no-input",
-        read=_printf,
-    ),
+    "printf": Program(facts="few-variables no-input", read=_printf),
     "true": _SAYS,
     "false": _SAYS,
     ":": _SAYS,

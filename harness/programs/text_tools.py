@@ -200,8 +200,7 @@ PROGRAMS: Mapping[str, Program] = {
     "tr": Program(facts="only-reads few-variables", style=Style.TEXT, operands="TEXT..."),
     "numfmt": Program(style=Style.TEXT, operands="TEXT..."),
     "paste": Program(
-        facts="only-reads few-variables",
-        options=_INFO + "-d|--delimiters=TEXT -s|--serial -z|--zero-terminated",
+        facts="only-reads few-variables", options=_INFO + "-d|--delimiters=TEXT -s|--serial -z|--zero-terminated"
     ),
     "join": Program(
         facts="only-reads few-variables",
@@ -229,14 +228,11 @@ PROGRAMS: Mapping[str, Program] = {
     "xxd": replace(_XXD, read=_xxd, facts="few-variables"),
     "hexdump": _HEXDUMP,
     "hd": _HEXDUMP,
-    "fold": Program(
-        facts=READER,
-        options=_INFO + "-NUM -b|--bytes -s|--spaces -w|--width=TEXT",
-    ),
+    "fold": Program(facts=READER, options=_INFO + "-NUM -b|--bytes -s|--spaces -w|--width=TEXT"),
     "fmt": Program(
         options=_INFO
         + "-NUM -c|--crown-margin -p|--prefix=TEXT -s|--split-only -t|--tagged-paragraph -u|--uniform-spacing "
-        "-w|--width=TEXT -g|--goal=TEXT",
+        "-w|--width=TEXT -g|--goal=TEXT"
     ),
     "column": Program(
         facts="files",
@@ -249,13 +245,10 @@ PROGRAMS: Mapping[str, Program] = {
     "expand": Program(facts=READER, options=_INFO + "-i|--initial -t|--tabs=TEXT -NUM"),
     "unexpand": Program(facts=READER, options=_INFO + "-a|--all --first-only -t|--tabs=TEXT -NUM"),
     "rev": Program(facts="few-variables", options=_INFO_SHORT),
-    "tac": Program(
-        facts=READER,
-        options=_INFO + "-b|--before -r|--regex -s|--separator=TEXT",
-    ),
+    "tac": Program(facts=READER, options=_INFO + "-b|--before -r|--regex -s|--separator=TEXT"),
     "shuf": Program(
         options=_INFO + "-e|--echo -i|--input-range=TEXT -n|--head-count=TEXT -o|--output=WRITE --random-source=READ "
-        "-r|--repeat -z|--zero-terminated",
+        "-r|--repeat -z|--zero-terminated"
     ),
     "split": Program(
         # Writes more files than it names, all beginning with its second operand.
@@ -276,13 +269,13 @@ PROGRAMS: Mapping[str, Program] = {
     "iconv": Program(
         # A charset with a slash in its name is a file that describes one.
         options="-?|--help:info --usage:info -V|--version:info -f|--from-code=READ -t|--to-code=READ -l|--list -c "
-        "-o|--output=WRITE -s|--silent --verbose",
+        "-o|--output=WRITE -s|--silent --verbose"
     ),
     "base64": _ENCODES,
     "base32": _ENCODES,
     "basenc": Program(
         options=_INFO + "--base64 --base64url --base32 --base32hex --base16 --base2msbf --base2lsbf --z85 -d|--decode "
-        "-i|--ignore-garbage -w|--wrap=TEXT",
+        "-i|--ignore-garbage -w|--wrap=TEXT"
     ),
     "md5sum": _PRINTS_SUMS,
     "b2sum": _PRINTS_SUMS,
@@ -343,19 +336,10 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "jq": Program(facts=READER, read=_jq),
     "less": Program(
-        style=Style.POSIX,
-        options="-V|--version:info --help:info -F -i -N -R -r -S -X",
-        refine=_plain_operands,
+        style=Style.POSIX, options="-V|--version:info --help:info -F -i -N -R -r -S -X", refine=_plain_operands
     ),
-    "more": Program(
-        style=Style.POSIX,
-        options=_INFO_SHORT + "-NUM -d -f -s",
-        refine=_plain_operands,
-    ),
-    "bc": Program(
-        options=_INFO_SHORT + "-l|--mathlib -q|--quiet -s|--standard -w|--warn",
-        operands="",
-    ),
+    "more": Program(style=Style.POSIX, options=_INFO_SHORT + "-NUM -d -f -s", refine=_plain_operands),
+    "bc": Program(options=_INFO_SHORT + "-l|--mathlib -q|--quiet -s|--standard -w|--warn", operands=""),
     "tsort": Program(options=_INFO, operands="READ"),
     # man-db 2.11, and that of BSD. What is printed goes into no pager, since it is no terminal.
     "man": Program(
