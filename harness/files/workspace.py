@@ -15,7 +15,7 @@ from harness.paths import TreeNames, is_within
 from harness.programs.git_pathspecs import ShownFiles, shown
 from harness.record import Record, replace
 
-MAX_PATH_CHARACTERS = 4096
+MAX_PATH_BYTES = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
 
 MAX_NAME_BYTES = 255
@@ -261,10 +261,9 @@ def _check(path: str) -> None:
         raise ToolError("The path is empty.")
     if "\0" in path:
         raise ToolError("The path contains a NUL character.")
-    if len(path) >= MAX_PATH_CHARACTERS:
-        raise ToolError(
-            f"The path is too long: {len(path)} characters, at most {MAX_PATH_CHARACTERS - 1} are possible."
-        )
+    size = len(path.encode("utf-8", "surrogatepass"))
+    if size >= MAX_PATH_BYTES:
+        raise ToolError(f"The path is too long: {size} bytes, at most {MAX_PATH_BYTES - 1} are possible.")
     try:
         path.encode()
     except UnicodeEncodeError:

@@ -11,7 +11,7 @@ from rows import all_rows
 
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError
-from harness.files.workspace import MAX_PATH_CHARACTERS, Workspace
+from harness.files.workspace import MAX_PATH_BYTES, Workspace
 
 
 class Tree(NamedTuple):
@@ -149,8 +149,8 @@ REFUSED = [
     pytest.param("\0", "The path contains a NUL character.", id="only NUL"),
     pytest.param("a\ud800", "The path contains a lone surrogate, which no file name can hold.", id="a lone surrogate"),
     pytest.param(
-        "a" * MAX_PATH_CHARACTERS,
-        f"The path is too long: {MAX_PATH_CHARACTERS} characters, at most {MAX_PATH_CHARACTERS - 1} are possible.",
+        "a" * MAX_PATH_BYTES,
+        f"The path is too long: {MAX_PATH_BYTES} bytes, at most {MAX_PATH_BYTES - 1} are possible.",
         id="too long",
     ),
 ]
@@ -164,8 +164,8 @@ def test_what_cannot_name_a_file_is_refused(tree: Tree, path: str, message: str)
 
 
 def test_the_longest_path_is_resolved(tree: Tree) -> None:
-    path = "a/" * (MAX_PATH_CHARACTERS // 2 - 1) + "b"
-    assert len(path) == MAX_PATH_CHARACTERS - 1
+    path = "a/" * (MAX_PATH_BYTES // 2 - 1) + "b"
+    assert len(path) == MAX_PATH_BYTES - 1
     assert tree.workspace.resolve(path, Access.READ).names == (path,)
 
 

@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -263,8 +264,15 @@ def test_the_log_takes_no_intent_in_a_dry_run(tmp_path: Path) -> None:
     assert here.ran("free") == []
 
 
-@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
-@pytest.mark.parametrize(("tool", "decision"), [("refused", Decision.DENY), ("halted", Decision.BLOCK)])
+@all_rows(
+    ("tool", "decision", "answer"),
+    [
+        (tool, decision, answer)
+        for tool, decision in (("refused", Decision.DENY), ("halted", Decision.BLOCK))
+        for answer in ANSWERS.values()
+    ],
+    anew={"desk": new_desk},
+)
 def test_deny_and_block_are_refused_without_asking(
     desk: MakeDesk, tool: str, decision: Decision, answer: Callable[[], object]
 ) -> None:
@@ -470,9 +478,11 @@ _NO_ONE = (None, Approval(answer=Answer.NOBODY, by="person"))
 _HALT = Approval(answer=Answer.HALT, by="person")
 
 
-@pytest.mark.parametrize("unattended", [Decision.DENY, Decision.BLOCK], ids=lambda word: f"unattended {word.word}")
-@pytest.mark.parametrize("approval", _APPROVALS, ids=lambda a: "no answer" if a is None else a.answer.value)
-@pytest.mark.parametrize("decision", Decision, ids=lambda decision: decision.word)
+@all_rows(
+    ("decision", "approval", "unattended"),
+    product(Decision, _APPROVALS, (Decision.DENY, Decision.BLOCK)),
+    anew={"desk": new_desk},
+)
 def test_rule_on_is_total_and_permits_two_rows_only(
     desk: MakeDesk, decision: Decision, approval: Approval | None, unattended: Decision
 ) -> None:

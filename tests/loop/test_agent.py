@@ -12,6 +12,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -1315,8 +1316,7 @@ def test_time_is_looked_at_before_every_call_is_prepared(path: str) -> None:
     assert scene.results() == [f"Not run: {result.detail}"] * 9
 
 
-@pytest.mark.parametrize("later", [False, True])
-@pytest.mark.parametrize("struck", ["0", "1", "cannot be prepared"])
+@all_rows(("struck", "later"), product(["0", "1", "cannot be prepared"], [False, True]), anew={"path": new_path})
 def test_an_interrupt_while_a_call_is_prepared_ends_the_run_before_any_is_asked_about(
     path: str, struck: str, later: bool
 ) -> None:

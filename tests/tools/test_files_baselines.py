@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from harness.actions import FileChange, JsonValue
 from harness.errors import ErrorCode
 from harness.files import baselines as bounds
 from harness.files.baselines import Baselines
-from harness.files.workspace import MAX_PATH_CHARACTERS
+from harness.files.workspace import MAX_PATH_BYTES
 from harness.gate.arguments import parse_arguments
 from harness.gate.tool import Tool
 from harness.messages import ResultStatus, ToolCall
@@ -696,8 +697,10 @@ def test_errors_have_codes(road: Road, tool: str, arguments: dict[str, JsonValue
     assert caught.value.code is code
 
 
-@pytest.mark.parametrize("size", [1 << 43, 10 * 1024 * 1024 + 1])
-@pytest.mark.parametrize("tool", ["read_file", "write_file", "edit_file"])
+FILE_TOOLS = ("read_file", "write_file", "edit_file")
+
+
+@all_rows(("tool", "size"), product(FILE_TOOLS, (1 << 43, 10 * 1024 * 1024 + 1)), anew={"road": new_road})
 def test_a_huge_file_is_refused_or_paged_at_once(road: Road, tool: str, size: int) -> None:
     """A file with a hole may be larger than any disk: reading it would end in no time that anybody waits."""
     with (road.root / "huge").open("wb") as file:
@@ -711,8 +714,9 @@ def test_a_huge_file_is_refused_or_paged_at_once(road: Road, tool: str, size: in
     assert result.content == said or (tool == "read_file" and "continue with offset=2001" in result.content)
 
 
-@pytest.mark.parametrize("tool", ["read_file", "write_file", "edit_file"])
-@pytest.mark.parametrize("path", ["x" * 5_000, "x/" * 2_500, "\u4e2d/" * 1_600], ids=["a name", "folders", "bytes"])
+@all_rows(
+    ("tool", "path"), product(FILE_TOOLS, ("x" * 5_000, "x/" * 2_500, "\u4e2d/" * 1_600)), anew={"road": new_road}
+)
 def test_a_path_that_is_far_too_long_is_refused(road: Road, tool: str, path: str) -> None:
     more = {"read_file": {}, "write_file": {"content": "x"}, "edit_file": {"old_string": "a", "new_string": "b"}}
 
@@ -721,5 +725,5 @@ def test_a_path_that_is_far_too_long_is_refused(road: Road, tool: str, path: str
     except ToolError as error:
         said = str(error)
 
-    assert ("too long" in said, len(said) < MAX_PATH_CHARACTERS) == (True, True)
+    assert ("too long" in said, len(said) < MAX_PATH_BYTES) == (True, True)
     assert road.tree() == {}
