@@ -115,11 +115,19 @@ SANDBOXES = st.builds(
 
 
 @given(SANDBOXES, st.none() | SANDBOXES)
-def test_a_sandbox_of_which_nothing_is_said_grants_no_more_when_trusted(mine: SandboxTable, other: SandboxTable | None) -> None:
+def test_a_sandbox_of_which_nothing_is_said_grants_no_more_when_trusted(
+    mine: SandboxTable, other: SandboxTable | None
+) -> None:
     """Over every other layer: what may be written and reached is no more, and no less is hidden."""
     bare = policy("version = 1\n")
     said = Policy(
-        name="p", rules=(), defaults=(), limits=bare.limits, unattended=Decision.DENY, sources=(), sandbox_tables=(mine,)
+        name="p",
+        rules=(),
+        defaults=(),
+        limits=bare.limits,
+        unattended=Decision.DENY,
+        sources=(),
+        sandbox_tables=(mine,),
     )
     if loosening(said):
         return
