@@ -14,6 +14,7 @@ from typing import Any
 
 import differential
 import pytest
+import script_grammar
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from places import SUPPORT
@@ -98,9 +99,9 @@ def test_a_script_of_readers_writes_no_file() -> None:
 @settings(max_examples=proof_size(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False), mutate=st.booleans())
 def test_the_same_with_scripts_that_hypothesis_makes_and_shrinks(stubs: Oracle, random: Random, mutate: bool) -> None:
-    grammar = differential.Grammar(random, 0.05)
-    text = grammar.pick(differential.seeds()) if mutate else grammar.script()
-    text = differential.mutated(grammar, text, "ok x") if mutate else text
+    grammar = script_grammar.Grammar(random, 0.05)
+    text = grammar.pick(script_grammar.seeds()) if mutate else grammar.script()
+    text = script_grammar.mutated(grammar, text, "ok x") if mutate else text
     assert stubs.ask(text)["finding"] is None, text
 
 
@@ -167,7 +168,7 @@ def test_what_once_went_wrong(stubs: Oracle, text: str) -> None:
     assert stubs.ask(text)["finding"] is None
 
 
-@all_rows("text", differential.STAYS_OPAQUE)
+@all_rows("text", script_grammar.STAYS_OPAQUE)
 def test_arrays_functions_and_their_like_stay_opaque(tmp_path: Any, text: str) -> None:
     reader = differential.Reader(differential.LOOSEST, Workspace(str(tmp_path), str(tmp_path)))
     assert reader.read(text).opaque
@@ -361,7 +362,7 @@ def test_a_second_parser_finds_no_further_command(tmp_path: Any) -> None:
         (tmp_path / folder).mkdir(parents=True)
     reader = differential.Reader(differential.LOOSEST, Workspace(str(tmp_path), str(tmp_path / "home")))
     compared = 0
-    for made in differential.scripts(Random(5), proof_size(1500)):
+    for made in script_grammar.scripts(Random(5), proof_size(1500)):
         if "\\\n" in made.text or "\\ " in made.text or " in \n" in made.text or " in ;" in made.text:
             continue
         if NO_NAME.search(made.text):
