@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from places import ROOT, SUPPORT
 from rows import all_rows
+from sizes import examples
 
 from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all, load_policy
 from harness.errors import CutReply, ModelError, ModelFault, UsageError
@@ -255,7 +256,9 @@ responses = st.builds(
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(responses, max_size=4))
 def test_every_reply_survives_recording_and_replay_unchanged(tmp_path: Path, answers: list[ModelResponse]) -> None:
@@ -563,7 +566,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(st.sampled_from([*ASKED, "error"]), json_values), st.sampled_from([ASKED, ERROR]), json_values)
 def test_whatever_a_line_holds_it_is_read_or_refused(
     changed: dict[str, object], base: dict[str, object], other: object

@@ -12,6 +12,7 @@ from chat_wire import BASH, bash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import all_rows
+from sizes import examples
 
 from harness.messages import Message, Role, ToolCall
 from harness.model import ToolSpec
@@ -55,7 +56,7 @@ MESSAGES = st.lists(
 
 
 @given(st.lists(st.tuples(MESSAGES, st.sampled_from([(), (BASH,), (replace(BASH, name="sh"),)])), max_size=5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_whatever_was_asked_before_a_body_is_that_of_its_own_messages(
     history: list[tuple[list[Message], tuple[ToolSpec, ...]]],
 ) -> None:

@@ -17,6 +17,7 @@ from chat_wire import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import all_rows
+from sizes import examples, proof_size
 from work import assert_linear
 
 from harness.errors import CutReply, ModelError
@@ -697,18 +698,22 @@ ALL_WIRES = [
 ]
 
 
-def test_every_stream_means_the_same_cut_at_every_byte() -> None:
-    for wire in ALL_WIRES:
+CUTS_APART = proof_size("CUTS_APART", 11, full=1)
+
+
+def test_every_stream_means_the_same_cut_anywhere() -> None:
+    """Byte by byte, and cut once, at every byte with HARNESS_FULL."""
+    for number, wire in enumerate(ALL_WIRES):
         if len(wire) > 2000:
             continue  # the deep ones; their length is their point
         expected = outcome(wire)
         assert outcome(*(wire[i : i + 1] for i in range(len(wire)))) == expected
-        for cut in range(1, len(wire)):
+        for cut in range(1 + number % CUTS_APART, len(wire), CUTS_APART):
             assert outcome(wire[:cut], wire[cut:]) == expected
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_random_streams_mean_the_same_however_they_are_sliced_and_end_well(data: st.DataObject) -> None:
     pieces = st.sampled_from(
         [*(w for w in ALL_WIRES if len(w) < 2000), b"\r", b"\n", b"data: ", b"\xef", b"\xbb\xbf", b" ", b"{"]

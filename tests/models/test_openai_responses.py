@@ -13,6 +13,7 @@ from fault_server import Answer, FaultServer, status, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import all_rows
+from sizes import examples
 
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
@@ -641,7 +642,7 @@ CALL_TEXTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(text=st.text(max_size=40), arguments=CALL_TEXTS, seed=st.integers(0, 2**32), data=st.data())
 def test_a_stream_cut_doubled_or_shuffled_gives_the_same_calls_or_none(
     text: str, arguments: list[str], seed: int, data: st.DataObject
@@ -772,7 +773,7 @@ STEPS = st.sampled_from(
 SYSTEMS = st.sampled_from([(), (Message(role=Role.SYSTEM, content="s"),), (Message(role=Role.SYSTEM, content=""),)])
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.lists(st.tuples(SYSTEMS, st.integers(0, 8), st.lists(STEPS, max_size=4)), max_size=6))
 def test_a_body_depends_on_the_messages_alone(
     turns: list[tuple[tuple[Message, ...], int, list[Message]]],

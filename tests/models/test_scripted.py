@@ -264,8 +264,7 @@ def test_equal_messages_of_later_requests_are_kept_once() -> None:
 # ------------------------------------------------------------------------------------------------------ over the wire
 
 
-@pytest.fixture
-def served() -> Iterator[tuple[Player, http.client.HTTPConnection]]:
+def serving() -> Iterator[tuple[Player, http.client.HTTPConnection]]:
     player = Player(
         replies(Reply(text="Working on it.", calls=(call("bash", command="ls -l"),)), say("done"), say("x"))
     )
@@ -273,6 +272,9 @@ def served() -> Iterator[tuple[Player, http.client.HTTPConnection]]:
         connection = http.client.HTTPConnection("127.0.0.1", int(server.base_url.split(":")[2].removesuffix("/v1")))
         yield player, connection
         connection.close()
+
+
+served = pytest.fixture(serving)
 
 
 def exchange(
@@ -471,7 +473,7 @@ ITEMS: dict[str, tuple[object, str]] = {
 }
 
 
-@all_rows(("items", "problem"), ITEMS)
+@all_rows(("items", "problem"), ITEMS, anew={"served": serving})
 def test_items_are_taken_only_if_calls_and_outputs_are_paired(
     served: tuple[Player, http.client.HTTPConnection], items: object, problem: str
 ) -> None:

@@ -16,13 +16,12 @@ Treated are the events of a random valid reply: sliced, cut, repeated, put in an
 `[DONE]` stays where it is: several servers send it and no finish reason, so that what comes behind it, be it a finish
 reason `length`, counts no more.
 
-HARNESS_EXAMPLES says how many examples are tried of each (10000 by hand).
+`HARNESS_EXAMPLES=10000 pytest tests/models/test_wire_properties.py` tries so many examples of each; HARNESS_FULL 150.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
@@ -30,6 +29,7 @@ from enum import Enum
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from harness.errors import CutReply, ModelError, ToolError
 from harness.gate.arguments import parse_arguments
@@ -40,14 +40,13 @@ from harness.models.reply_body import ReplyBody
 from harness.models.responses_reply import ResponsesReply
 from harness.record import Record
 
-EXAMPLES = int(os.environ.get("HARNESS_EXAMPLES", "150"))
 SPEC = ToolSpec(
     name="any",
     description="",
     parameters={"properties": {"do": {"type": "string"}, "n": {"type": "integer"}}, "required": ["do"]},
 )
 trial = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples(150),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
