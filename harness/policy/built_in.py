@@ -1,4 +1,4 @@
-"""What stands above every rule: the few effects that are always blocked or always asked about; pure."""
+"""What stands above every rule: the few effects that are always blocked, or always asked about."""
 
 from __future__ import annotations
 

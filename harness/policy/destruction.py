@@ -1,6 +1,6 @@
-"""Destroying: what in a call deletes or overwrites for good, in words for the person who is asked; pure, decides nothing.
+"""What in a call deletes or overwrites for good, in words for the person who is asked.
 
-Meant to find too much rather than too little: a hit by mistake costs a typed word. It forbids nothing: rules do that.
+It forbids nothing: rules do that. It finds too much rather than too little: a hit by mistake costs a typed word.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TypeAlias
 
 from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 
@@ -23,7 +22,7 @@ _LOOKS_LIKE_FILE = re.compile(
 """An operand of checkout that can hardly be a branch. Of others it is not told: `git checkout src`, where src is a folder."""
 
 
-def git_destroys(words: Sequence[str]) -> Iterator[str]:
+def _git_destroys(words: Sequence[str]) -> Iterator[str]:
     """Yield what `git WORDS` cannot take back."""
     index = 0
     while index < len(words) and words[index].startswith("-"):
@@ -40,11 +39,11 @@ def git_destroys(words: Sequence[str]) -> Iterator[str]:
 
 
 def _push(words: Sequence[str]) -> Iterator[str]:
-    if has(words, "f", "--force") or any(word.startswith("--force-") for word in words):
+    if _has(words, "f", "--force") or any(word.startswith("--force-") for word in words):
         yield "git push --force overwrites what is on the server"
-    if has(words, "d", "--delete") or has(words, "", "--mirror") or has(words, "", "--prune"):
+    if _has(words, "d", "--delete") or _has(words, "", "--mirror") or _has(words, "", "--prune"):
         yield "git push deletes what is on the server"
-    for word in plain(words)[1:]:
+    for word in _plain(words)[1:]:
         if word.startswith("+"):
             yield "git push of +REF overwrites what is on the server"
         elif word.startswith(":") and len(word) > 1:
@@ -52,63 +51,63 @@ def _push(words: Sequence[str]) -> Iterator[str]:
 
 
 def _checkout(verb: str, words: Sequence[str]) -> Iterator[str]:
-    if has(words, "f", "--force") or has(words, "", "--discard-changes") or has(words, "BC", "--force-create"):
+    if _has(words, "f", "--force") or _has(words, "", "--discard-changes") or _has(words, "BC", "--force-create"):
         yield f"git {verb} with force throws away changes that are in no commit"
-    elif verb == "checkout" and not has(words, "bt", "--orphan"):
-        operands = plain(words)
+    elif verb == "checkout" and not _has(words, "bt", "--orphan"):
+        operands = _plain(words)
         after = words[words.index("--") + 1 :] if "--" in words else ()
-        several = len(operands) > 1 and not has(words, "", "--track")
+        several = len(operands) > 1 and not _has(words, "", "--track")
         one = len(operands) == 1 and _LOOKS_LIKE_FILE.fullmatch(operands[0])
-        chosen = has(words, "p", "--ours") or has(words, "", "--theirs") or has(words, "", "--pathspec-from-file")
+        chosen = _has(words, "p", "--ours") or _has(words, "", "--theirs") or _has(words, "", "--pathspec-from-file")
         if after or several or one or chosen:
             yield "git checkout of paths throws away changes that are in no commit"
 
 
 def _deletes_unmerged(words: Sequence[str]) -> bool:
-    forced = has(words, "f", "--force")
-    return has(words, "DMC", "") or (forced and (has(words, "dm", "--delete") or bool(plain(words))))
+    forced = _has(words, "f", "--force")
+    return _has(words, "DMC", "") or (forced and (_has(words, "dm", "--delete") or bool(_plain(words))))
 
 
 def _first(*verbs: str) -> Callable[[Sequence[str]], bool]:
-    return lambda words: next(iter(plain(words)), "") in verbs
+    return lambda words: next(iter(_plain(words)), "") in verbs
 
 
 def _submodule(words: Sequence[str]) -> bool:
-    return _first("deinit", "update")(words) and has(words, "f", "--force")
+    return _first("deinit", "update")(words) and _has(words, "f", "--force")
 
 
 _LOSES: dict[str, tuple[Callable[[Sequence[str]], bool], str]] = {
     "branch": (_deletes_unmerged, "git branch -D forgets commits that are on no other branch"),
     "reset": (
-        lambda words: has(words, "", "--hard") or has(words, "", "--merge"),
+        lambda words: _has(words, "", "--hard") or _has(words, "", "--merge"),
         "git reset --hard throws away changes that are in no commit",
     ),
     "clean": (
-        lambda words: not has(words, "n", "--dry-run", valued=("e", "--exclude")),
+        lambda words: not _has(words, "n", "--dry-run", valued=("e", "--exclude")),
         "git clean deletes files that git does not know",
     ),
     "restore": (
-        lambda words: has(words, "W", "--worktree") or not has(words, "S", "--staged", valued=("s", "--source")),
+        lambda words: _has(words, "W", "--worktree") or not _has(words, "S", "--staged", valued=("s", "--source")),
         "git restore throws away changes that are in no commit",
     ),
     "stash": (_first("drop", "clear"), "git stash drop throws away stashed changes"),
     "reflog": (_first("expire", "delete"), "git reflog expire forgets where lost commits are"),
-    "gc": (lambda words: has(words, "", "--prune"), "git gc --prune deletes commits that nothing points to"),
+    "gc": (lambda words: _has(words, "", "--prune"), "git gc --prune deletes commits that nothing points to"),
     "prune": (lambda _: True, "git prune deletes commits that nothing points to"),
     "filter-branch": (lambda _: True, "git filter-branch rewrites the history"),
     "filter-repo": (lambda _: True, "git filter-repo rewrites the history"),
-    "rm": (lambda words: has(words, "rf", "--force"), "git rm deletes files"),
-    "update-ref": (lambda words: has(words, "d", "--stdin"), "git update-ref -d removes a reference"),
-    "tag": (lambda words: has(words, "d", "--delete"), "git tag -d removes a tag"),
+    "rm": (lambda words: _has(words, "rf", "--force"), "git rm deletes files"),
+    "update-ref": (lambda words: _has(words, "d", "--stdin"), "git update-ref -d removes a reference"),
+    "tag": (lambda words: _has(words, "d", "--delete"), "git tag -d removes a tag"),
     "checkout-index": (
-        lambda words: has(words, "f", "--force"),
+        lambda words: _has(words, "f", "--force"),
         "git checkout-index -f throws away changes that are in no commit",
     ),
     "read-tree": (
-        lambda words: has(words, "", "--reset"),
+        lambda words: _has(words, "", "--reset"),
         "git read-tree --reset throws away changes that are in no commit",
     ),
-    "mv": (lambda words: has(words, "f", "--force"), "git mv -f overwrites a file"),
+    "mv": (lambda words: _has(words, "f", "--force"), "git mv -f overwrites a file"),
     "submodule": (_submodule, "git submodule with force throws away changes that are in no commit"),
     "lfs": (_first("prune"), "git lfs prune deletes files of old commits"),
     "worktree": (_first("remove"), "git worktree remove deletes a working folder"),
@@ -116,7 +115,7 @@ _LOSES: dict[str, tuple[Callable[[Sequence[str]], bool], str]] = {
 """Subcommands: when they lose something, and what."""
 
 
-def has(words: Sequence[str], letters: str, long: str, *, valued: Sequence[str] = ()) -> bool:
+def _has(words: Sequence[str], letters: str, long: str, *, valued: Sequence[str] = ()) -> bool:
     """Say whether options among `words` are one of these letters, alone or in a cluster, or this long one, shortened or not.
 
     `valued` are letters and long options that take a value: what stands behind them in a cluster, or in the next word, is
@@ -141,7 +140,7 @@ def has(words: Sequence[str], letters: str, long: str, *, valued: Sequence[str] 
     return False
 
 
-def plain(words: Sequence[str]) -> list[str]:
+def _plain(words: Sequence[str]) -> list[str]:
     """Return the words that are no options: all behind `--`, and others that do not begin with `-`."""
     found: list[str] = []
     for index, word in enumerate(words):
@@ -151,8 +150,6 @@ def plain(words: Sequence[str]) -> list[str]:
             found.append(word)
     return found
 
-
-Words: TypeAlias = Sequence[str]
 
 _NAMED = {
     "shred": "shred overwrites files beyond recovery",
@@ -221,11 +218,11 @@ _SUBCOMMANDS = {
 too, which costs a typed word. A `*` stands for any end, or for any beginning of an option."""
 
 
-def program_destroys(argv: Words) -> Iterator[str]:
+def _program_destroys(argv: Sequence[str]) -> Iterator[str]:
     """Yield what a command of these words cannot take back, a sentence each; its first word is the program."""
     if not argv:
         return
-    name, words = name_of(argv[0]), argv[1:]
+    name, words = _name_of(argv[0]), argv[1:]
     if name in _NAMED:
         yield _NAMED[name]
     elif name.startswith("mkfs"):
@@ -241,76 +238,76 @@ def program_destroys(argv: Words) -> Iterator[str]:
             yield f"{name} {found} removes what it names"
 
 
-def name_of(word: str) -> str:
+def _name_of(word: str) -> str:
     """Return the program that a word names, without its folder."""
     return word.lstrip("\\").rpartition("/")[2]
 
 
-def _rm(words: Words) -> Iterator[str]:
-    if has(words, "rR", "--recursive"):
+def _rm(words: Sequence[str]) -> Iterator[str]:
+    if _has(words, "rR", "--recursive"):
         yield "rm -r deletes folders with all that is in them"
-    operands = plain(words)
+    operands = _plain(words)
     if len(operands) > 1 or any(set("*?[") & set(word) for word in operands):
         yield "rm deletes several files"
 
 
-def _find(words: Words) -> Iterator[str]:
+def _find(words: Sequence[str]) -> Iterator[str]:
     if "-delete" in words:
         yield "find -delete deletes all that it finds"
     yield from _of_each(words, ("-exec", "-execdir", "-ok", "-okdir"), "find")
 
 
-def _fd(words: Words) -> Iterator[str]:
+def _fd(words: Sequence[str]) -> Iterator[str]:
     yield from _of_each(words, ("-x", "-X", "--exec", "--exec-batch"), "fd")
 
 
-def _of_each(words: Words, runs: Words, name: str) -> Iterator[str]:
+def _of_each(words: Sequence[str], runs: Sequence[str], name: str) -> Iterator[str]:
     for word, after in pairwise(words):
-        if word in runs and name_of(after) in ("rm", "unlink", "rmdir"):
-            yield f"{name} runs {name_of(after)} on all that it finds"
+        if word in runs and _name_of(after) in ("rm", "unlink", "rmdir"):
+            yield f"{name} runs {_name_of(after)} on all that it finds"
 
 
-def _rsync(words: Words) -> Iterator[str]:
+def _rsync(words: Sequence[str]) -> Iterator[str]:
     if any(word.startswith(("--del", "--remove-source-files")) for word in words):
         yield "rsync deletes files"
 
 
-def _tar(words: Words) -> Iterator[str]:
-    if has(words, "", "--remove-files"):
+def _tar(words: Sequence[str]) -> Iterator[str]:
+    if _has(words, "", "--remove-files"):
         yield "tar removes the files that it has packed"
 
 
-def _zip(words: Words) -> Iterator[str]:
-    if has(words, "m", "--move"):
+def _zip(words: Sequence[str]) -> Iterator[str]:
+    if _has(words, "m", "--move"):
         yield "zip removes the files that it has packed"
 
 
-def _crontab(words: Words) -> Iterator[str]:
-    if has(words, "r", ""):
+def _crontab(words: Sequence[str]) -> Iterator[str]:
+    if _has(words, "r", ""):
         yield "crontab -r removes the whole table"
-    elif not has(words, "leVTh", ""):
+    elif not _has(words, "leVTh", ""):
         yield "crontab replaces the whole table"
 
 
-def _partitions(words: Words) -> Iterator[str]:
-    if not has(words, "lpvhV", "--list") and "print" not in words:
+def _partitions(words: Sequence[str]) -> Iterator[str]:
+    if not _has(words, "lpvhV", "--list") and "print" not in words:
         yield "it changes partitions"
 
 
-def _moves(words: Words) -> Iterator[str]:
+def _moves(words: Sequence[str]) -> Iterator[str]:
     if "/dev/null" in words:
         yield "it writes nothing over something, or moves something to where nothing is kept"
 
 
-def _mercurial(words: Words) -> Iterator[str]:
-    verb = next(iter(plain(words)), "")
-    if verb in ("purge", "strip") or (verb in ("update", "up", "co", "checkout") and has(words, "C", "--clean")):
+def _mercurial(words: Sequence[str]) -> Iterator[str]:
+    verb = next(iter(_plain(words)), "")
+    if verb in ("purge", "strip") or (verb in ("update", "up", "co", "checkout") and _has(words, "C", "--clean")):
         yield f"hg {verb} throws away changes that are in no commit"
 
 
-_BY_WORDS: dict[str, Callable[[Words], Iterator[str]]] = {
+_BY_WORDS: dict[str, Callable[[Sequence[str]], Iterator[str]]] = {
     "rm": _rm,
-    "git": git_destroys,
+    "git": _git_destroys,
     "find": _find,
     "fd": _fd,
     "fdfind": _fd,
@@ -336,7 +333,7 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 """In what is given to an interpreter or a database as text."""
-WINDOW = 200
+_WINDOW = 200
 """Words behind a name that are taken for its operands, where a text is only looked through."""
 _OFTEN = 50
 """Times that a text names a program; from then on a tenth of the window is looked at, since the words would be so many."""
@@ -357,7 +354,7 @@ def destroys(action: Action) -> tuple[str, ...]:
     found = [reason for facet in action.all_facets() for reason in _of_facet(action, facet)]
     fed = [facet for facet in action.all_facets() if isinstance(facet, Command) and _obeys_what_it_is_fed(facet)]
     if fed:
-        found += _of_fed(frozenset(name_of(command.argv[0]) for command in fed), action.text)
+        found += _of_fed(frozenset(_name_of(command.argv[0]) for command in fed), action.text)
     if action.text.lstrip().startswith(">") and _EMPTIES.match(action.text.lstrip()):
         found.append("a file is emptied")
     return tuple(dict.fromkeys(found))
@@ -381,13 +378,13 @@ def _of_facet(action: Action, facet: Facet) -> Iterator[str]:
 
 
 def _of_command(command: Command) -> Iterator[str]:
-    yield from program_destroys(command.argv)
+    yield from _program_destroys(command.argv)
     if command.argv in _PRINT_NOTHING and _EMPTIES.search(command.text):
         yield "a file is emptied"
     # `grep rm` looks for text; `ssh host 'rm -r x'` does what it says. A commit's message is no command, an alias is.
-    if command.act in (Act.WRAPS, Act.RUNS, Act.UNKNOWN) and name_of(command.argv[0]) != "git":
+    if command.act in (Act.WRAPS, Act.RUNS, Act.UNKNOWN) and _name_of(command.argv[0]) != "git":
         yield from _of_text(" ".join(command.argv[1:]))
-    elif name_of(command.argv[0]) == "git":
+    elif _name_of(command.argv[0]) == "git":
         for word in command.argv[1:]:
             alias = word.partition("!")
             if alias[1] and (not alias[0] or alias[0].endswith("=")):
@@ -396,14 +393,14 @@ def _of_command(command: Command) -> Iterator[str]:
 
 def _obeys_what_it_is_fed(command: Command) -> bool:
     """Say whether what stands on a command's input may be commands to it: text of the line, or what `echo` prints."""
-    return command.fed and command.act not in (Act.LOOKS, Act.WRITES) and name_of(command.argv[0]) not in _TAKES_TEXT
+    return command.fed and command.act not in (Act.LOOKS, Act.WRITES) and _name_of(command.argv[0]) not in _TAKES_TEXT
 
 
 def _of_fed(names: frozenset[str], text: str) -> Iterator[str]:
     yield from _of_text(text)
     words = [piece for piece in _PIECES.split(text) if piece]
     for name in sorted(names):
-        yield from program_destroys((name, *words))
+        yield from _program_destroys((name, *words))
 
 
 def _of_text(text: str) -> Iterator[str]:
@@ -420,12 +417,12 @@ def _of_loose(words: Sequence[str], *, known: bool) -> Iterator[str]:
     found: set[str] = set()
     tried: dict[str, int] = {}
     for index, word in enumerate(words):
-        name = name_of(word)
+        name = _name_of(word)
         if name in found:
             continue
         tried[name] = tried.get(name, 0) + 1
-        rest = words[index : index + (WINDOW if tried[name] < _OFTEN else WINDOW // 10)]
-        reasons = list(program_destroys(rest))
+        rest = words[index : index + (_WINDOW if tried[name] < _OFTEN else _WINDOW // 10)]
+        reasons = list(_program_destroys(rest))
         if not known and name == "rm":
             reasons.append("it names rm, and was not plainly understood")
         if not known and name == "git" and _GIT_DOUBTS.intersection(rest):

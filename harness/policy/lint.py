@@ -1,4 +1,4 @@
-"""Warnings about a policy that loads and yet does not say what its author thinks; pure, and decides nothing.
+"""Warnings about a policy that loads and yet does not say what its author thinks.
 
 Only what is surely so is told: a warning that is wrong once is not read the next time.
 """

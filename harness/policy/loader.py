@@ -1,6 +1,7 @@
-"""TOML text to Policy: every key checked, every rule's examples run; `load_policy` is the only I/O.
+"""A policy file (TOML) to a `Policy`: every key is checked, and every rule's examples are run.
 
-Whatever is not understood refuses to load: PolicyError names file, line, key and the nearest known word.
+What is not understood is not loaded: PolicyError names the file, the line, the key and the nearest known word. Only
+`load_policy` reads a file.
 """
 
 from __future__ import annotations

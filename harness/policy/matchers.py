@@ -1,6 +1,6 @@
-"""How a rule's patterns meet the parts of an action: argv patterns and path patterns; pure, decides nothing.
+"""The patterns of rules: of a command's words (`ArgvPattern`) and of paths (`PathPatterns`).
 
-Matching is lopsided on purpose: what loosens (`covers`) must account for every word, what tightens (`hits`) needs one.
+What loosens (`covers`) must account for every word. What tightens (`hits`) needs one.
 """
 
 from __future__ import annotations

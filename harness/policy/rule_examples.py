@@ -1,4 +1,4 @@
-"""Whether a rule alone would decide an example of it (`match`, `not_match`): as in an empty workspace, no disk; pure."""
+"""The examples of a rule (`match`, `not_match`): whether the rule alone would decide them, in an empty workspace."""
 
 from __future__ import annotations
 

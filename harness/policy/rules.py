@@ -1,6 +1,6 @@
-"""Rules: what a policy file says, line by line, and when a rule covers or touches a part of an action; pure, decides nothing.
+"""Rules, as a policy file writes them, and when a rule covers or touches a part of an action.
 
-An auto rule must cover a facet wholly, a stricter rule needs to touch it.
+An auto rule must cover a facet wholly. A stricter rule needs to touch it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Granting: what a person can allow for a whole session, or from now on in a workspace; it keeps nothing itself.
+"""What a person can grant at a question: for a session, or from now on in a workspace.
 
-A grant is an auto rule of the layer SESSION for exactly the words, or the files, that were shown. It lifts a CONFIRM that
-comes from a default and nothing else, and covers neither interpreters nor wrappers.
+A grant is an auto rule of the layer SESSION for exactly the words, or the files, that were shown. It lifts a CONFIRM that comes
+from a default and nothing else. Interpreters and wrappers cannot be granted. Grants are kept elsewhere (gate/held_grants.py).
 """
 
 from __future__ import annotations

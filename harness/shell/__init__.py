@@ -7,7 +7,7 @@ Read facets.py first: `read_commands` is the way in, and goes through two halves
 
 Text to tree:
     parser.py        commands, lists, pipelines, loops: `parse`
-    words.py         words and their expansions; quotes.py has the quotes
+    words.py         words and their expansions; word_pieces.py has quotes and brace lists
     redirections.py  `read_redirection`; and `apply_redirections`, for the second half
     conditions.py    what stands between `[[` and `]]`
     cursor.py        the place in the text, and the bodies of here-documents

@@ -1,8 +1,8 @@
-"""Arithmetic: what stands between `$((` and `))`, as far as it is read, and its value; pure. bash(1), ARITHMETIC EVALUATION.
+"""Arithmetic: what stands between `$((` and `))`, and its value. See bash(1), ARITHMETIC EVALUATION.
 
-bash evaluates the value of a name as an expression too: `x='a[$(id)]'; echo $((x))` runs id. Hence names count only where
-their value is an integer for sure, and nothing that assigns, compares, shifts or indexes is read. Nor is what may fail:
-after an error bash goes on with the next line, and variables hold what they held before.
+bash evaluates the value of a name as an expression too: `x='a[$(id)]'; echo $((x))` runs id. A name is read only where its
+value is surely an integer. Nothing that assigns, compares, shifts or indexes is read. What may fail is not read either: after
+an error bash goes on with the next line, and variables hold what they held before.
 """
 
 from __future__ import annotations

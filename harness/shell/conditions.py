@@ -1,7 +1,7 @@
-"""What stands between `[[` and `]]`: tests that read at most the state of a file; whatever may run something is refused.
+"""Conditions: what stands between `[[` and `]]`. Only tests are read that look at most at the state of a file.
 
-Facts: bash(1), CONDITIONAL EXPRESSIONS. Arithmetic tests evaluate their operands as code (`[[ 'a[$(id)]' -eq 1 ]]`), hence
-only numbers are taken there, and variables, of which facets.py wants to know that they hold some.
+See bash(1), CONDITIONAL EXPRESSIONS. Arithmetic tests evaluate their operands as code (`[[ 'a[$(id)]' -eq 1 ]]`). Their
+operands must be numbers, or variables; facets.py checks that those hold numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A place in a bash text: blanks, comments, continued lines and the bodies of here-documents are passed here.
+"""A place in a bash text. It passes blanks, comments, continued lines and the bodies of here-documents.
 
-Everything that reads a text (parser.py, words.py, redirections.py, conditions.py) moves one cursor. Its limits stand here too.
+Everything that reads a text (parser.py, words.py, redirections.py, conditions.py) moves one cursor. The limits of a text, how
+deep and how many words, are counted here.
 """
 
 from __future__ import annotations

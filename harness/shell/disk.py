@@ -1,4 +1,4 @@
-"""The disk, as far as the reading of a command asks it: what it is asked (`Disk`), and one that remembers its answers."""
+"""The disk, as the reading of a command sees it: what it is asked (`Disk`), and disks that remember what they answered."""
 
 from __future__ import annotations
 

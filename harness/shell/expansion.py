@@ -1,6 +1,7 @@
-"""Expansion: words of the syntax tree to the words that a program gets, as bash makes them; what is not known is `Unknown`.
+"""Expansion: the words of the syntax tree become the words that a program gets, as bash makes them.
 
-The disk is asked through `Disk` alone. Commands inside a word (`$( )`) are handed to the reader of the line.
+A word whose value is not known becomes `Unknown`. The disk is asked through `Disk` alone. Commands inside a word (`$( )`) are
+handed to the reader of the line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A command line to facets: every command that bash would run, every redirection, or `Opaque`; pure, and never a guess.
+"""A command line to facets: every command that bash would run, every file that a redirection opens, or `Opaque`.
 
-The tree is walked as bash would run it, keeping what is known of folder and variables; each wrapper layer is a facet.
+`read_commands` parses the line and walks its tree as bash would run it. It keeps what is known of the folder and of variables.
+A wrapper (`timeout 5 ls`) and what it runs are two facets.
 """
 
 from __future__ import annotations

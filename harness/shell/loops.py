@@ -1,4 +1,4 @@
-"""Loops: what one sets, and what each of its rounds is given; told by the syntax tree alone."""
+"""Loops: which variables a loop sets, and what each of its rounds is given. The syntax tree alone tells it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A reading that always exists: what could be commands and paths in text that was not understood; for strict rules, pure.
+"""Loose reading: what could be commands and paths in a text that was not understood. Strict rules are tried on all of it.
 
-Meant to find too much: a strict rule that matches here by mistake costs a question, one that misses costs more.
+It finds too much on purpose: a strict rule that matches here by mistake costs a question, one that misses costs more.
 """
 
 from __future__ import annotations

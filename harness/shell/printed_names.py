@@ -1,7 +1,7 @@
-"""What is known of the names of files that a command prints, one after the other and nothing else; pure.
+"""Names of files that one command prints and another reads: `git ls-files | head | xargs grep x`.
 
-For what stands behind it in a pipeline (`git ls-files | head | xargs grep x`). Tables name the options with which that holds:
-with any other nothing is known.
+`names_printed` says what is known of the names that a command prints, one after the other and nothing else. Its tables name the
+options with which that holds; with any other option nothing is known. `HandedNames` puts the names into the next command.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ShellState: what is known of the shell between two commands (its folder, variables, exports), never more; pure."""
+"""What is known of the shell between two commands: its folder, its variables, what it exports."""
 
 from __future__ import annotations
 

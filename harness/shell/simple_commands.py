@@ -1,6 +1,7 @@
-"""A simple command to facets: what it runs, reads and writes, by the model of its program, layer by layer; pure.
+"""A simple command to facets: what it runs, reads and writes, as the model of its program says.
 
-A wrapper and the command that it runs are a facet each. What no model covers keeps its words, all taken for paths.
+A wrapper and the command that it runs are a facet each. A command that no model covers keeps its words, and each counts as a
+path.
 """
 
 from __future__ import annotations

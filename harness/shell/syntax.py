@@ -1,4 +1,4 @@
-"""The syntax tree of a bash text, as records: what was written, after quote removal; it expands and judges nothing."""
+"""The syntax tree of a bash text, as records: what was written, without its quotes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The words of a bash text: their quotes, expansions, patterns and brace lists.
 
-Lexing bash depends on where in the grammar it happens, so there is no stream of tokens: the parser asks for what may come
-next. Facts: POSIX.1-2024, Shell Command Language, 2.3 and 2.6; bash(1), EXPANSION.
+How bash takes words apart depends on where in the grammar they stand. So there is no stream of tokens: the parser asks for the
+word that may come next. See POSIX.1-2024, Shell Command Language, 2.3 and 2.6; bash(1), EXPANSION.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import ClassVar, Protocol
 
 from harness.shell.arithmetic import UNREADABLE, is_readable
 from harness.shell.cursor import END, MAX_WORDS, WORD_ENDS, Cursor
-from harness.shell.quotes import Pieces, ansi_quoted, escaped, single_quoted
 from harness.shell.syntax import (
     Arithmetic,
     Glob,
@@ -28,59 +27,7 @@ from harness.shell.syntax import (
     Tilde,
     Word,
 )
-
-MAX_TEXTS = 500
-
-_PART = r"[A-Za-z0-9_./+%@^*?-]*"
-_LIST = re.compile(rf"\{{({_PART}(?:,{_PART})+)\}}")
-_NUMBERS = re.compile(r"\{(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.-?([0-9]{1,9}))?\}")
-_LETTERS = re.compile(r"\{(?:([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z]))\}")
-_IN_FRONT = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:=@%+^*?-}")
-
-
-class _Braces:
-    """One list in a word, and where it ends."""
-
-    __slots__ = ("end", "texts")
-
-    def __init__(self, texts: tuple[str, ...], end: int) -> None:
-        self.texts = texts
-        self.end = end
-
-
-def _braces_at(text: str, position: int, *, first: bool) -> _Braces | None:
-    """Return the list that begins at `position`, or None for what is not read; `first`: a word begins there, too."""
-    if not first and text[position - 1] not in _IN_FRONT:
-        return None
-    match = _LIST.match(text, position) or _NUMBERS.match(text, position) or _LETTERS.match(text, position)
-    if match is None:
-        return None
-    if match.re is _LIST:
-        texts: tuple[str, ...] | None = tuple(match[1].split(","))
-    elif match.re is _NUMBERS:
-        texts = _numbers(match[1], match[2], int(match[3] or 1))
-    else:
-        begin, end = (ord(letter) for letter in match.groups() if letter)
-        texts = tuple(map(chr, _steps(begin, end, 1)))
-    return None if texts is None or len(texts) > MAX_TEXTS else _Braces(texts, match.end())
-
-
-def _numbers(begin: str, end: str, step: int) -> tuple[str, ...] | None:
-    steps = _steps(int(begin), int(end), step or 1)
-    if len(steps) > MAX_TEXTS:
-        return None
-    padded = any(len(each) > 1 and each.lstrip("-").startswith("0") for each in (begin, end))
-    if not padded:
-        return tuple(map(str, steps))
-    if "-" in begin + end:
-        return None
-    width = max(len(begin), len(end))
-    return tuple(f"{number:0{width}}" for number in steps)
-
-
-def _steps(begin: int, end: int, step: int) -> range:
-    return range(begin, end + 1, step) if begin <= end else range(begin, end - 1, -step)
-
+from harness.shell.word_pieces import Pieces, ansi_quoted, brace_list_at, escaped, single_quoted
 
 _METACHARACTERS = WORD_ENDS | frozenset("<>(")
 _AFTER_TILDE = _METACHARACTERS | frozenset("/")
@@ -396,7 +343,7 @@ class WordReader:
     def _brace_list(self, pieces: Pieces) -> None:
         """Read `{a,b}` or `{1..3}` where bash takes it apart; what would join an expansion before it is not read."""
         cursor = self.cursor
-        found = _braces_at(cursor.text, cursor.position, first=cursor.position == pieces.start)
+        found = brace_list_at(cursor.text, cursor.position, first=cursor.position == pieces.start)
         if found is None or not pieces.takes_braces or pieces.parameter_end == cursor.position:
             raise cursor.stop("a brace expansion")
         pieces.add_braces(found.texts)
