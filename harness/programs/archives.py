@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
 from harness.programs.options import Entry, option_table, stricter
-from harness.programs.program import Found, OperandRole, Parsed, PathUse, Program, Refine, Unknown, Use, gap
-from harness.programs.shared import CommandPaths, NotCoveredError, joined, or_gap
+from harness.programs.program import Found, OperandRole, Parsed, PathUse, Program, Refine, Unknown, Use, gap, joined
+from harness.programs.shared import CommandPaths, NotCoveredError, or_gap
 from harness.record import replace
 
 # --- zip, ar, 7z, cpio

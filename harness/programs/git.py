@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from harness.actions import Access
 from harness.programs import git_operands
 from harness.programs.git_changing import CHANGING
-from harness.programs.options import joined, parse_words, read_command
-from harness.programs.program import Found, PathUse, Program, Refine, Style, Unknown, Use, gap
+from harness.programs.options import parse_words, read_command
+from harness.programs.program import Found, PathUse, Program, Refine, Style, Unknown, Use, gap, joined
 from harness.record import replace
 
 # --- Subcommands that look

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from harness.actions import Access, Act
 from harness.programs.options import stricter
-from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap
-from harness.programs.shared import CommandPaths, NotCoveredError, joined
+from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap, joined
+from harness.programs.shared import CommandPaths, NotCoveredError
 from harness.record import replace
 
 # --- curl

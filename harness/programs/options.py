@@ -22,6 +22,7 @@ from harness.programs.program import (
     Use,
     gap,
     handed_over,
+    joined,
 )
 from harness.record import Record, replace
 
@@ -410,11 +411,6 @@ def _folder(parsed: Parsed, table: Mapping[str, Entry]) -> str:
         if table[given.name].role is OperandRole.FOLDER and given.value and not isinstance(given.value, Unknown):
             folder = joined(folder, given.value)
     return folder
-
-
-def joined(folder: str, word: str) -> str:
-    """Return `word` as it is written, seen from `folder`; nothing stands for the current one."""
-    return word if not folder or word.startswith("/") else f"{folder}/{word}" if word else folder
 
 
 _roles: dict[tuple[str, bool], tuple[list[OperandRole], OperandRole | None, list[OperandRole]]] = {}

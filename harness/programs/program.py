@@ -173,14 +173,19 @@ class PathUse(Record):
     """Of a tree: whether hidden files are read; rg leaves them out, unless an ignore file brings them back with `!`."""
 
 
+def joined(folder: str, word: str) -> str:
+    """Return `word` as it is written, seen from `folder`; nothing stands for the current one."""
+    return word if not folder or word.startswith("/") else f"{folder}/{word}" if word else folder
+
+
 def handed_over(word: Found, access: Access, *, tree: bool = False, folder: str = "") -> list[PathUse]:
     """Return what a word stands for that another program finds; `tree`: what lies below a folder of that name too."""
     kind = access if access is Access.READ else Access.EITHER
     # A folder of that name holds files of any name.
     names = replace(word.names, only=(), skips=(), hidden=True) if tree and word.names.folders else word.names
-    starts = (start if not folder or start.startswith("/") else f"{folder}/{start}" for start in word.starts)
     return [
-        PathUse(word=start, access=kind, tree=True, follows=True, only=names.only, handed=names) for start in starts
+        PathUse(word=joined(folder, start), access=kind, tree=True, follows=True, only=names.only, handed=names)
+        for start in word.starts
     ]
 
 

@@ -22,6 +22,7 @@ from harness.programs.program import (
     Use,
     gap,
     handed_over,
+    joined,
 )
 from harness.record import replace
 
@@ -69,11 +70,6 @@ class CommandPaths:
         """Return the use of a command that does `act`, or writes what was added as written."""
         written = any(path.access is not Access.READ for path in self.paths)
         return Use(act=stricter(act, Act.WRITES) if written else act, paths=tuple(self.paths))
-
-
-def joined(folder: str, word: str) -> str:
-    """Return `word` seen from `folder`; nothing stands for the current one."""
-    return word if not folder or word.startswith("/") else f"{folder}/{word}"
 
 
 # --- Programs that run commands, and text for sh
