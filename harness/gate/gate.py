@@ -414,9 +414,9 @@ def _check_approval(approval: object) -> None:
 def changed_paths(action: Action, result: ToolResult) -> tuple[str, ...]:
     """Return the files that a call changed; of one that could not report, those that it may have changed.
 
-    A command never reports: what its parts write is taken for changed, however it ended.
+    Only tools of files report. What the parts of any other call write is taken for changed, however it ended.
     """
     if result.changed_path is not None:
         return (result.changed_path,)
     cut_short = result.status in (ResultStatus.INTERRUPTED, ResultStatus.CRASHED, ResultStatus.TIMEOUT)
-    return written_paths(action) if cut_short or action.text else ()
+    return written_paths(action) if cut_short or not action.kind.is_of_files else ()

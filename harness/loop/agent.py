@@ -121,12 +121,14 @@ class Agent:
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
         self.log = parts.log
-        self._prices = parts.prices
         self._tools = tuple(parts.tools)
         if not self._tools:
             raise ValueError("an agent has no tools: pass some, such as builtin_tools(workspace)")
         self._interrupt = parts.interrupt or Interrupt()
         self._observers = parts.observers or Observers()
+        self._requests = ModelRequests(
+            parts.model, parts.prices, interrupt=self._interrupt, on_text=self._tell_text, monotonic=parts.monotonic
+        )
         self.limits, registry = self._limited(parts.policy)
         self.gate = Gate(
             policy=parts.policy,
@@ -139,9 +141,6 @@ class Agent:
             dry_run=parts.dry_run,
             advise=parts.advise,
             monotonic=parts.monotonic,
-        )
-        self._requests = ModelRequests(
-            parts.model, interrupt=self._interrupt, on_text=self._tell_text, monotonic=parts.monotonic
         )
         self._sessions: set[str] = set()
         parts.log.observers.append(self._tell_record)
@@ -159,7 +158,7 @@ class Agent:
     def _limited(self, policy: Policy) -> tuple[Limits, ToolRegistry]:
         """Return the limits of `policy` and of whoever made the agent, and the tools held to them. Raises ValueError."""
         limits = strictest([policy.limits, self._parts.limits or Limits()]).filled()
-        _check_prices(limits, self._prices)
+        _check_prices(limits, self._requests.prices)
         # Here, so that no program can forget to hand a policy's limits to the tools.
         limited = [tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in self._tools]
         return limits, ToolRegistry(limited)
@@ -257,8 +256,7 @@ class Agent:
         _check_prices(self.limits, prices)
         self.log.session = session.identity
         self.log.append("model_changed", {"model": model.name, **about}, sync=True)
-        self._requests.model = model
-        self._prices = prices
+        self._requests.model, self._requests.prices = model, prices
         session.last_usage = Usage()  # another model counts otherwise, and takes conversations of another length
 
     def do(self, session: Session, tool: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
@@ -379,7 +377,7 @@ class Agent:
             run.stop(StopReason.GATE_ERROR if gate else StopReason.WORKSPACE_LOST, str(error))
 
     def _new_run(self, session: Session) -> Run:
-        return Run(session, self.limits, self.log, prices=self._prices, monotonic=self._parts.monotonic)
+        return Run(session, self.limits, self.log, prices=self._requests.prices, monotonic=self._parts.monotonic)
 
     def _reply(self, run: Run) -> ModelResponse | None:
         """Ask the model, and return a reply that holds calls; None where there is none to answer, or the run is over."""

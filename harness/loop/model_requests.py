@@ -11,7 +11,7 @@ from harness.interrupt import Interrupt
 from harness.log.order import SUMMARY
 from harness.loop.run import Run
 from harness.messages import Message, ModelResponse, Usage
-from harness.model import MAX_REPLY_CHARACTERS, Model, Retry, ToolSpec
+from harness.model import MAX_REPLY_CHARACTERS, Model, Prices, Retry, ToolSpec
 
 
 def _ignore_text(text: str) -> None:
@@ -24,13 +24,15 @@ class ModelRequests:
     def __init__(
         self,
         model: Model,
+        prices: Prices | None,
         *,
         interrupt: Interrupt,
         on_text: Callable[[str], None] = _ignore_text,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model = model
-        """Who is asked; may be changed between requests."""
+        """Who is asked; may be changed between requests, together with its prices."""
+        self.prices = prices
         self._interrupt = interrupt
         self._on_text = on_text
         self._monotonic = monotonic

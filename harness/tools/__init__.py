@@ -4,6 +4,9 @@ Read write_file.py first: it is the plainest. Each says what it is with `kind` (
 an action without touching anything, and does what the action says. edit_file.py finds the text that is meant in matching.py
 and explains a miss in near_miss.py; bash.py runs a command behind the walls of command_walls.py.
 
+One more that ships is a module here, a line in `builtin_tools`, and a row in harness/tool_kinds.py. A tool of your own
+program is a class anywhere: tests/tools/test_fifth_tool.py shows a whole one.
+
 Not here: whether a call may run (gate/), how files are replaced (files/), how a command is ended (process/).
 """
 

@@ -903,6 +903,18 @@ def test_an_entry_point_written_unseen_suspends_the_auto_rule_until_it_was_shown
     assert verdict.facets[0].source is Source.SUSPENDED
 
 
+def test_what_a_tool_of_another_kind_writes_is_taken_for_changed_though_it_reports_nothing(desk: MakeDesk) -> None:
+    here = desk()
+    here.call(action("free", writing("conftest.py"), preview="+import evil"), ToolOutput(content="done"))
+    assert judge(here, PYTEST) == "asked, notes ['+import evil']"
+
+
+def test_a_tool_of_files_that_reports_no_change_suspends_nothing(desk: MakeDesk) -> None:
+    here = desk()
+    here.call(action("write_file", writing("conftest.py")), ToolOutput(content="Unchanged: conftest.py"))
+    assert judge(here, PYTEST) == "not asked"
+
+
 def test_a_file_that_is_no_entry_point_suspends_nothing(desk: MakeDesk) -> None:
     here = desk()
     change(here, "notes.md", "+hello")
