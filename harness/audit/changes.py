@@ -87,7 +87,7 @@ class Image(Enum):
     """There was no file."""
 
 
-class FileChange(Record):
+class LoggedChange(Record):
     """What one call changed, or may have changed, of one file."""
 
     path: str
@@ -133,7 +133,7 @@ class ChangedFile(Record):
     """A path with its changes in order, and what is there now."""
 
     path: str
-    changes: tuple[FileChange, ...]
+    changes: tuple[LoggedChange, ...]
     on_disk: OnDisk
     problem: str
     """Why it was not looked at."""
@@ -175,7 +175,7 @@ class ChangedFile(Record):
 class FoundChanges(Record):
     """What is known of the changes of some logs."""
 
-    changes: tuple[FileChange, ...]
+    changes: tuple[LoggedChange, ...]
     commands: tuple[WritingCommand, ...]
 
 
@@ -188,7 +188,7 @@ def found_changes(
     entry a change, and none of the records.
     """
     put_back = frozenset(undone)
-    changes: list[FileChange] = []
+    changes: list[LoggedChange] = []
     commands: list[WritingCommand] = []
     for call in calls:
         for step in plan(_plain_records(call), call.session):
@@ -201,12 +201,12 @@ def found_changes(
     return FoundChanges(changes=tuple(changes), commands=tuple(commands))
 
 
-def changed_files(changes: Iterable[FileChange], file_on_disk: Callable[[str], FileOnDisk]) -> Iterator[ChangedFile]:
+def changed_files(changes: Iterable[LoggedChange], file_on_disk: Callable[[str], FileOnDisk]) -> Iterator[ChangedFile]:
     """Yield the changes path by path, paths in the order of their names, changes in that of their times.
 
     Within a session the order of the log holds, whatever its clock did.
     """
-    by_path: dict[str, list[tuple[str, FileChange]]] = {}
+    by_path: dict[str, list[tuple[str, LoggedChange]]] = {}
     latest: dict[str, str] = {}
     for change in changes:
         session = change.place[0]
@@ -227,7 +227,7 @@ def undone_calls(records: Iterable[LogRecord]) -> Iterator[tuple[str, str]]:
 
 def _change(
     call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[str], bool], undone: bool
-) -> FileChange:
+) -> LoggedChange:
     fields = {**about_call(call), **about_decision(call), "edited_from": edited_from(call)}
     time = text(call.outcome or call.intent, "time")
     permitted_by = "policy" if call.decided == "auto" else text(call.answered, "by") or "unknown"
@@ -238,7 +238,7 @@ def _change(
             image = Image.NONE
             if step.before_sha256 is not None:
                 image = Image.KEPT if is_kept(step.before_sha256) else Image.MISSING
-            return FileChange(
+            return LoggedChange(
                 path=step.path,
                 time=time,
                 place=place,
@@ -254,7 +254,7 @@ def _change(
             )
         case Unrestorable():
             before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
-            return FileChange(
+            return LoggedChange(
                 path=step.what,
                 time=time,
                 place=place,
@@ -270,7 +270,7 @@ def _change(
             )
 
 
-def _on_disk(changes: tuple[FileChange, ...], found: FileOnDisk) -> OnDisk:
+def _on_disk(changes: tuple[LoggedChange, ...], found: FileOnDisk) -> OnDisk:
     if found.problem:
         return OnDisk.NOT_LOOKED_AT
     last = changes[-1]

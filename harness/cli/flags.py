@@ -8,9 +8,7 @@ from argparse import ArgumentTypeError, RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING
 
 from harness import __version__
-from harness.cli.audit.flags import ACTIONS as AUDIT_ACTIONS
-from harness.cli.audit.flags import add_flags as add_audit_flags
-from harness.cli.audit.flags import add_log_flags
+from harness.cli.audit import VERBS, add_audit_flags
 from harness.text.visible import visible
 from harness.tool_kinds import BASH, SHIPPED_TOOLS
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 ACTIONS = {
     "policy": ("check", "explain", "test", "replay", "suggest", "trust"),
-    "audit": AUDIT_ACTIONS,
+    "audit": tuple(VERBS),
     "schema": ("log", "result"),
     "config": ("show", "path"),
     "sessions": ("list", "resume", "fork"),
@@ -222,7 +220,9 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             parser.add_argument("logs", nargs="+", metavar="LOG")
         case "suggest":
             parser.description = "Propose rules that would have spared your repeated approvals; no policy is written."
-            add_log_flags(parser, filled)
+            from harness.cli.audit.logs import log_flags
+
+            log_flags(parser, filled)
             parser.add_argument(
                 "--least", type=whole, default=2, metavar="N", help="approvals in different calls (else 2)"
             )

@@ -15,7 +15,7 @@ from harness.actions import JsonValue
 from harness.audit.approvals import LoggedQuestion, questions
 from harness.audit.calls import CALL_KINDS, Fate, Joiner, LoggedCall, logged_calls, number, text, word
 from harness.audit.changes import (
-    FileChange,
+    LoggedChange,
     FileOnDisk,
     FoundChanges,
     Image,
@@ -420,7 +420,7 @@ def test_what_can_be_undone() -> None:
 def test_a_change_that_makes_no_sense_cannot_be_undone(odd: JsonValue) -> None:
     made = record("intent", tool="write_file", change=odd)
     (one,) = changes_of([made]).changes
-    assert isinstance(one, FileChange)
+    assert isinstance(one, LoggedChange)
     assert one.why_not != ""
 
 

@@ -228,7 +228,7 @@ def test_redecide_of_one_session_of_a_log_and_of_a_broken_one(sides: Sides) -> N
     names = [session(log, program.workspace, own_policy(program.home), CALLS[:count]) for count in (1, 3)]
     words = ("audit", "redecide", str(log), "--policy", "ci", "--session")
     counts = [program.run(*words, name).out.splitlines()[-1].split(",")[0] for name in names]
-    assert counts == ["1 calls", "3 calls"]
+    assert counts == ["1 call", "3 calls"]
     log.write_text(log.read_text().replace("frob a", "frob z"))
     done = program.run("audit", "redecide", str(log), "--policy", "ci")
     assert (done.code, "broken at line" in done.err) == (1, True)

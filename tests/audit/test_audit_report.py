@@ -38,8 +38,8 @@ from harness.audit.report import CHARACTERS, TIMELINE_CALLS, report
 from harness.audit.report.charts import tick_words
 from harness.audit.report.page import looked_at
 from harness.audit.report.style import STYLE, content_policy
+from harness.cli.audit.export import write_view
 from harness.cli.audit.logs import ChosenLogs
-from harness.cli.audit.views import write_view
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.log.clocks import in_words, nanoseconds, seconds_between

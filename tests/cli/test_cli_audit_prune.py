@@ -20,9 +20,10 @@ from forged_logs import a_session, decided, done, ended, head_of, intended, line
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.cli.audit.prune import prune_command, remove_unnamed
-from harness.cli.audit.recover import recover_command
-from harness.cli.audit.verify import verify_command
+from harness.cli.audit.prune import command as prune_command
+from harness.cli.audit.prune import remove_unnamed
+from harness.cli.audit.recover import command as recover_command
+from harness.cli.audit.verify import command as verify_command
 from harness.cli.flags import parser_for
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
@@ -279,7 +280,7 @@ def test_a_torn_and_a_broken_log_still_name_their_images(audit: Audit) -> None:
 
 STRACED = """
 import sys, os
-from harness.cli.audit.prune import prune_command
+from harness.cli.audit.prune import command as prune_command
 from harness.cli.flags import parser_for
 left = int(sys.argv[1])
 def audit(event, args):
@@ -419,7 +420,7 @@ def test_torn_ends_of_any_size(size: int, audit: Audit) -> None:
 
 KILLED = """
 import sys, os
-from harness.cli.audit.recover import recover_command
+from harness.cli.audit.recover import command as recover_command
 from harness.cli.flags import parser_for
 left = int(sys.argv[1])
 def step(*_):

@@ -16,8 +16,9 @@ from forged_logs import a_session, encoded, ended, head_of, lines_of, one_call, 
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.cli.audit.sign import sign_command, sign_head
-from harness.cli.audit.verify import verify_command
+from harness.cli.audit.sign import command as sign_command
+from harness.cli.audit.sign import sign_head
+from harness.cli.audit.verify import command as verify_command
 from harness.cli.flags import parser_for
 from harness.cli.session_log import close_log
 from harness.cli.state import State

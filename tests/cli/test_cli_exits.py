@@ -236,7 +236,8 @@ def without(folder: Path, module: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("module", "begun"), [("models/openai_client", False), ("audit/run_reports/result", True), ("log/heads_file", False)]
+    ("module", "begun"),
+    [("models/openai_client", False), ("audit/run_reports/result", True), ("log/heads_file", False)],
 )
 def test_a_part_that_is_missing(program: Program, installed: Path, module: str, begun: bool) -> None:
     """An installation that lacks a file: exit 1 and a line that names it, before the log is begun or behind its end."""

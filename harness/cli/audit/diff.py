@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -19,7 +20,7 @@ from harness.audit.difference import (
     account_of,
     differences,
 )
-from harness.cli.audit.logs import ChosenLogs
+from harness.cli.audit.logs import ChosenLogs, Filled
 from harness.cli.exits import Exit
 from harness.cli.sessions import UNDO
 from harness.cli.state import State
@@ -27,10 +28,6 @@ from harness.errors import UsageError
 from harness.log.heads_file import HeadsFile
 from harness.log.reader import records
 from harness.text.visible import visible_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 DIFFERENT = 1
 """Exit code where something differs."""
@@ -42,7 +39,15 @@ _SIGNS = {
 }
 
 
-def diff_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit diff`."""
+    parser.description = "Say in what two sessions differ: what was asked, decided, done and changed."
+    parser.add_argument("left", type=filled, metavar="A", help="a log file, or how a session's name begins")
+    parser.add_argument("right", type=filled, metavar="B", help="likewise")
+    parser.add_argument("--json", action="store_true", help="one object a line")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Compare two sessions, write what differs, and return the exit code. Raises HarnessError."""
     state = State.of(environment)
     left, right = (_account(named, state) for named in (arguments.left, arguments.right))

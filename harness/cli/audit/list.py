@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import task_of, text
-from harness.cli.audit.logs import chosen_logs
+from harness.cli.audit.logs import Filled, chosen_logs, log_flags
 from harness.cli.audit.wording import AnswerWriter
 from harness.cli.exits import Exit
 from harness.cli.trace import Tone
@@ -18,7 +18,13 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 
-def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit list`."""
+    parser.description = "Name the sessions: when, where, how many calls, how each ended. Nothing is verified."
+    log_flags(parser, filled)
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write one line a session and return the exit code. Raises HarnessError."""
     output = AnswerWriter(environment, as_json=arguments.json)
     try:

@@ -8,10 +8,12 @@ import os
 import re
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from harness.actions import JsonValue
+from harness.cli.audit.logs import Filled
 from harness.cli.exits import Exit
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
@@ -22,11 +24,6 @@ from harness.log.reader import is_in_use
 from harness.record import Record
 from harness.safe_files import sync_path
 from harness.text.visible import visible_line
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from argparse import Namespace
-
 
 DAY = 86_400.0
 
@@ -61,7 +58,23 @@ class Pruned(Record):
     broken: bool = False
 
 
-def prune_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit prune`."""
+    parser.description = "Remove whole closed logs that are past, each noted with its head in a tombstone."
+    parser.epilog = "Exit code: 0 done, 1 a log that is broken was met (and kept, without --broken)."
+    parser.add_argument(
+        "--older-than", type=filled, metavar="DAYS", help="those that were written last before so many days"
+    )
+    parser.add_argument(
+        "--keep-bytes", type=filled, metavar="N", help="the oldest, until all logs come to at most N bytes"
+    )
+    parser.add_argument("--open", action="store_true", help="also logs in which something has no end")
+    parser.add_argument("--broken", action="store_true", help="also logs that do not verify")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be removed, and do nothing")
+    parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Remove logs and return the exit code. Raises HarnessError; LogError where a tombstone cannot be written."""
     days, keep = _number(arguments.older_than, "--older-than"), _number(arguments.keep_bytes, "--keep-bytes")
     if days is None and keep is None:

@@ -8,7 +8,7 @@ from typing import assert_never
 from harness.actions import JsonValue
 from harness.audit.approvals import LoggedQuestion
 from harness.audit.calls import Fate, edited_from, edited_to, text, word
-from harness.audit.changes import ChangedFile, FileChange, OnDisk, WritingCommand, file_on_disk, undone_calls
+from harness.audit.changes import ChangedFile, LoggedChange, OnDisk, WritingCommand, file_on_disk, undone_calls
 from harness.audit.effects import CallEffects, FileRead, effects_words
 from harness.audit.refusals import Ends, LoggedRefusal, Refuser
 from harness.audit.stats import Waits
@@ -230,7 +230,7 @@ def command_line(command: WritingCommand) -> tuple[str, Tone]:
     return f"  {time}Z  {place}  {what}  [{effects_words(command.reach)}]", Tone.WARNING
 
 
-def _change(change: FileChange) -> str:
+def _change(change: LoggedChange) -> str:
     session, call = change.place
     time = visible_line(change.time[:19].replace("T", " "), 19)
     did = {True: "created", False: "changed", None: "changed"}[change.created] if change.sure else "MAY HAVE CHANGED"
@@ -252,13 +252,13 @@ def _place(fields: Mapping[str, JsonValue], session: str, call: str) -> str:
     return visible_line(f"{word(fields['task'])} {session}#{call}".strip(), 130)
 
 
-def _who(change: FileChange) -> str:
+def _who(change: LoggedChange) -> str:
     user = word(change.fields["user"])
     account = f" ({user})" if user and change.by_person else ""
     return visible_line(f"{change.permitted_by}{account}", 100)
 
 
-def _undoing(change: FileChange) -> str:
+def _undoing(change: LoggedChange) -> str:
     if change.undone:
         return "was undone"
     return f"cannot be undone: {visible_line(change.why_not, 200)}" if change.why_not else "can be undone"

@@ -12,10 +12,12 @@ import os
 import stat
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 
 from harness import __version__
 from harness.actions import JsonValue
+from harness.cli.audit.logs import Filled
 from harness.cli.exits import Exit
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
@@ -27,10 +29,6 @@ from harness.log.verify import Verification
 from harness.record import Record
 from harness.safe_files import sync_path
 from harness.text.visible import visible_line
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 MODE = "recover"
 """Of the session that says what was done."""
@@ -47,7 +45,13 @@ class Torn(Record):
     """The file that holds them."""
 
 
-def recover_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit recover`."""
+    parser.description = "Bring a log whose last line is torn into a state in which it can be continued."
+    parser.add_argument("file", type=filled, metavar="FILE")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Recover one log and return the exit code. Raises LogError if it cannot be read or written, or is in use."""
     state = State.of(environment)
     path = os.path.abspath(arguments.file)

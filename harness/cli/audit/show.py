@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import Joiner, LoggedCall, text
-from harness.cli.audit.logs import ChosenLogs, chosen_logs, latest_log
+from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
 from harness.cli.audit.timeline import call_lines, heading, record_lines
 from harness.cli.audit.wording import AnswerWriter, count
 from harness.cli.state import State
@@ -77,7 +77,34 @@ def _moment(flag: str, word: str, now: float, of_a_day: str) -> str:
 _BESIDE_THE_TIME = " " * 10
 
 
-def show_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit show`."""
+    from harness.log.order import ANSWERS, DECISIONS
+
+    parser.description = "Write a readable timeline, times in UTC; of the latest log where none is named."
+    parser.epilog = (
+        "With a filter only the calls that fit are shown; of several, all must. --path looks for its text anywhere in a\n"
+        "path that the call named or changed (no pattern; the log has the first 20 paths and 50 parts of a call).\n"
+        "TIME: 2026-01-31 (the whole day, UTC), 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d.\n"
+        "Exit code: 0, 1 a log does not verify, 2 usage."
+    )
+    log_flags(parser, filled, unnamed="the latest log")
+    parser.add_argument("--full", action="store_true", help="all that is cut: arguments, results, the system prompt")
+    parser.add_argument("--tool", type=filled, metavar="NAME", help="calls of this tool")
+    parser.add_argument("--decision", choices=(*DECISIONS, "none"), help="decided so")
+    parser.add_argument(
+        "--answer",
+        choices=(*ANSWERS, UNANSWERED),
+        help="asked about and answered so (unanswered: the log has no answer)",
+    )
+    parser.add_argument("--rule", type=filled, metavar="ID", help="a rule's id, or a part of what decided")
+    parser.add_argument("--path", type=filled, metavar="TEXT", help="a part of a path that was named or changed")
+    parser.add_argument("--since", type=filled, metavar="TIME", help="asked for at that time or later")
+    parser.add_argument("--until", type=filled, metavar="TIME", help="asked for at that time or before")
+    parser.add_argument("--call", type=filled, metavar="N", help="the call of this number")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write a timeline and return the exit code. Raises HarnessError."""
     wanted = call_filter(arguments, time.time())
     named = arguments.logs or arguments.all or arguments.session or arguments.cwd

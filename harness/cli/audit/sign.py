@@ -10,8 +10,11 @@ import os
 import signal
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from harness.cli.audit.logs import Filled
 from harness.cli.console import complain
 from harness.errors import UsageError
 from harness.log.clocks import timestamp
@@ -19,10 +22,7 @@ from harness.log.heads_file import HeadNote, Signature, parse_note
 from harness.safe_files import remove_if_there, sync_path, write_new
 from harness.text.visible import visible_line
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from harness.log.action_log import ActionLog
     from harness.log.findings import Findings
 
@@ -149,7 +149,14 @@ def _ssh_keygen(words: Sequence[str], data: bytes, environment: Mapping[str, str
     return process.returncode, out, visible_line(told.decode("utf-8", "replace").strip(), 300) or "it does not say why"
 
 
-def sign_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit sign`."""
+    parser.description = "Sign the size and head of closed logs with ssh-keygen; writes LOG.head and LOG.head.sig."
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--key", type=filled, metavar="FILE", required=True, help="an SSH key")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Sign the heads of closed logs that verify, and return the exit code: of `audit verify` for one that is not signed.
 
     Raises HarnessError.

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.text_lines import cut
@@ -18,7 +19,6 @@ from harness.errors import LogError, UsageError
 from harness.log.reader import is_in_use, is_whole
 from harness.text.visible import visible_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import duckdb
 

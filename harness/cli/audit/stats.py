@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.stats import Statistics, statistics_of
-from harness.cli.audit.logs import BROKEN, chosen_logs
+from harness.cli.audit.logs import BROKEN, Filled, chosen_logs, log_flags
 from harness.cli.console import complain
 from harness.cli.text_lines import cut, short_count, table
 from harness.errors import UsageError
 from harness.log.order import ANSWERS
 from harness.paths import short_place
 from harness.text.visible import visible_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 _RULES = ("decided by", "parts", "calls", "auto", "ask", "deny", "block")
 _QUESTIONS = ("asked by", "ask", "yes", "no", "stop", "edit", "nobody", "unanswered", "wait", "p90", "<1s")
@@ -39,7 +36,20 @@ _NOTES = (
 )
 
 
-def stats_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit stats`."""
+    parser.description = "Count calls, questions and refusals by rule: the basis for a better policy."
+    log_flags(parser, filled)
+    parser.add_argument(
+        "--sql",
+        nargs="?",
+        const="",
+        metavar="QUERY",
+        help="behind LOG: the answer to a SELECT over the view `records`, by DuckDB (the extra `sql`)",
+    )
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Count, write the tables or the objects, and return the exit code. Raises HarnessError."""
     if arguments.sql and not arguments.sql.isspace() and os.path.exists(arguments.sql):
         raise UsageError(f"--sql takes a query, and {arguments.sql} is a file: name the logs before --sql")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
@@ -20,10 +21,6 @@ from harness.policy.verdict import Verdict, evaluate
 from harness.record import Record
 from harness.text.strict_json import NotJsonError, read_line
 from harness.text.visible import visible_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 CASE_KEYS = ("id", "tool", "args", "cwd", "expect", "at_least")
 FAILED = 1

@@ -402,27 +402,13 @@ def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """
     replay = Replay(arguments.policy, environment, arguments.logs)
     try:
-        code = _list_changes(replay, arguments.logs, "", as_json=arguments.json, fail_on=arguments.fail_on)
+        code = list_changes(replay, arguments.logs, "", as_json=arguments.json, fail_on=arguments.fail_on)
     except LogError as error:
         raise UsageError(str(error)) from None  # its logs are named one by one, like a policy
     return BROKEN if replay.rejudging.broken and arguments.fail_on else code
 
 
-def redecide_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Do the same for the logs that an audit is about; the exit code is BROKEN too where one of them is.
-
-    Raises HarnessError.
-    """
-    from harness.cli.audit.logs import chosen_logs
-
-    chosen = chosen_logs(arguments, environment)
-    chosen.verify_all()
-    replay = Replay(arguments.policy, environment, chosen.paths, chosen.findings)
-    code = _list_changes(replay, chosen.paths, chosen.session, as_json=arguments.json, fail_on=arguments.fail_on)
-    return chosen.code or code
-
-
-def _list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: bool, fail_on: str | None) -> int:
+def list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: bool, fail_on: str | None) -> int:
     """Write what would change, as it is found, and how many calls there were; return the exit code."""
     count = dict.fromkeys(("calls", "changes", "laxer", "stricter", "unknown", "undecided"), 0)
     told = 0

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
@@ -21,10 +22,6 @@ from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.record import replace
 from harness.text.visible import visible_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 CUT_OFF = "no head was noted when it was closed; a refusal at its end could have been cut off"
 MOST_CALLS = 5

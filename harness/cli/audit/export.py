@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.audit.export import exporter
 from harness.audit.export.row import Export
-from harness.audit.report import report
-from harness.cli.audit.logs import chosen_logs
+from harness.cli.audit.logs import Filled, chosen_logs, log_flags
 from harness.cli.console import complain
 from harness.cli.environment_secrets import installation_key
 from harness.cli.own_folders import place_of
@@ -18,14 +18,8 @@ from harness.cli.run.report_files import why_not
 from harness.cli.state import State, here
 from harness.errors import UsageError
 from harness.files.opening import open_to_list
-from harness.log.reader import records
 from harness.paths import is_within
 from harness.safe_files import put, sync_names
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from argparse import Namespace
-
 
 STDOUT = "-"
 
@@ -69,7 +63,18 @@ def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
         raise UsageError(f"{target}: {why}; {STDOUT} writes to stdout")
 
 
-def export_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit export`."""
+    from harness.audit.export import EXPORTS
+
+    parser.description = "Write the calls in another form, a view: the log stays the record. Nothing is sent anywhere."
+    log_flags(parser, filled, as_json=False)
+    parser.add_argument("--to", choices=tuple(EXPORTS), required=True, help="the form")
+    parser.add_argument("--content", action="store_true", help="also arguments and results, as far as the log has them")
+    parser.add_argument("-o", "--output", type=filled, metavar="FILE", default="-", help="else stdout")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write the export and return the exit code: 1 if a log is broken. Raises HarnessError."""
     state = State.of(environment)
     chosen = chosen_logs(arguments, environment)
@@ -84,42 +89,3 @@ def export_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.output != STDOUT:
         complain(f"wrote {arguments.output}")
     return chosen.code
-
-
-def report_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Write the page and return the exit code: 1 if a log is broken, which the page says first. Raises HarnessError."""
-    state = State.of(environment)
-    chosen = chosen_logs(arguments, environment)
-    sizes = {path: _size(path) for path in chosen.paths}
-    chosen.verify_all()
-    broken = [one.path for one in chosen.findings if one.found.broken_line is not None]
-    unread = {path: line for path in broken if (line := _unread_from(path)) is not None}
-    pieces = report(
-        chosen,
-        chosen.findings,
-        unread=unread,
-        gone=[known.file for known in chosen.gone],
-        title=arguments.title,
-        only=chosen.session,
-        full=arguments.full,
-        grown=lambda: [path for path, size in sizes.items() if _size(path) != size],
-    )
-    write_view(pieces, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
-    if arguments.output != STDOUT:
-        complain(f"wrote {arguments.output}")
-    return chosen.code
-
-
-def _unread_from(path: str) -> int | None:
-    """Return the first line of a log that is no record at all, or None."""
-    lines: list[int] = []
-    for _ in records(path, stopped=lines.append):
-        pass
-    return lines[0] if lines else None
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return -1

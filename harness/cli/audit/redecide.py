@@ -1,0 +1,29 @@
+"""`harness audit redecide`: the calls of logs judged again under another policy; nothing is run."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+
+from harness.cli.audit.logs import Filled, chosen_logs, log_flags
+from harness.cli.policy.rejudging import Replay, list_changes
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit redecide`."""
+    parser.description = "Judge the calls of logs again under another policy; nothing is run."
+    log_flags(parser, filled)
+    parser.add_argument("--policy", type=filled, metavar="FILE", required=True, help="a file, or a shipped one")
+    parser.add_argument("--fail-on", choices=("laxer", "any"), help="exit 1 if there are such changes")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """List what would change, as `policy replay` does; the exit code is BROKEN too where one of the logs is.
+
+    Raises HarnessError.
+    """
+    chosen = chosen_logs(arguments, environment)
+    chosen.verify_all()
+    replay = Replay(arguments.policy, environment, chosen.paths, chosen.findings)
+    code = list_changes(replay, chosen.paths, chosen.session, as_json=arguments.json, fail_on=arguments.fail_on)
+    return chosen.code or code

@@ -1,0 +1,62 @@
+"""`harness audit report`: one page of HTML about logs; sends nothing, and the log stays the record."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+
+from harness.audit.report import report
+from harness.cli.audit.export import STDOUT, write_view
+from harness.cli.audit.logs import Filled, chosen_logs, log_flags
+from harness.cli.console import complain
+from harness.cli.state import State
+from harness.log.reader import records
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit report`."""
+    parser.description = "Write one page of HTML, without scripts, about what happened; the log stays what counts."
+    log_flags(parser, filled, as_json=False)
+    parser.add_argument("-o", "--output", type=filled, metavar="FILE", required=True, help="- is stdout")
+    parser.add_argument("--title", default="", metavar="TEXT", help="the heading of the page")
+    parser.add_argument("--full", action="store_true", help="cut nothing: every call whole, every text to its end")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write the page and return the exit code: 1 if a log is broken, which the page says first. Raises HarnessError."""
+    state = State.of(environment)
+    chosen = chosen_logs(arguments, environment)
+    sizes = {path: _size(path) for path in chosen.paths}
+    chosen.verify_all()
+    broken = [one.path for one in chosen.findings if one.found.broken_line is not None]
+    unread = {path: line for path in broken if (line := _unread_from(path)) is not None}
+    pieces = report(
+        chosen,
+        chosen.findings,
+        unread=unread,
+        gone=[known.file for known in chosen.gone],
+        title=arguments.title,
+        only=chosen.session,
+        full=arguments.full,
+        grown=lambda: [path for path, size in sizes.items() if _size(path) != size],
+    )
+    write_view(pieces, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
+    if arguments.output != STDOUT:
+        complain(f"wrote {arguments.output}")
+    return chosen.code
+
+
+def _unread_from(path: str) -> int | None:
+    """Return the first line of a log that is no record at all, or None."""
+    lines: list[int] = []
+    for _ in records(path, stopped=lines.append):
+        pass
+    return lines[0] if lines else None
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return -1
