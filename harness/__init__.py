@@ -1,6 +1,10 @@
 """harness: a coding harness for tool-using language models, behind a permission gate.
 
-Names are imported when first used, so that `import harness` costs nothing: neither openai, rich nor prompt_toolkit.
+The road of a call is `Agent.run` (loop/agent.py), `Gate.call` (gate/gate.py), `run` of a tool (tools/). The modules beside this
+one are the nouns that every room uses: read messages.py and actions.py first. Each folder is a room, and its `__init__` says
+what is inside; docs/architecture.md draws them.
+
+The public names are imported when first used, so that `import harness` loads neither openai, rich nor prompt_toolkit.
 """
 
 from __future__ import annotations

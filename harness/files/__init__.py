@@ -1,9 +1,17 @@
 """Files of the workspace: where a path leads, how a file is read and replaced safely, and how a change is taken back.
 
-Read first: `workspace`, the one place that follows links; then `reading` and `replacing`, which the file tools use. Below
-them `opening` opens a folder with no link on the way, `atomic` gives a file its new bytes, `encoding` and `diffs` make text of
-bytes. `before_images` keeps what a file held, `undo` brings it back, and `baselines` knows what the model has read. `trees`
-and `repository` look at what lies in a folder: names of files, and what git would obey.
+Read these first:
+    workspace.py      where a path really lies: the one place that follows links
+    reading.py        reads a judged file, and says in the model's words what stands in the way
+    replacing.py      puts new bytes in a file's place, if it is still what was judged
 
-Not here: whether a file may be touched (policy/), and what a call is and says (tools/).
+What these rest on:
+    opening.py        a folder, opened with no link on the way
+    atomic.py         new bytes for a file: all or none
+    encoding.py, diffs.py      bytes as text, and their difference
+    before_images.py, undo.py  what a file held, and how it comes back
+    baselines.py      what the model has read in this session
+    trees.py, repository.py    names of files below a folder, and what git would obey there
+
+Not here: whether a file may be touched (policy/), and what a tool's call is and says (tools/).
 """

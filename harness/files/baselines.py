@@ -12,7 +12,7 @@ from harness.record import Record
 
 MAX_FILES = 10_000
 """Whose digests are kept; the one that was longest not used goes first, and must be read again."""
-MAX_KEPT_BYTES = 256 * 1024
+_MAX_KEPT_BYTES = 256 * 1024
 """Of one file, for showing what changed since; of larger ones only the digest is kept."""
 MAX_ALL_KEPT_BYTES = 16 * 1024 * 1024
 
@@ -45,7 +45,7 @@ class Baselines:
         `sha256` is its digest, where that is known.
         """
         self._forget(real)
-        kept = content if len(content) <= MAX_KEPT_BYTES else None
+        kept = content if len(content) <= _MAX_KEPT_BYTES else None
         self._by_path[real] = Baseline(sha256=sha256 or hashlib.sha256(content).hexdigest(), content=kept)
         self._bytes += len(kept or b"")
         self._bound()

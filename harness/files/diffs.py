@@ -17,13 +17,13 @@ MAX_CHARACTERS = 1_000_000
 _BLOCK_BYTES = 4096
 CONTEXT = 3
 """Unchanged lines shown around a change."""
-MAX_COMPARED_LINES = 200_000
+_MAX_COMPARED_LINES = 200_000
 """Of one content; a longer one is only shown from its start."""
-MAX_PAIRS = 40_000
+_MAX_PAIRS = 40_000
 """Lines of one content times lines of the other that difflib is given at once: its time grows with more than that."""
-MAX_ALL_PAIRS = 200_000
+_MAX_ALL_PAIRS = 200_000
 """Of one comparison; behind that everything between two lines that hold is replaced as a whole."""
-LEAST_PAIRS = 20
+_LEAST_PAIRS = 20
 """That are counted however short the lists are: each takes difflib some time."""
 
 _LIKE_AN_ESCAPE = re.compile(r"\\(?:[xuU][0-9a-f]|\Z)")
@@ -68,7 +68,7 @@ def compare(old: bytes, new: bytes) -> Diff:
     start, end = _equal_bytes(old, new)
     first = old.count(b"\n", 0, start)
     before, after = old[start : len(old) - end], new[start : len(new) - end]
-    if max(before.count(b"\n"), after.count(b"\n")) > MAX_COMPARED_LINES:
+    if max(before.count(b"\n"), after.count(b"\n")) > _MAX_COMPARED_LINES:
         return _too_long(old, new)
     ends = [(content.count(b"\n"), content.count(b"\r\n")) for content in (before, after)]
     crlf = ends[0][0] > 0 and all(every == with_cr for every, with_cr in ends)
@@ -150,12 +150,12 @@ def _changes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[_Chang
     start, tail = _common(before, after)
     old, new = before[start : len(before) - tail], after[start : len(after) - tail]
     i = j = 0
-    left = MAX_ALL_PAIRS
+    left = _MAX_ALL_PAIRS
     for x, y in (*_anchors(old, new), (len(old), len(new))):
         pairs = (x - i) * (y - j)
         if pairs:
-            left -= max(pairs, LEAST_PAIRS)
-        for a1, a2, b1, b2 in _gap(old[i:x], new[j:y], closely=left >= 0 and pairs <= MAX_PAIRS):
+            left -= max(pairs, _LEAST_PAIRS)
+        for a1, a2, b1, b2 in _gap(old[i:x], new[j:y], closely=left >= 0 and pairs <= _MAX_PAIRS):
             yield _Change(
                 old_start=start + i + a1, old_end=start + i + a2, new_start=start + j + b1, new_end=start + j + b2
             )

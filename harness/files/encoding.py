@@ -9,7 +9,7 @@ from harness.record import Record
 
 BINARY_PROBE_BYTES = 8192
 UTF_8_MARK = b"\xef\xbb\xbf"
-MAX_LONE_SURROGATE_BYTES = 1024 * 1024
+_MAX_LONE_SURROGATE_BYTES = 1024 * 1024
 """Of a file in UTF-16 that is broken by lone surrogates; in a larger one each would cost too much time."""
 _UTF_32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 
@@ -77,7 +77,7 @@ def read_text(data: bytes) -> Text | None:
         text = Text(encoding=encoding, body=data)
     else:
         try:
-            errors = "surrogatepass" if len(data) <= MAX_LONE_SURROGATE_BYTES else "strict"
+            errors = "surrogatepass" if len(data) <= _MAX_LONE_SURROGATE_BYTES else "strict"
             decoded = data[2:].decode(encoding.value, errors)
         except UnicodeDecodeError:
             return None  # an odd number of bytes, or lone surrogates in a large file

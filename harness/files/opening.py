@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 
-OPEN_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_folder(folder: str, made: list[str] | None = None) -> int:
@@ -19,7 +19,7 @@ def open_folder(folder: str, made: list[str] | None = None) -> int:
 
     Raises OSError: FileNotFoundError for a missing folder, NotADirectoryError for a file on the way, ELOOP for a link.
     """
-    descriptor = os.open("/", OPEN_FOLDER)
+    descriptor = os.open("/", _OPEN_FOLDER)
     path = ""
     for part in filter(None, folder.split("/")):
         path = f"{path}/{part}"
@@ -47,7 +47,7 @@ def _open_part(parent: int, part: str, path: str, made: list[str] | None) -> int
 
 def _open_folder_in(parent: int, part: str) -> int:
     try:
-        return os.open(part, OPEN_FOLDER, dir_fd=parent)
+        return os.open(part, _OPEN_FOLDER, dir_fd=parent)
     except NotADirectoryError:
         # open(2) says so of a link as well, where it is not to be followed.
         if stat.S_ISLNK(os.stat(part, dir_fd=parent, follow_symlinks=False).st_mode):

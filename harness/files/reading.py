@@ -198,7 +198,7 @@ def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
             return ToolError(f"Cannot {verb} {name}: {error.strerror or error}.", code=ErrorCode.IO)
 
 
-MAX_SEARCHED_NAMES = 5_000
+_MAX_SEARCHED_NAMES = 5_000
 """Of one folder, and of the whole workspace."""
 MAX_NAMED = 3
 
@@ -213,7 +213,7 @@ def not_found(path: PathAccess, workspace: Workspace) -> ToolError:
     from difflib import get_close_matches
 
     folder, name = os.path.split(path.real)
-    names = names_in(folder, MAX_SEARCHED_NAMES)
+    names = names_in(folder, _MAX_SEARCHED_NAMES)
     missing = "" if names is not None else " Its folder does not exist."
     before = path.written.rpartition("/")[0]
     likely = [f"{before}/{other}" if before else other for other in get_close_matches(name, names or (), MAX_NAMED)]
@@ -243,7 +243,7 @@ class _Ignored:
 def _of_this_name(name: str, root: str) -> Iterator[str]:
     """Yield files of the workspace with this very name, those near its root first; none in a hidden folder, which may
     be one that must not be read."""
-    left = MAX_SEARCHED_NAMES
+    left = _MAX_SEARCHED_NAMES
     waiting: deque[tuple[str, tuple[_Ignored, ...]]] = deque([("", ())])
     while waiting and left > 0:
         folder, ignored = waiting.popleft()
@@ -272,7 +272,7 @@ def _of_this_name(name: str, root: str) -> Iterator[str]:
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            listed = [entry for entry, _ in zip(entries, range(MAX_SEARCHED_NAMES), strict=False)]
+            listed = [entry for entry, _ in zip(entries, range(_MAX_SEARCHED_NAMES), strict=False)]
     except OSError:
         return []
     return sorted(listed, key=lambda entry: entry.name)

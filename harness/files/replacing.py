@@ -25,9 +25,9 @@ from harness.record import Record, replace
 
 MAX_LOCK_SECONDS = 2.0
 """How long another program may hold the lock of a folder before a write in it is given up."""
-MAX_STALE_LINES = 40
+_MAX_STALE_LINES = 40
 """Of the difference that is shown where a file changed since it was read."""
-MAX_STALE_CHARACTERS = 2_500
+_MAX_STALE_CHARACTERS = 2_500
 
 _RENAME_CANNOT = frozenset((errno.EBUSY, errno.EXDEV))
 """What rename(2) says of a file that is a mount point."""
@@ -114,13 +114,13 @@ def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
     said = f"The file changed on disk after it was read: {shown(path)}."
     if baseline.content is not None:
         diff = compare(readable(baseline.content), readable(data))
-        lines = diff.text(MAX_STALE_LINES)
-        if diff.lines and diff.whole and len(diff.lines) <= MAX_STALE_LINES and len(lines) <= MAX_STALE_CHARACTERS:
+        lines = diff.text(_MAX_STALE_LINES)
+        if diff.lines and diff.whole and len(diff.lines) <= _MAX_STALE_LINES and len(lines) <= _MAX_STALE_CHARACTERS:
             reason = (
                 f"{said} Nothing was written. What changed, whole; if the call is still right, send it again:\n{lines}"
             )
             return Unable(reason=reason, code=ErrorCode.STALE, shows=data)
-        said = f"{said} Nothing was written. Read it again. What changed begins:\n{lines[:MAX_STALE_CHARACTERS]}"
+        said = f"{said} Nothing was written. Read it again. What changed begins:\n{lines[:_MAX_STALE_CHARACTERS]}"
         return Unable(reason=said, code=ErrorCode.STALE)
     return Unable(reason=f"{said} Nothing was written. Read it again.", code=ErrorCode.STALE)
 

@@ -74,7 +74,7 @@ def _check_rest(data: bytes, place: int, size: int) -> None:
 
 
 MAX_CONFIG_BYTES = 200_000
-MAX_INDEX_BYTES = 64_000_000
+_MAX_INDEX_BYTES = 64_000_000
 _FOLDERS_OF_LINES = ("", "info", "objects/info", "rebase-merge", "rebase-apply", "sequencer")
 _SUBMODULE = b"\x00\x00\xe0\x00"
 """The mode 160000 of an index entry, as it is stored (gitformat-index(5))."""
@@ -126,7 +126,7 @@ def tracked_from(folder: str) -> Tracked | None:
         return (top, ()) if sure or top == "/" else tracked_from(os.path.dirname(top))
     if not sure:
         return None
-    tracked = read_index(read_small(index, MAX_INDEX_BYTES) or b"")
+    tracked = read_index(read_small(index, _MAX_INDEX_BYTES) or b"")
     return None if tracked is None else (top, tracked)
 
 
@@ -202,7 +202,7 @@ def _laid_out(git: str) -> str | None:
         if os.path.lexists(os.path.join(git, name)):
             return f"the repository has {name}, which leads elsewhere"
     if os.path.lexists(os.path.join(git, "index")):
-        index = read_small(os.path.join(git, "index"), MAX_INDEX_BYTES)
+        index = read_small(os.path.join(git, "index"), _MAX_INDEX_BYTES)
         if index is None or _SUBMODULE in index:
             return "the repository may have submodules, which have a configuration of their own"
     return None

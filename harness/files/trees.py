@@ -27,7 +27,7 @@ def bring_back_from_above(folder: str, home: str) -> bool:
         folder = os.path.dirname(folder)
 
 
-def bring_back_here(entries: Sequence[os.DirEntry[str]]) -> bool:
+def _bring_back_here(entries: Sequence[os.DirEntry[str]]) -> bool:
     """Say whether an ignore file among the entries of a folder, or of a repository there, brings hidden names back."""
     for entry in entries:
         if entry.name in NAMES and _brings_back(entry.path):
@@ -70,9 +70,9 @@ MAX_BELOW = 500_000
 """Files below a folder that are named; of more it is not known whether a rule forbids one of them."""
 MAX_MATCHES = 1_000
 """Words that a pattern may stand for; a person could not look through more either."""
-MAX_ENTRIES = 50_000
+_MAX_ENTRIES = 50_000
 """Entries that are looked at on the way to the matches of a pattern."""
-MAX_STARS = 4
+_MAX_STARS = 4
 """In one part of a pattern: with more of them, matching a name takes too long."""
 
 
@@ -129,7 +129,7 @@ def names_below(
         if entries is None:
             whole = False
             continue
-        if not narrowing.hidden and bring_back_here(entries):
+        if not narrowing.hidden and _bring_back_here(entries):
             narrowing = narrowing.with_hidden()
             names, waiting = [], [folder]
             continue
@@ -274,7 +274,7 @@ def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
 
 def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
     """Return the names in the folders `starts` that one part of a pattern stands for, or None where it is not sure."""
-    if part.count("*") > MAX_STARS:
+    if part.count("*") > _MAX_STARS:
         return None
     try:
         regex = re.compile(_regex(part), re.DOTALL)
@@ -291,7 +291,7 @@ def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
         except OSError:
             continue
         looked_at += len(names)
-        if looked_at > MAX_ENTRIES or (counts and not all(map(str.isascii, names))):
+        if looked_at > _MAX_ENTRIES or (counts and not all(map(str.isascii, names))):
             return None
         found += [f"{start}{name}" for name in names if (name[0] != "." or part[0] == ".") and regex.fullmatch(name)]
     return found

@@ -243,7 +243,7 @@ def restore(step: Undoable, workspace: Workspace, images: BeforeImages) -> StepO
     is there now is kept among the images before.
     """
     ready = examine(step, workspace, images)
-    return ready if isinstance(ready, StepOutcome) else carry_out(ready, images)
+    return ready if isinstance(ready, StepOutcome) else _carry_out(ready, images)
 
 
 class Rehearsal:
@@ -330,7 +330,7 @@ def examine(
             assert_never(other)
 
 
-def carry_out(ready: Ready, images: BeforeImages) -> StepOutcome:
+def _carry_out(ready: Ready, images: BeforeImages) -> StepOutcome:
     """Do it, and say what became of it. The file is looked at again right before it is replaced or removed."""
     step = ready.step
     try:

@@ -18,7 +18,7 @@ from harness.record import Record, replace
 MAX_PATH_BYTES = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
 
-MAX_NAME_BYTES = 255
+_MAX_NAME_BYTES = 255
 """NAME_MAX of Linux (limits.h)."""
 MAX_LINKS = 40
 """As many as Linux follows on the way to one file (path_resolution(7))."""
@@ -305,7 +305,7 @@ def _walk(path: str, start: str = "") -> _Way:
             closed = closed or error.errno == errno.EACCES
             plain = (
                 error.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EACCES)
-                or len(os.fsencode(part)) > MAX_NAME_BYTES
+                or len(os.fsencode(part)) > _MAX_NAME_BYTES
             )
             sure = sure and plain
             real = here

@@ -1,8 +1,16 @@
 """The action log: one file of JSON Lines a session, in which each call stands with its decision before it runs.
 
-Read first: `schema` (kinds of records and their fields), `order` (which record may follow which) and `action_log` (writing).
-`reader` opens and reads logs. `verify` checks a whole file, and `findings` says what that proves, compared with the heads
-that were kept of it (`heads_file`). `clocks` reads and writes times; `rebuilding` makes the conversation of a session again.
+Read these first:
+    schema.py       the kinds of records and their fields: one table
+    order.py        which record may follow which
+    action_log.py   `ActionLog.append`: on disk, or never again
 
-Not here: what an auditor asks of logs (audit/), and in which folder they lie (cli/state).
+Then, to read logs:
+    reader.py       opens them and yields their records
+    verify.py       checks a whole file: chain, fields, order, digests
+    findings.py     says what that proves, compared with what was kept of the log outside (heads_file.py)
+    rebuilding.py   makes a session's conversation again
+    clocks.py       times, written and read
+
+Not here: what an auditor asks of logs (audit/), and in which folder they lie (cli/state.py).
 """

@@ -11,7 +11,7 @@ from harness.log.reader import LARGEST, whole
 from harness.record import Record
 
 NANO = 1_000_000_000
-APART = 2 * NANO
+_APART = 2 * NANO
 """What two clocks that were read one after the other may differ by: a process waits in between, and a second leaps."""
 _RFC3339 = re.compile(
     r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)",
@@ -52,7 +52,7 @@ class Clocks:
         apart = time - mono
         jumped = apart - self._apart.get(session, apart)
         self._apart[session] = apart
-        if abs(jumped) < APART:
+        if abs(jumped) < _APART:
             return None
         return Jump(line=self._count, session=session, seconds=(jumped + NANO // 2) // NANO)
 

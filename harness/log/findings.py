@@ -12,7 +12,7 @@ from harness.record import Record
 
 MAX_TOLD = 20
 """Of many open calls or sessions, so many are named, and the others counted."""
-CONSISTENT = (
+_CONSISTENT = (
     "each record is as the harness writes it and follows from the one before; every run was permitted beforehand, with the "
     "same arguments, under the policy of its session"
 )
@@ -320,15 +320,15 @@ def _proved(soundness: Soundness, evidence: Evidence, found: Verification) -> st
     if not found.records:
         return "nothing"
     if found.broken_line is not None:
-        return f"of the {found.records} records before that line, {CONSISTENT}"
+        return f"of the {found.records} records before that line, {_CONSISTENT}"
     if soundness is Soundness.BROKEN:
-        return f"only that the file is consistent in itself: {CONSISTENT}"
+        return f"only that the file is consistent in itself: {_CONSISTENT}"
     several = f"the texts of {found.policy_texts} policy files have the digests that they name"
     one = "the text of its policy file has the digest that it names"
     texts = f"; {one if found.policy_texts == 1 else several}" if found.policy_texts else ""
     calls = "1 call have the digest" if found.held_arguments == 1 else f"{found.held_arguments} calls have the digests"
     arguments = f"; the arguments of {calls} that the log gives for them" if found.held_arguments else ""
-    what = f"of {found.records} records, {CONSISTENT}{texts}{arguments}"
+    what = f"of {found.records} records, {_CONSISTENT}{texts}{arguments}"
     if not evidence.kept:
         return what
     if soundness is Soundness.WHOLE:

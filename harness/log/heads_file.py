@@ -336,7 +336,7 @@ def _append(descriptor: int, line: bytes) -> None:
     write_whole(descriptor, line)
 
 
-ORIGIN = "harness action log"
+_ORIGIN = "harness action log"
 _NOTE_LINES = 6
 
 
@@ -352,7 +352,7 @@ class HeadNote(Record):
 
     def text(self) -> str:
         """Return the bytes that are signed, as text."""
-        return f"{ORIGIN}\n{self.records}\n{self.head}\n{self.size}\n{self.session}\n{self.time}\n"
+        return f"{_ORIGIN}\n{self.records}\n{self.head}\n{self.size}\n{self.session}\n{self.time}\n"
 
 
 class Signature(Record):

@@ -14,9 +14,9 @@ RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
 """Statuses of calls that were begun."""
 CUT_SHORT = ("timeout", "interrupted", "crashed")
 """Of these, those of calls that could not report what they had done; `failed` did."""
-DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
+_DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
 """Statuses of calls that were not begun."""
-STATUSES = (*RAN, *DID_NOT_RUN)
+STATUSES = (*RAN, *_DID_NOT_RUN)
 MOST_FACETS = 50
 """How many parts of a call a decision lists, those first that decided."""
 
@@ -281,10 +281,10 @@ def _other_digest(session: _Session, call: _Call, record: LogRecord, *, judged: 
 
 def _wrong_end(call: _Call, status: JsonValue) -> str:
     begun = call.step == "intent"
-    if status not in (*RAN, *DID_NOT_RUN):
+    if status not in (*RAN, *_DID_NOT_RUN):
         return f"says that call {call.number} ended in no known way ({status})"
     if not begun and status in RAN:
         return f"says that call {call.number} ran ({status}), and there is no intent"
-    if begun and status in DID_NOT_RUN:
+    if begun and status in _DID_NOT_RUN:
         return f"says that call {call.number} did not run ({status}) after its intent"
     return ""

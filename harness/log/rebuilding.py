@@ -39,7 +39,7 @@ def message_of(value: JsonValue) -> Message:
         content=text_of(value, "content"),
         tool_calls=tuple(_call_of(call) for call in calls),
         tool_call_id=None if value.get("tool_call_id") is None else text_of(value, "tool_call_id"),
-        echo=echo_of(value.get("echo")),
+        echo=_echo_of(value.get("echo")),
     )
 
 
@@ -57,7 +57,7 @@ def text_of(value: LogRecord, name: str) -> str:
     return text
 
 
-def echo_of(value: JsonValue) -> str:
+def _echo_of(value: JsonValue) -> str:
     """Return what a provider wants back, or nothing where the log does not have it as it came."""
     if not isinstance(value, str) or is_redacted(value):
         return ""
@@ -74,7 +74,7 @@ UNKNOWN = (
 )
 NOT_RUN = "Not run: the harness was stopped before this call's turn came."
 _EDITED = "[At the question this call was changed into: {}]\n{}"
-MAX_EDITED_CHARACTERS = 999
+_MAX_EDITED_CHARACTERS = 999
 """Of arguments that a call was changed into, in what the model reads; the log has more (gate_records.MAX_CUT_ARGUMENTS)."""
 _OLD_STYLE = FinishReason.FUNCTION_CALL.value
 """The finish reason of a reply that is no answer whatever its text says: it never entered the conversation."""
@@ -87,8 +87,8 @@ def edited_text(edits: Sequence[str], result: str) -> str:
     was changed into, redacted, and what came of the last ones.
     """
     for arguments in reversed(edits):
-        cut = " ..." if len(arguments) > MAX_EDITED_CHARACTERS else ""
-        result = _EDITED.format(arguments[:MAX_EDITED_CHARACTERS] + cut, result)
+        cut = " ..." if len(arguments) > _MAX_EDITED_CHARACTERS else ""
+        result = _EDITED.format(arguments[:_MAX_EDITED_CHARACTERS] + cut, result)
     return result
 
 
@@ -164,7 +164,7 @@ class _Rebuilding:
                 if record.get("purpose") != SUMMARY:
                     self._finish_reply()
                 if record.get("purpose") != SUMMARY and record.get("finish_reason") != _OLD_STYLE:
-                    self._reply = _Reply(text_of(record, "text"), echo_of(record.get("echo")), record.get("calls"))
+                    self._reply = _Reply(text_of(record, "text"), _echo_of(record.get("echo")), record.get("calls"))
             case "call_proposed" | "intent" | "outcome":
                 self._take_call(record)
             case "history_changed":

@@ -20,7 +20,7 @@ from harness.redaction.marks import is_redacted, marks_in, marks_of
 _decode = json.JSONDecoder().raw_decode
 
 
-MOST_JUMPS = 100
+_MOST_JUMPS = 100
 _STRICTNESS = {decision: rank for rank, decision in enumerate(DECISIONS)}
 
 
@@ -55,7 +55,7 @@ class Verification(Record):
     masked_policies: tuple[str, ...] = ()
     """Policy files whose text is in the log, but with secrets masked: their digests could not be checked."""
     jumps: tuple[Jump, ...] = ()
-    """Where the wall clock jumped: the first MOST_JUMPS."""
+    """Where the wall clock jumped: the first _MOST_JUMPS."""
     held_arguments: int = 0
     """Calls whose arguments have the digest that the log gives for them."""
     masked_arguments: int = 0
@@ -128,7 +128,7 @@ class _Reading:
         self.previous, self.count = hashlib.sha256(raw).hexdigest(), self.count + 1
         self.bytes += len(line)
         self.passed = self.passed or self.previous == self.head
-        if record is not None and (jump := self.wall_clocks.jump(record)) and len(self.jumps) < MOST_JUMPS:
+        if record is not None and (jump := self.wall_clocks.jump(record)) and len(self.jumps) < _MOST_JUMPS:
             self.jumps.append(jump)
         if self.count in self.noted and self.missed is None and self.noted[self.count] != {self.previous}:
             self.missed = self.count

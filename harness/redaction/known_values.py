@@ -17,13 +17,13 @@ from harness.redaction.secret_checks import is_chance
 
 MIN_SECRET_CHARACTERS = 8
 """Shorter values are not masked: they would blot out ordinary text."""
-MIN_SURE_CHARACTERS = 12
+_MIN_SURE_CHARACTERS = 12
 """Of a base64 text, how much must be sure for it to be looked for."""
 
 MIN_WRAPPED_CHARACTERS = 20
 """A shorter form is not looked for across the ends of lines: two words of ordinary text could make it."""
 
-MIN_LINE_CHARACTERS = 12
+_MIN_LINE_CHARACTERS = 12
 """A shorter line of a value is not looked for by itself: ordinary text could hold it."""
 
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986, section 2.3
@@ -86,7 +86,7 @@ def forms_of_lines(plain: str) -> Iterator[str]:
         if len(form) >= MIN_WRAPPED_CHARACTERS and not is_ordinary(form):
             yield form
     for line in lines:
-        if len(line) >= MIN_LINE_CHARACTERS and is_chance(line) and not is_ordinary(line):
+        if len(line) >= _MIN_LINE_CHARACTERS and is_chance(line) and not is_ordinary(line):
             yield from _escaped(line)
 
 
@@ -121,7 +121,7 @@ def _base64(data: bytes) -> Iterator[str]:
     """The characters that are sure wherever `data` begins within a longer text: 6 bits each (RFC 4648, sections 4 and 5)."""
     for before in range(3):
         first, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
-        if end - first >= MIN_SURE_CHARACTERS:
+        if end - first >= _MIN_SURE_CHARACTERS:
             sure = binascii.b2a_base64(bytes(before) + data, newline=False)[first:end].decode("ascii")
             yield sure
             yield sure.replace("+", "-").replace("/", "_")
@@ -146,7 +146,7 @@ def unwrapped(data: bytes) -> Iterator[tuple[str, bytes]]:
         yield marked, re.sub(rf"\n{_MARKED}".encode(), b"", lines)
 
 
-def wrapped_places(text: str, form: str, line_end: str) -> Iterator[tuple[int, int]]:
+def _wrapped_places(text: str, form: str, line_end: str) -> Iterator[tuple[int, int]]:
     """Yield start and end in `text` of each place where `form` stands in one line or in several, as `line_end` reads it."""
     removed = 0
     begins, shifts = [0], [0]
@@ -284,7 +284,7 @@ def places(text: str, candidates: Candidates) -> Iterator[Occurrence]:
             start = text.find(known.form, end)
     for wrapped in candidates.wrapped:
         for known in wrapped.known:
-            for start, end in wrapped_places(text, known.form, wrapped.line_end):
+            for start, end in _wrapped_places(text, known.form, wrapped.line_end):
                 yield Occurrence(start=start, end=end, plain=known.plain)
 
 

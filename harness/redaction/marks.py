@@ -30,11 +30,11 @@ def marks_of(record: Mapping[str, JsonValue]) -> frozenset[str]:
     masked = record.get("masked")
     if not isinstance(masked, dict) or not masked:
         return frozenset()
-    texts = (text for name, value in record.items() if name != "masked" for text in texts_in(value))
+    texts = (text for name, value in record.items() if name != "masked" for text in _texts_in(value))
     return frozenset(mark for text in texts for mark in marks_in(text) if mark.split(":")[1] in masked)
 
 
-def texts_in(value: JsonValue) -> Iterator[str]:
+def _texts_in(value: JsonValue) -> Iterator[str]:
     """Yield every text in `value`, at any depth, in any order; names of fields are none."""
     left: list[JsonValue] = [value]
     while left:

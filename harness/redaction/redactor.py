@@ -18,7 +18,7 @@ KNOWN = "known"
 """The rule of a value that was told to the redactor."""
 ROUNDS = 8
 """How often a text is gone through at most: where a secret stood right before another one, only the second time shows it."""
-MOST_MARKS_KEPT = 4_096
+_MOST_MARKS_KEPT = 4_096
 """Of how many secrets the marks are kept, so that one that comes often is not hashed each time."""
 
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -127,7 +127,7 @@ class Redactor:
         if made is None:
             digest = hmac.digest(self._key, span.plain.encode("utf-8", "surrogatepass"), "sha256").hex()
             made = f"{OPENING}{span.rule}:{digest[:8]}]"
-            if len(self._made) >= MOST_MARKS_KEPT:
+            if len(self._made) >= _MOST_MARKS_KEPT:
                 self._made.clear()
             self._made[span.rule, span.plain] = made
         self._issued.add(made)

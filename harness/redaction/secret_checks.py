@@ -8,14 +8,14 @@ import math
 import re
 from functools import lru_cache
 
-MIN_BITS = 3.0
+_MIN_BITS = 3.0
 """Bits per character (Shannon) that a value made by chance has at least, at 12 to 20 characters; words have less."""
 
-MIN_CHANGES = 0.15
+_MIN_CHANGES = 0.15
 """Of all neighbours in a value that chance made, how many change between digits, small letters and capitals, at least."""
-DENSE_BITS = 3.8
+_DENSE_BITS = 3.8
 """The same at 40 characters of base64, which have 4.9."""
-MOST_LOOKED_AT = 256
+_MOST_LOOKED_AT = 256
 """Characters of a value that tell whether it is by chance."""
 
 _CHANGES = (b"0a", b"0A", b"a0", b"A0", b"aA")
@@ -57,13 +57,13 @@ _ESCAPE_BEFORE = (
 
 def is_filler(value: str) -> bool:
     """Say whether somebody wrote `xxxxxx`, stars or dots where the secret goes."""
-    value = value[:MOST_LOOKED_AT]
+    value = value[:_MOST_LOOKED_AT]
     if value.isalnum() and "xx" not in value.lower():
         return False  # the most frequent answer, at a tenth of the time
     return re.search(_FILLER, value) is not None
 
 
-def is_placeholder(value: str) -> bool:
+def _is_placeholder(value: str) -> bool:
     """Say whether a value stands for one: `<your-key>`, `${TOKEN}`, `changeme`."""
     if value.isalnum() and value.isascii():
         low = value.lower()
@@ -74,7 +74,7 @@ def is_placeholder(value: str) -> bool:
 
 def is_password(value: str) -> bool:
     """Say whether what stands at a password's place in a URL may be one: no placeholder, and not the word itself."""
-    return not is_placeholder(value) and value.lower() not in _WORD_PASSWORDS
+    return not _is_placeholder(value) and value.lower() not in _WORD_PASSWORDS
 
 
 def is_chance(value: str, least: int = 12) -> bool:
@@ -82,7 +82,7 @@ def is_chance(value: str, least: int = 12) -> bool:
 
     A UUID, an address, a digest that says so, a version, a date and a path are none.
     """
-    return len(value) >= least and _is_chance(value[:MOST_LOOKED_AT])
+    return len(value) >= least and _is_chance(value[:_MOST_LOOKED_AT])
 
 
 @lru_cache(maxsize=4096)
@@ -92,9 +92,9 @@ def _is_chance(value: str) -> bool:
     if b"0" not in kinds or kinds.count(b"a") + kinds.count(b"A") < 2:
         return False
     neighbours = sum(len(run) - 1 for run in kinds.split(b"-") if run)
-    if not sum(map(kinds.count, _CHANGES)) >= MIN_CHANGES * neighbours > 0 or not has_bits(value, MIN_BITS):
+    if not sum(map(kinds.count, _CHANGES)) >= _MIN_CHANGES * neighbours > 0 or not _has_bits(value, _MIN_BITS):
         return False
-    return not _is_of_known_make(value) and not is_placeholder(value)
+    return not _is_of_known_make(value) and not _is_placeholder(value)
 
 
 def _is_of_known_make(value: str) -> bool:
@@ -110,7 +110,7 @@ def is_long_chance(value: str) -> bool:
 
 def is_dense(value: str) -> bool:
     """Say whether a value of a known length has the letters, digits and bits of one that chance made."""
-    return has_digit(value) and has_bits(value, DENSE_BITS)
+    return has_digit(value) and _has_bits(value, _DENSE_BITS)
 
 
 def is_bare_chance(value: str) -> bool:
@@ -123,7 +123,7 @@ def has_digit(value: str) -> bool:
     return any(character.isdigit() for character in value)
 
 
-def has_bits(value: str, least: float) -> bool:
+def _has_bits(value: str, least: float) -> bool:
     """Say whether a value has `least` bits per character; how many different ones it has often tells without counting each."""
     most = len(value) - len(set(value)) + 1
     return math.log2(len(value)) - most * math.log2(most) / len(value) >= least or bits(value) >= least

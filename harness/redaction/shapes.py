@@ -30,7 +30,7 @@ WORD = "PRIVATE KEY"
 """Stands in every text that holds one."""
 LONGEST = 65_536
 """Characters of one block; RSA with 16,384 bits takes 13,000, and what quotes it adds some."""
-FEWEST = 24
+_FEWEST = 24
 """Characters of base64 that make a block one with a key in it: code names the first line alone."""
 
 _BEGIN = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
@@ -44,11 +44,11 @@ _NUMBER = r"[0-9]{1,6}[\t|:]"
 _LAST = r"""[A-Za-z0-9+/]{4,}+={0,2}+(?=\s*\Z|[\s\\"']*-----END|\s*\n)"""
 _LINES = rf"(?:{_BETWEEN}(?:{_HEADER}|{_NUMBER}|[A-Za-z0-9+/=]{{32,}}+))*+(?:{_BETWEEN}{_LAST})?+"
 _EDGE = r"""(?:\\{1,8}+[nr]|[\s"'+,])*+"""
-_RUN = rf"[A-Za-z0-9+/]{{{FEWEST}}}"
+_RUN = rf"[A-Za-z0-9+/]{{{_FEWEST}}}"
 _NO_KEY = r"\\{1,8}+[nrt]|\\u[0-9a-fA-F]{4}|(?:Proc-Type|DEK-Info): [^\n\\]*|[^A-Za-z0-9+/=]"
 
 
-def key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
+def _key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and base64 of each key in `text`: what stands between its first and its last line.
 
     A block without its last line, or one that another block interrupts, ends where its lines end to look like one.
@@ -69,7 +69,7 @@ def key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
             stop = lines.end() if lines else start
         start, stop = _trimmed(text, start, stop)
         plain = re.sub(_NO_KEY, "", text[start:stop])
-        if len(plain) >= FEWEST and re.search(_RUN, text[start:stop]):
+        if len(plain) >= _FEWEST and re.search(_RUN, text[start:stop]):
             yield start, stop, plain
 
 
@@ -352,7 +352,7 @@ def shape_spans(text: str, shapes: Sequence[Shape]) -> Iterator[Span]:
     for shape in shapes:
         looked_at = folded if shape.folded else text
         if shape.rule == KEY_BLOCK:
-            yield from (Span(start=a, end=b, rule=KEY_BLOCK, plain=plain) for a, b, plain in key_blocks(text))
+            yield from (Span(start=a, end=b, rule=KEY_BLOCK, plain=plain) for a, b, plain in _key_blocks(text))
         elif any(word in looked_at for word in shape.words):
             yield from _found(shape, text, looked_at)
 

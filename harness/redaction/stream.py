@@ -81,12 +81,12 @@ def _flat(text: str, line_end: str) -> tuple[str, list[int]]:
     return "".join(pieces), places
 
 
-MOST_HELD = 8_192
+_MOST_HELD = 8_192
 """Characters in a secret at most that is found whole within a run without a blank; twice as many are held back at most."""
-MOST_IN_A_SECRET = 65_536
+_MOST_IN_A_SECRET = 65_536
 """Characters held back at most within a key whose end has not come: then the mark is given out without it. An RSA key with
 16,384 bits takes 13,000."""
-PACE = 32
+_PACE = 32
 """Characters that are given out together at least after words like `key`, where all of CONTEXT must be gone through."""
 CONTEXT = 512
 """Characters given out last, which say what the next ones are: `password = ` and kin."""
@@ -133,11 +133,11 @@ class RedactedStream:
         ended = len(piece.rstrip(_VISIBLE))
         if ended:
             self._run = self._length - len(piece) + ended
-        if self._length - self._run > 2 * MOST_HELD:
-            self._run = self._length - MOST_HELD
+        if self._length - self._run > 2 * _MOST_HELD:
+            self._run = self._length - _MOST_HELD
         if self._run <= self._tried or (self._length < self._wait and not self._may_end_a_key()):
             return ""
-        if self._tried < self._alert and self._run - self._tried < PACE:
+        if self._tried < self._alert and self._run - self._tried < _PACE:
             return ""
         return self._look(last=False)
 
@@ -182,7 +182,7 @@ class RedactedStream:
             settled = max(self._given, _word_before(text, begins))
         if settled > self._given and not text[settled - 1].isspace() and not text[settled - 1].isascii():
             settled = max(self._given, self._password_place(settled))
-        return settled if len(text) - settled <= 2 * MOST_HELD else max(settled, run)
+        return settled if len(text) - settled <= 2 * _MOST_HELD else max(settled, run)
 
     def _password_place(self, settled: int) -> int:
         """Return where a password may stand whose characters are not all of ASCII, or `settled`."""
@@ -235,7 +235,7 @@ class RedactedStream:
     def _before_a_key(self, settled: int) -> int:
         """Return where a key begins that may go on, or `settled`; it is looked at again when a good part more has come."""
         begin = open_block(self._text, self._run)
-        if begin is None or begin >= settled or len(self._text) - begin >= MOST_IN_A_SECRET:
+        if begin is None or begin >= settled or len(self._text) - begin >= _MOST_IN_A_SECRET:
             return settled
         self._wait = self._length + max(CONTEXT // 4, (self._length - begin) // 4)
         return max(self._given, begin)
@@ -243,7 +243,7 @@ class RedactedStream:
     def _may_go_on(self, span: Span, settled: int) -> bool:
         """Say whether the next piece may be part of this secret: it reaches the end, or is a key that lacks its last line."""
         goes_on = span.end >= settled or (span.rule == KEY_BLOCK and not self._text[span.end : settled].strip())
-        return goes_on and len(self._text) - span.start < MOST_IN_A_SECRET
+        return goes_on and len(self._text) - span.start < _MOST_IN_A_SECRET
 
 
 def _word_before(text: str, place: int) -> int:

@@ -10,12 +10,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
-MOST_FINDINGS = 8
-MOST_NAMED = 4
+_MOST_FINDINGS = 8
+_MOST_NAMED = 4
 """How many characters are named of one finding."""
 MOST_CHARACTERS = 200_000
 """How much of a text is looked at."""
-WORD_SHOWN = 40
+_WORD_SHOWN = 40
 
 # Letters drawn as the ASCII one before the colon (UTS #39, confusables.txt, the common ones), by code point.
 _LETTERS = """
@@ -50,7 +50,7 @@ _BESIDE_LATIN = frozenset(
 
 
 def findings(text: str, unseen: str) -> Iterator[str]:
-    """Yield what in `text` is not what it seems, a sentence each; at most MOST_FINDINGS, and then that there is more.
+    """Yield what in `text` is not what it seems, a sentence each; at most _MOST_FINDINGS, and then that there is more.
 
     `unseen` is the pattern of printable characters that are drawn as nothing or a blank. The sentences hold pieces of
     `text` as they are, and must be made safe to show.
@@ -58,9 +58,9 @@ def findings(text: str, unseen: str) -> Iterator[str]:
     if len(text) > MOST_CHARACTERS:
         yield f"only the first {MOST_CHARACTERS} characters were searched for look-alikes"
     found = tuple(dict.fromkeys(_all(text[:MOST_CHARACTERS], unseen)))
-    yield from found[:MOST_FINDINGS]
-    if len(found) > MOST_FINDINGS:
-        yield f"and {len(found) - MOST_FINDINGS} more such findings"
+    yield from found[:_MOST_FINDINGS]
+    if len(found) > _MOST_FINDINGS:
+        yield f"and {len(found) - _MOST_FINDINGS} more such findings"
 
 
 def _all(text: str, unseen: str) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _unseen(text: str, unseen: str) -> Iterator[str]:
     for kind, chars in kinds.items():
         at = text.index(chars[0])
         start = max(text.rfind(blank, 0, at) for blank in " \n\t") + 1
-        word = re.match("[^ \\n\\t]+", text[start : at + WORD_SHOWN])
+        word = re.match("[^ \\n\\t]+", text[start : at + _WORD_SHOWN])
         yield f"{_shown(word.group()) if word else ''} holds {kind}: {_named(chars)}"
 
 
@@ -201,14 +201,14 @@ def _is_dash(char: str) -> bool:
 
 
 def _shown(word: str) -> str:
-    return f'"{word}"' if len(word) <= WORD_SHOWN else f'"{word[:WORD_SHOWN]}" (and so on)'
+    return f'"{word}"' if len(word) <= _WORD_SHOWN else f'"{word[:_WORD_SHOWN]}" (and so on)'
 
 
 def _named(chars: Iterable[str]) -> str:
     """Return characters by number and name; the first of them, and how many more there are."""
     chars = tuple(chars)
-    names = [f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in chars[:MOST_NAMED]]
-    return ", ".join(names) + (f" and {len(chars) - MOST_NAMED} more" if len(chars) > MOST_NAMED else "")
+    names = [f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in chars[:_MOST_NAMED]]
+    return ", ".join(names) + (f" and {len(chars) - _MOST_NAMED} more" if len(chars) > _MOST_NAMED else "")
 
 
 @cache

@@ -7,7 +7,7 @@ from enum import Enum
 
 MOST_MARKS = 5
 """How many nonspacing marks may stand on one base; Vietnamese needs two, Hebrew with accents three, Burmese five."""
-MOST_SPACING_MARKS = 8
+_MOST_SPACING_MARKS = 8
 """How many marks of any kind: Burmese and Tibetan syllables hold some that take a place of their own."""
 
 # What Python calls printable, and a terminal draws as nothing or as a blank: Unicode's Default_Ignorable_Code_Point
@@ -141,7 +141,7 @@ def _pile(found: re.Match[str]) -> str:
         else:
             marks += 1
             nonspacing += kind is _Mark.ON_ITS_BASE
-        too_many = marks > MOST_SPACING_MARKS or (nonspacing > MOST_MARKS and kind is _Mark.ON_ITS_BASE)
+        too_many = marks > _MOST_SPACING_MARKS or (nonspacing > MOST_MARKS and kind is _Mark.ON_ITS_BASE)
         shown.append(_escape(char) if too_many else char)
     return "".join(shown)
 
