@@ -18,7 +18,7 @@ ENDING = {-1, 0, 1}
 
 
 def test_a_long_run_holds_no_more_at_its_end_than_at_its_beginning(tmp_path: Path) -> None:
-    turns = 20 * proof_size("SOAK", 4, full=12)
+    turns = 20 * proof_size("SOAK", 3, full=12)
     found = soak(turns=turns, calls=4, session_turns=20, folder=str(tmp_path))
     assert (found.ran, found.log_whole) == (4 * turns, True)
     first, last = found.held[0], found.held[-1]

