@@ -24,7 +24,7 @@ from harness.sandbox.system_calls import (
     REQUEST_TYPE_BITS,
     SIGNAL_OWNERS,
     TYPE_INTO_TERMINAL,
-    TYPES_OF_FILE_SYSTEMS,
+    WRITERS_REQUEST_TYPES,
     WRITERS_REQUESTS,
     numbers_of,
 )
@@ -181,8 +181,8 @@ def _answers(calls: Calls) -> dict[str, Code]:
 
 
 def _writers_requests() -> Code:
-    """Answer to an ioctl of what may change modes and attributes: all but what types, and what a file system does by itself."""
-    by_type = _step(KEEP_BITS, REQUEST_TYPE_BITS) + _none_of(kind << 8 for kind in TYPES_OF_FILE_SYSTEMS)
+    """Answer to an ioctl of what may change modes and attributes: a list of requests, and of types of requests."""
+    by_type = _step(KEEP_BITS, REQUEST_TYPE_BITS) + _one_of(kind << 8 for kind in WRITERS_REQUEST_TYPES)
     known = _where(LOOKING_REQUESTS + WRITERS_REQUESTS, _answer(ALLOW), by_type)
     return _where(TYPE_INTO_TERMINAL, _refuse(errno.EPERM), known)
 

@@ -126,20 +126,20 @@ LOOKING_REQUESTS = (
 )  # fmt: skip
 """All that readers may ask: flags, labels, snapshots and keys can be set by others, and the owner of a descriptor's signals."""
 
-REQUEST_TYPE_BITS = 0xFF00
-TYPES_OF_FILE_SYSTEMS = (
-    0x94,  # btrfs: a subvolume is made, shown elsewhere as a snapshot with what is hidden in it, and deleted
-    0xBC,  # bcachefs: the same
-    0x6F,  # ocfs2: OCFS2_IOC_REFLINK copies a file by its name to another name
-    0xF5,  # f2fs: an atomic write can empty a file that was opened for reading
-    0x66,  # ext4, verity (a file is read-only for good), encryption (of folders, and the keys), Lustre (names)
-)
-"""Types (bits 8 to 15 of a request) of what a file system does by itself, wherever a folder can be opened."""
 WRITERS_REQUESTS = (
     0x40049409, 0x4020940D, 0xC0189436,  # FICLONE, FICLONERANGE and FIDEDUPERANGE of cp(1): into what was opened for writing
-    0x40086602,                          # FS_IOC_SETFLAGS: a file's attributes, as its mode
+    0x40086602, 0x401C5820,              # FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR: a file's attributes, as its mode
 )  # fmt: skip
-"""Of those types, what writers may ask besides LOOKING_REQUESTS."""
+REQUEST_TYPE_BITS = 0xFF00
+WRITERS_REQUEST_TYPES = (
+    0x54,  # descriptors, and terminals of their own, but for TYPE_INTO_TERMINAL
+    0x89,  # sockets
+)
+"""Types (bits 8 to 15 of a request). Besides LOOKING_REQUESTS, these are all that writers may ask.
+
+What file systems do by themselves is refused: they make snapshots that show what is hidden (btrfs), copy a file by its name
+(ocfs2), empty one that was opened for reading (f2fs), or make it read-only for good (verity).
+"""
 
 LEASES = (1024, 1040)
 """F_SETLEASE and F_SETDELEG: while a lease is held, opening the file waits for its holder, for 45 s each time (fcntl(2))."""
