@@ -119,7 +119,7 @@ def tightening_only(policy: Policy) -> Policy:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean X?` for the known word that is nearest to `word`, or the list of known words."""
-    from difflib import get_close_matches
+    from difflib import get_close_matches  # for messages of errors alone
 
     words = list(known)
     close = get_close_matches(word, words, n=1)

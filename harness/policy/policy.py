@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from harness.limits import Limits
 from harness.policy.effects import Sandbox, SandboxTable, sandbox_of
 from harness.policy.rules import Decision, Layer, Readers, Rule, ToolDefault
@@ -20,8 +22,6 @@ class PolicySource(Record):
     @property
     def sha256(self) -> str:
         """Digest of the file as it was read."""
-        import hashlib
-
         return hashlib.sha256(self.content).hexdigest()
 
 
@@ -51,8 +51,6 @@ class Policy(Record):
         """The file's digest; of several files, a digest over theirs, their layers and whether they are trusted."""
         if len(self.sources) == 1:
             return self.sources[0].sha256
-        import hashlib
-
         lines = sorted(f"{source.layer.value} {source.sha256} {source.trusted}" for source in self.sources)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

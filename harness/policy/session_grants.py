@@ -6,10 +6,14 @@ from a default and nothing else. Interpreters and wrappers cannot be granted. Gr
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from harness.actions import Access, Act, Action, Command, Effects, Facet, JsonValue, PathAccess, Place
+from harness.policy.destruction import destroys
 from harness.policy.effects import place_problem
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
@@ -55,8 +59,6 @@ class GrantPattern(Record):
         if not self.argv:
             words = " and ".join(access.value for access in self.access)
             return f"{words} {self.path.removeprefix('/')} of the workspace with {' and '.join(self.tools)}"
-        import shlex
-
         may = [f"write {'the workspace' if place == '.' else place}" for place in self.write]
         if self.network:
             may.append("reach the network")
@@ -144,9 +146,6 @@ class Offer(Record):
 
 def kept_id(pattern: GrantPattern) -> str:
     """Return the id of a grant that is kept: told by what it is, so that no two that differ share one."""
-    import hashlib
-    import json
-
     data = json.dumps(pattern_fields(pattern), sort_keys=True).encode()
     return f"kept-{hashlib.sha256(data).hexdigest()[:12]}"
 
@@ -166,8 +165,6 @@ def offer_for(policy: Policy, action: Action, verdict: Verdict) -> Offer | str:
         return "nothing is asked about here"
     if action.default_of:
         return "the call would change nothing; what decides is the default for reading"
-    from harness.policy.destruction import destroys  # its tables are needed at questions alone
-
     if destroying := next(iter(destroys(action)), ""):
         return f"{destroying}: that is asked about each time"
     for facet in asking:

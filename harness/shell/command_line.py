@@ -9,6 +9,7 @@ from harness.programs.program import FileNames
 from harness.record import replace
 from harness.shell.disk import Disk, Remembered
 from harness.shell.expansion import PIPE_FILE, Expander
+from harness.shell.loose_reading import loose_opaque
 from harness.shell.shell_state import ShellState, StopReading
 from harness.shell.syntax import Script, Word
 
@@ -69,8 +70,6 @@ class CommandLine:
 
     def add_opaque(self, reason: str, part: str, state: ShellState) -> None:
         """Keep a piece of the line that was not understood; what may be in it is judged by strict rules."""
-        from harness.shell.loose_reading import loose_opaque
-
         key = (reason, part, (state.folders or (self.disk.root,))[0])
         if key not in self._opaque:  # a loop has the same part in every round
             column = max(self.text.find(part), 0) + 1

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import assert_never
 
-from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess, Place
+from harness.actions import Access, Act, Command, Facet, PathAccess, Place
 from harness.programs.program import FileNames, Listed, Unknown
 from harness.record import replace
 from harness.shell.arithmetic import is_integer
@@ -19,6 +19,7 @@ from harness.shell.command_line import CommandLine
 from harness.shell.conditions import NUMBER_TESTS
 from harness.shell.disk import Disk
 from harness.shell.loops import Lines, assigned_names, counted_names, first_words, lines_of
+from harness.shell.loose_reading import loose_opaque
 from harness.shell.parser import parse
 from harness.shell.printed_names import HandedNames
 from harness.shell.redirections import apply_redirections
@@ -57,22 +58,16 @@ def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet,
     folder = cwd or disk.root
     script = parse(text)
     if isinstance(script, Unread):
-        return (_opaque(text, script.reason, script.column, disk, folder),)
+        return (loose_opaque(text, script.reason, script.column, disk, folder),)
     reader = _LineReader(disk, text)
     try:
         reader.script(script, ShellState(folders=(folder,), values={}))
     except StopReading as stop:
-        opaque = _opaque(text, stop.reason, max(text.find(stop.part), 0) + 1, disk, folder)
+        opaque = loose_opaque(text, stop.reason, max(text.find(stop.part), 0) + 1, disk, folder)
         return (*dict.fromkeys(reader.line.facets), opaque)
     if not reader.line.facets:  # only assignments
         return (Command(text=text, argv=(":",), act=Act.LOOKS, model=":"),)
     return tuple(dict.fromkeys(reader.line.facets))
-
-
-def _opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -> Opaque:
-    from harness.shell.loose_reading import loose_opaque
-
-    return loose_opaque(text, reason, column, disk, folder)
 
 
 def read_call(text: str, disk: Disk, start: PathAccess) -> tuple[Facet, ...]:
@@ -97,36 +92,36 @@ class _LineReader:
         outcome = Outcome(ok=state, failed=None)
         for item in script.items:
             state = outcome.either() or state  # what bash does not reach is read nevertheless
-            outcome = self.and_or(item, state)
+            outcome = self._and_or(item, state)
         return outcome
 
-    def and_or(self, item: AndOr, state: ShellState) -> Outcome:
+    def _and_or(self, item: AndOr, state: ShellState) -> Outcome:
         if item.background:
             self.line.add_opaque("a background job (&)", item.text, state)
-        outcome = self.pipeline(item.first, state)
+        outcome = self._pipeline(item.first, state)
         for connector, pipeline in item.rest:
             match connector:
                 case Connector.AND:
-                    after = self.pipeline(pipeline, outcome.ok or state)
+                    after = self._pipeline(pipeline, outcome.ok or state)
                     outcome = Outcome(ok=after.ok, failed=merged(outcome.failed, after.failed))
                 case Connector.OR:
-                    after = self.pipeline(pipeline, outcome.failed or state)
+                    after = self._pipeline(pipeline, outcome.failed or state)
                     outcome = Outcome(ok=merged(outcome.ok, after.ok), failed=after.failed)
                 case _:
                     assert_never(connector)
         return Outcome(ok=state, failed=None) if item.background else outcome
 
-    def pipeline(self, pipeline: Pipeline, state: ShellState) -> Outcome:
+    def _pipeline(self, pipeline: Pipeline, state: ShellState) -> Outcome:
         if len(pipeline.commands) > 1:
-            self.piped(pipeline, state)
+            self._piped(pipeline, state)
             return Outcome(ok=state, failed=state)
-        outcome = self.command(pipeline.commands[0], state)
+        outcome = self._command(pipeline.commands[0], state)
         if pipeline.text.startswith(("!", "time")):  # negated, perhaps
             either = outcome.either()
             return Outcome(ok=either, failed=either)
         return outcome
 
-    def piped(self, pipeline: Pipeline, state: ShellState) -> None:
+    def _piped(self, pipeline: Pipeline, state: ShellState) -> None:
         """Read the parts of a pipeline: each runs in a shell of its own, and leaves this one as it is.
 
         They run at the same time, so that what one of them changes may be there when the patterns of another are looked up:
@@ -139,7 +134,7 @@ class _LineReader:
             self.line.disk_changed, self._names.printed, self._names.pipeline_layer = before, None, self.line.layers
             passes_on = _passes_on(node) and not pipeline.errors_too
             takes = passes_on or (isinstance(node, While) and not pipeline.errors_too)
-            self.command(node, replace(each, names=names) if takes and names is not None else each)
+            self._command(node, replace(each, names=names) if takes and names is not None else each)
             names = self._names.printed if passes_on else None
             changes.append(self.line.disk_changed)
         self.line.disk_changed = any(changes)
@@ -147,7 +142,7 @@ class _LineReader:
             return
         for place, (node, each) in enumerate(zip(pipeline.commands, states, strict=True)):
             if any(changes[:place]) or any(changes[place + 1 :]):
-                self.command(node, each)
+                self._command(node, each)
 
     def names_in(self, script: Script, state: ShellState) -> FileNames | None:
         """Read the script of a `$( )`; return what is known of the names of files that it prints, and nothing else."""
@@ -159,11 +154,11 @@ class _LineReader:
         pipeline = script.items[0].first
         return names if _passes_on(pipeline.commands[-1]) and not pipeline.errors_too else None
 
-    def command(self, node: Node, state: ShellState) -> Outcome:
+    def _command(self, node: Node, state: ShellState) -> Outcome:
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise StopReading(f"more than {MAX_STEPS} steps", "")
-        outcome = self.by_kind(node, state)
+        outcome = self._of_kind(node, state)
         if any(
             each.operator not in ("<<", "<<<") and each.target.constant != "/dev/null" for each in node.redirections
         ):
@@ -171,31 +166,31 @@ class _LineReader:
             return Outcome(ok=outcome.ok, failed=merged(outcome.failed, state))
         return outcome
 
-    def by_kind(self, node: Node, state: ShellState) -> Outcome:
+    def _of_kind(self, node: Node, state: ShellState) -> Outcome:
         match node:
             case Simple():
                 return self._commands.read(node, state)
             case CommandGroup():
-                outcome = _unfed(self.script(node.body, self.within(node, state)), state)
+                outcome = _unfed(self.script(node.body, self._within(node, state)), state)
                 return Outcome(ok=state, failed=state) if node.subshell else outcome
             case If():
-                return _unfed(self.if_(node, self.within(node, state)), state)
+                return _unfed(self._if(node, self._within(node, state)), state)
             case For() | While():
-                return _unfed(self.loop(node, self.within(node, state)), state)
+                return _unfed(self._loop(node, self._within(node, state)), state)
             case Case():
-                return _unfed(self.case(node, self.within(node, state)), state)
+                return _unfed(self._case(node, self._within(node, state)), state)
             case Test():
                 apply_redirections(self.line, node.redirections, state)
-                return self.test(node, state)
+                return self._test(node, state)
             case _:
                 assert_never(node)
 
-    def within(self, node: CommandGroup | If | For | While | Case, state: ShellState) -> ShellState:
+    def _within(self, node: CommandGroup | If | For | While | Case, state: ShellState) -> ShellState:
         """Add the targets of a compound command's redirections, and return the state of what is in it."""
         apply_redirections(self.line, node.redirections, state)
         return state.reading(node.redirections)
 
-    def if_(self, node: If, state: ShellState) -> Outcome:
+    def _if(self, node: If, state: ShellState) -> Outcome:
         ends: ShellState | None = None
         for condition, body in node.branches:
             outcome = self.script(condition, state)
@@ -204,7 +199,7 @@ class _LineReader:
         ends = merged(ends, self.script(node.otherwise, state).either() if node.otherwise else state)
         return Outcome(ok=ends, failed=ends)
 
-    def loop(self, node: For | While, state: ShellState) -> Outcome:
+    def _loop(self, node: For | While, state: ShellState) -> Outcome:
         """Read a loop once for each value where they are known; else once, with nothing known of what it sets."""
         changed = assigned_names(node)
         words = first_words(node)
@@ -217,21 +212,21 @@ class _LineReader:
         if isinstance(node, For):
             check_variable(node.name, node.text)
             state = state.touching(node.name)
-            values = self.loop_values(node, state)
+            values = self._loop_values(node, state)
             known = len(values) <= MAX_ROUNDS and not any(isinstance(value, Unknown) for value in values)
             if node.words is not None and known and words.isdisjoint(("break", "continue")):
-                return self.rounds(node, values, state)
+                return self._rounds(node, values, state)
             if len(values) == 1 and isinstance(values[0], Listed):
                 lines, names = lines_of(node), values[0].names
         counters = frozenset(filter(state.holds_integer, counted_names(node)))
         state = replace(state.forgetting(changed).counting(counters), before=())
-        after = merged(state, self.round(node, state, lines, names))
+        after = merged(state, self._round(node, state, lines, names))
         if after is not None and _place(after) != _place(state):
             # It was another folder in the second round: now none is known.
-            after = merged(state, self.round(node, replace(after, folders=(), stack=None), lines, names))
+            after = merged(state, self._round(node, replace(after, folders=(), stack=None), lines, names))
         return Outcome(ok=after, failed=after)
 
-    def loop_values(self, node: For, state: ShellState) -> list[str]:
+    def _loop_values(self, node: For, state: ShellState) -> list[str]:
         """Return the values that the variable of a `for` takes, as far as the words say them."""
         expander = self.line.expander(state)
         values = self.line.expanded_words(node.words or (), expander)
@@ -241,13 +236,13 @@ class _LineReader:
                     self.line.add(path)
         return values
 
-    def rounds(self, node: For, values: Sequence[str], state: ShellState) -> Outcome:
+    def _rounds(self, node: For, values: Sequence[str], state: ShellState) -> Outcome:
         now = state
         for value in values:
-            now = merged(now, self.round(node, now.with_value(node.name, value))) or now
+            now = merged(now, self._round(node, now.with_value(node.name, value))) or now
         return Outcome(ok=now, failed=now)
 
-    def round(
+    def _round(
         self, node: For | While, state: ShellState, lines: Lines | None = None, names: FileNames | None = None
     ) -> ShellState | None:
         if isinstance(node, For):
@@ -262,7 +257,7 @@ class _LineReader:
             return begin
         return merged(outcome.either(), self.script(node.body, begin).either())
 
-    def case(self, node: Case, state: ShellState) -> Outcome:
+    def _case(self, node: Case, state: ShellState) -> Outcome:
         expander = self.line.expander(state)
         for word in (node.subject, *node.patterns):
             expander.value(word)
@@ -271,7 +266,7 @@ class _LineReader:
             ends = merged(ends, self.script(body, state).either())
         return Outcome(ok=ends, failed=ends)
 
-    def test(self, node: Test, state: ShellState) -> Outcome:
+    def _test(self, node: Test, state: ShellState) -> Outcome:
         """`[[ ]]` reads at most the state of the files that it names; the parser let nothing else pass."""
         expander = self.line.expander(state)
         values = [expander.value(word) for word in node.words]

@@ -51,14 +51,14 @@ class SimpleCommands:
 
     def read(self, node: Simple, state: ShellState) -> Outcome:
         """Read a simple command as it stands in the tree; return what is known behind it."""
-        assigned = self.assigned(node, state)
+        assigned = self._assigned(node, state)
         if not node.words:  # then bash assigns before it redirects, and others after
             if node.assignments and any(each.target.constant is None for each in node.redirections):
                 raise StopReading("an assignment beside a redirection that may hold it", node.text)
             apply_redirections(self._line, node.redirections, assigned)
             return Outcome(ok=assigned, failed=assigned)
         expander = self._line.expander(state)
-        argv = self._names.with_line(node, self.expanded(node, expander), state)
+        argv = self._names.with_line(node, self._expanded(node, expander), state)
         stdin = apply_redirections(self._line, node.redirections, state, of_command=True)
         names = frozenset(each.name for each in node.assignments)
         if names and argv[0] in (*SHELL_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
@@ -68,10 +68,10 @@ class SimpleCommands:
             state = replace(state, exported=state.exported | names).forgetting(names)
         argv, *others = self._names.with_listed(argv, state)
         for each in others:
-            self.command(each, node.text, inside, state, stdin=stdin, patterns=expander)
-        return self.command(argv, node.text, inside, state, stdin=stdin, patterns=expander)
+            self._command(each, node.text, inside, state, stdin=stdin, patterns=expander)
+        return self._command(argv, node.text, inside, state, stdin=stdin, patterns=expander)
 
-    def expanded(self, node: Simple, expander: Expander) -> tuple[str, ...]:
+    def _expanded(self, node: Simple, expander: Expander) -> tuple[str, ...]:
         """Return the words that bash makes of a command's words; the first of them is known."""
         first = node.words[0]
         if first.constant == "export":  # its words are not matched against files, as in an assignment
@@ -85,7 +85,7 @@ class SimpleCommands:
             raise StopReading("a redirection of eval", node.text)
         return argv
 
-    def assigned(self, node: Simple, state: ShellState) -> ShellState:
+    def _assigned(self, node: Simple, state: ShellState) -> ShellState:
         """Return the state after the assignments of a command that is nothing else. Each sees those before it."""
         for each in node.assignments:
             if not node.words:
@@ -98,7 +98,7 @@ class SimpleCommands:
             state = state.handing_on(each.name) if node.words else state.touching(each.name)
         return state
 
-    def command(
+    def _command(
         self,
         argv: tuple[str, ...],
         text: str,
@@ -120,7 +120,7 @@ class SimpleCommands:
         program = program_of(name)
         use = use_of(program, argv, stdin)
         if name == "eval" and not use.gap:
-            return self.eval(use, argv, text, inside, after)
+            return self._eval(use, argv, text, inside, after)
         if use.gap and (program in SHELLS or name in ("exec", "eval")):
             raise StopReading(use.gap, text)
         if stdin.text is not None and program in INTERPRETERS and not use.scripts and use.act is not Act.LOOKS:
@@ -129,8 +129,8 @@ class SimpleCommands:
         self._line.layers += 1
         if self._line.layers > MAX_LAYERS:
             raise StopReading(f"more than {MAX_LAYERS} commands that run commands", text)
-        self.add_command(argv, text, inside, use, stdin, patterns)
-        self.inner(program, use, inside)
+        self._add_command(argv, text, inside, use, stdin, patterns)
+        self._read_what_it_runs(program, use, inside)
         if use.remote:
             self._line.add_opaque("a command that another machine or a container runs", use.remote, inside)
         self._line.layers -= 1
@@ -138,16 +138,16 @@ class SimpleCommands:
             return Outcome(ok=None, failed=None)
         return Outcome(ok=after, failed=after)
 
-    def eval(self, use: Use, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState) -> Outcome:
+    def _eval(self, use: Use, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState) -> Outcome:
         """`eval` runs its text in this very shell: folder and variables change for what follows."""
         self._names.printed = None
-        self.add_command(argv, text, inside, use, Stdin(), None)
+        self._add_command(argv, text, inside, use, Stdin(), None)
         outcome = Outcome(ok=after, failed=after)
         for script in use.scripts:
-            outcome = self.parsed(script, text, outcome.either() or after)
+            outcome = self._read_text(script, text, outcome.either() or after)
         return outcome
 
-    def inner(self, program: str, use: Use, state: ShellState) -> None:
+    def _read_what_it_runs(self, program: str, use: Use, state: ShellState) -> None:
         """Read the commands and texts that a command runs."""
         if use.act not in (Act.LOOKS, Act.WRAPS):  # sudo, env -i: they may give other values, or none
             state = state.forgetting(frozenset(state.values))
@@ -164,14 +164,14 @@ class SimpleCommands:
                 folder = folder.handing_on(name)
             folder = replace(folder, elsewhere=folder.elsewhere or command.elsewhere)
             folder = folder.forgetting(frozenset(command.variables))
-            self.command(command.argv, " ".join(command.argv), folder, folder, stdin=Stdin())
+            self._command(command.argv, " ".join(command.argv), folder, folder, stdin=Stdin())
         for script in use.scripts:
             obeyed = next((name for name in sorted(state.exported) if changes_the_shell(name)), None)
             if obeyed is not None:
                 raise StopReading(f"{obeyed} is handed to a shell, which obeys it", script)
-            self.parsed(script, script, state.in_a_new_shell())
+            self._read_text(script, script, state.in_a_new_shell())
 
-    def parsed(self, text: str, part: str, state: ShellState) -> Outcome:
+    def _read_text(self, text: str, part: str, state: ShellState) -> Outcome:
         """Read constant text that a shell is given."""
         script = parse(text)
         if isinstance(script, Unread):
@@ -183,7 +183,7 @@ class SimpleCommands:
         self._line.layers -= 1
         return outcome
 
-    def add_command(
+    def _add_command(
         self, argv: tuple[str, ...], text: str, state: ShellState, use: Use, stdin: Stdin, patterns: Expander | None
     ) -> None:
         """Add the facet of one command: opaque where a word or the folder is not known and that may matter."""
