@@ -8,7 +8,7 @@ Read these first:
 Then what goes with them:
     registry.py     the tools on offer, and how a call becomes an `Action`; arguments.py checks its arguments
     approval.py     who is asked, and what an answer may say
-    held_grants.py  what was granted so far, on top of the policy
+    grants_in_force.py  what was granted so far, on top of the policy
     attempt.py      one run of a body, which ends in a result whatever it does
     records.py      the records that the gate writes into the log
 

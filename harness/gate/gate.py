@@ -14,7 +14,7 @@ from harness.actions import Action, Command, Opaque, PathAccess, ToolUse, Unconf
 from harness.errors import GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
 from harness.gate.attempt import Attempt
-from harness.gate.held_grants import HeldGrants, KeepGrant
+from harness.gate.grants_in_force import GrantsInForce, KeepGrant
 from harness.gate.records import Advice, CallRecords, Proposal, sha256_of
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, rule_on
@@ -101,7 +101,7 @@ class Gate:
         self._advise = advise
         self._monotonic = monotonic
         self._records = CallRecords(log)
-        self._held = HeldGrants(policy.guarding(log.path), grants, keep_grant, self._records)
+        self._grants = GrantsInForce(policy.guarding(log.path), grants, keep_grant, self._records)
         self._policy_sha256 = policy.sha256
         self._proposed = 0
         self._open: dict[int, Proposal] = {}
@@ -114,33 +114,33 @@ class Gate:
     @property
     def policy(self) -> Policy:
         """The policy that calls are judged by, grants included."""
-        return self._held.policy
+        return self._grants.policy
 
     @property
     def grants(self) -> tuple[Grant, ...]:
         """What is granted and not revoked, the oldest first."""
-        return self._held.grants
+        return self._grants.grants
 
     def change_policy(self, policy: Policy, tools: ToolRegistry) -> None:
         """Judge by `policy` from now on, grants included, and offer `tools`; whoever calls this has recorded it.
 
         INVARIANT: changes of entry points that no person has seen stay unseen.
         """
-        self._held.change_policy(policy.guarding(self._log.path))
+        self._grants.change_policy(policy.guarding(self._log.path))
         self._policy_sha256 = policy.sha256
         self.tools = tools
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return what the person may grant at the question whether `action` may run; else why nothing."""
-        return self._held.offer(action, verdict)
+        return self._grants.offer(action, verdict)
 
     def record_kept(self) -> None:
         """Record the grants that are in force as a session begins; those of another session end here. Raises LogError."""
-        self._held.begin_session()
+        self._grants.begin_session()
 
     def revoke(self, identity: str) -> Grant | None:
         """End a grant, and return it; None where there is none of that name. Raises LogError."""
-        return self._held.revoke(identity)
+        return self._grants.revoke(identity)
 
     def propose(self, call: ToolCall, *, turn: int = 0, step: int = 0, by_person: bool = False) -> PendingCall:
         """Record that `call` is wanted, as the `step`th (from 1) of this turn. Raises LogError.
@@ -313,7 +313,7 @@ class Gate:
         except Exception as error:
             raise GateError(f"the approver failed: {error!r}") from error
         _check_approval(approval)
-        self._held.check(action, verdict, approval)
+        self._grants.check(action, verdict, approval)
         self._records.answered(pending.proposal, approval, self._monotonic() - started, self._proposed + 1)
         return approval
 
@@ -331,7 +331,7 @@ class Gate:
         if permit.verdict.notes and asked_own:  # they were part of the question, and the answer was yes
             self._unseen.clear()
         if permit.approval is not None and permit.approval.scope is not None:
-            self._held.add(permit.proposal, permit.approval, permit.approval.scope)
+            self._grants.add(permit.proposal, permit.approval, permit.approval.scope)
 
     # -- ends
 

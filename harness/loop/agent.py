@@ -17,7 +17,7 @@ from harness.actions import Action, JsonValue
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, WorkspaceError
 from harness.gate.approval import Answer, Approval, Approver
 from harness.gate.gate import Gate
-from harness.gate.held_grants import KeepGrant
+from harness.gate.grants_in_force import KeepGrant
 from harness.gate.records import Advice
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import LimitedTool, Tool

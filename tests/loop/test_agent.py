@@ -49,7 +49,7 @@ from harness.errors import CutReply, LogError, ModelError, ModelFault, ToolError
 from harness.gate import approval as approval_module
 from harness.gate import attempt as attempt_module
 from harness.gate import gate as gate_module
-from harness.gate import held_grants
+from harness.gate import grants_in_force
 from harness.gate import records as records_module
 from harness.gate import registry as registry_module
 from harness.gate import ruling as ruling_module
@@ -893,7 +893,7 @@ ROAD = tuple(
         run_module,
         history_module,
         gate_module,
-        held_grants,
+        grants_in_force,
         ruling_module,
         attempt_module,
         action_log_module,

@@ -27,7 +27,7 @@ KeepGrant: TypeAlias = Callable[[GrantPattern], Origin | str]
 """Keeps a grant for the workspace, and returns where it stands; or why it cannot be kept."""
 
 
-class HeldGrants:
+class GrantsInForce:
     """What a person granted, on top of a policy."""
 
     def __init__(
