@@ -1,4 +1,4 @@
-"""The form of a cassette: the model's side of a run as JSON Lines, written here and read strictly; pure, it opens nothing.
+"""The form of a cassette: the model's side of a run as JSON Lines. Files are opened elsewhere.
 
 The first line says what the file is. Every other one is a request: outlines of the messages that are new since the
 request before it, the tools that were offered, the tries that failed, and the reply or the error that came back.

@@ -1,4 +1,4 @@
-"""The tool calls of one chat completion, put together from fragments whose indexes, ids and names servers get wrong; pure.
+"""The tool calls of one chat completion, put together from fragments whose indexes, ids and names servers get wrong.
 
 What cannot be told apart for certain is never guessed into a call that nobody made.
 """

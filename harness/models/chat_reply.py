@@ -1,4 +1,4 @@
-"""One reply of the chat completions API, put together from its deltas or its whole message; pure.
+"""One reply of the chat completions API, put together from its deltas or from its whole message.
 
 Servers that call themselves compatible differ in many small ways: indexes, ids, names and finish reasons are taken as
 they come, and what cannot be told apart for certain is never guessed into a call that nobody made.

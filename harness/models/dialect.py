@@ -1,4 +1,4 @@
-"""Dialect: one of the APIs, as one server speaks it: what a conversation is in it, and what a reply; sends nothing."""
+"""Dialect: one of the two APIs, as one server speaks it: what a conversation is in its requests, and what its replies are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a conversation is another than a recorded one; pure. It decides nothing: who replays says it and goes on.
+"""Where a conversation is another than a recorded one. Whoever replays says so, and goes on.
 
 Two runs that do the same differ in what their tools say of time and place: durations, clocks, temporary names, the
 folder that they work in. That is put aside before texts are compared (`common_form`); a difference in nothing else is

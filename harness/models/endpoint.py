@@ -1,4 +1,4 @@
-"""Where a model is reached and within what bounds: data that a person's settings fill; pure, knows no SDK."""
+"""Where a model is reached, and within what bounds: data that a person's settings fill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went wrong in one try of a request, by status or by the provider's own words, and whether to try again; pure.
+"""What went wrong in one try of a request, by its status or the provider's own words, and whether to try again.
 
 An error may come as a status, or inside of an answer whose status was success: both are read alike here.
 """

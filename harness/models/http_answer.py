@@ -1,4 +1,4 @@
-"""What one server's answers and errors become that are no success: a try that failed, with its class and its words.
+"""One server's answers and errors over HTTP. What is no success becomes a try that failed, with its class and its words.
 
 It looks at an answer before the SDK reads it, and knows neither the SDK nor a client of it.
 """

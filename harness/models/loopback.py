@@ -1,4 +1,4 @@
-"""A server of both OpenAI APIs on the loopback in which a Player answers; reachable from this machine only, keeps nothing.
+"""A server of both OpenAI APIs in which a Player answers. Only this machine can reach it, and it keeps nothing.
 
 Written on bare sockets: http.server costs more to import than this costs to run, and a demo should begin at once.
 """

@@ -1,4 +1,4 @@
-"""One server's client out of the openai SDK (2.x and 3.x), of which this is the only importer; decides nothing.
+"""One server's client out of the openai SDK (2.x and 3.x). No other module imports the SDK.
 
 The SDK does what it is best at: addresses, authentication, connections. Its typed calls are passed by: they encode the
 whole history anew for every turn, repair nothing, and retry out of sight. What it raises leaves here as FailedTry.

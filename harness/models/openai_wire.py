@@ -1,4 +1,4 @@
-"""Asks an OpenAI-compatible server, tries again where that is safe, and reads replies; judges and runs nothing.
+"""A model behind an OpenAI-compatible server: asks it, tries again where that is safe, and reads the reply.
 
 What differs between the APIs is behind `Dialect`; what a server is reached by, in openai_client.py.
 """

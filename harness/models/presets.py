@@ -1,4 +1,4 @@
-"""Servers that people use, by name: address, key variable, and what they are known to want otherwise; data only.
+"""Servers that people use, by name: address, key variable, and what they are known to want otherwise. One entry adds one.
 
 A quirk stands here only where a page of the server's own says so, or where its maintainers do; what a server may merely
 do is borne everywhere, without being told its name.

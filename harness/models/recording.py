@@ -1,4 +1,4 @@
-"""A model that is recorded: what it is asked and what it answers goes into a cassette; it changes no request, no reply.
+"""A model that is recorded: what it is asked and what it answers goes into a cassette, unchanged but for masked secrets.
 
 INVARIANT: nothing is written but through the redactor, and no header, address or key of a request comes by here at all.
 """

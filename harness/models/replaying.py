@@ -1,4 +1,4 @@
-"""A model that is a cassette: recorded replies in their order, without network, key or waiting; it runs and judges nothing.
+"""A model that is a cassette: recorded replies in their order, without network, key or waiting.
 
 A cassette is input from outside. What it asks for goes through the gate as what any model asks for.
 """

@@ -1,4 +1,4 @@
-"""The body of one answer, fed piece by piece, to one whole reply or an error that says what came instead; pure.
+"""The body of one answer: fed piece by piece, it becomes one whole reply, or an error that says what came instead.
 
 INVARIANT: however the bytes are sliced, the outcome is the same. Nothing of a reply that did not say that it is finished
 is ever handed out as one.

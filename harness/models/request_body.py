@@ -1,4 +1,4 @@
-"""Request bodies whose messages and tools are encoded once: a turn costs what it adds; pure, knows no API.
+"""What both APIs' request bodies share: each message and tool is encoded once, so that a turn costs what it adds.
 
 INVARIANT: a body depends on the messages alone, not on the requests before it.
 """

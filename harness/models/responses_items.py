@@ -1,4 +1,4 @@
-"""The output items of one response while they come in; pure.
+"""The output items of one reply of the Responses API, while they come in.
 
 INVARIANT: the arguments of a call are those of one statement, the most final one that was made; never a mixture.
 """

@@ -1,4 +1,4 @@
-"""One reply of the Responses API, put together from its events or its whole document; pure.
+"""One reply of the Responses API, put together from its events or from its whole document.
 
 Deltas are shown as they come. For calls, what states a thing as a whole takes the place of what was said in pieces, never
 a mixture of both; and what the server runs itself (searches, MCP, code) is never taken for a call of ours.

@@ -1,4 +1,4 @@
-"""Whether a failed request is sent again, and after what wait; pure: others read the clock, and wait.
+"""Whether a failed request is sent again, and after what wait. Others read the clock, and wait.
 
 Sending again is safe: nothing of a reply that failed was run, and nothing of it is in the history, so that the next
 try begins where the first one did. What it costs is money, and the eyes of the person who has read the first text:

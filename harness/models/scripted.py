@@ -1,4 +1,4 @@
-"""A scripted model: scripts are generators, a Player answers requests out of one. Pure: it opens, runs and times nothing.
+"""A scripted model: a script is a generator, and a Player answers requests out of it.
 
 The Player is also a strict server: a history in which a call lacks its result, or a result its call, is refused.
 """

@@ -1,4 +1,4 @@
-"""The Responses API as a script's server speaks it: requests to those a Player takes, replies to events; pure."""
+"""The Responses API as a script's server speaks it: requests become those that a Player takes, replies become events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON as servers send it, in which a key that stands twice is not passed by in silence; pure."""
+"""What goes over the wire: JSON (where a key stands twice, that is told), server-sent events, and ids of calls as servers take them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run one bash and everything that it starts to an end that always comes; judges nothing.
+"""Run one bash, and everything that it starts, to an end that always comes.
 
 INVARIANT: when `run_group` returns or raises, nothing that it started is left that this process may kill.
 """

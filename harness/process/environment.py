@@ -1,4 +1,4 @@
-"""The environment of a command: a short list of names, so that no key is handed on by being forgotten; reads nothing itself."""
+"""The environment of a command: a short list of names, so that no key is handed on because somebody forgot it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard: a small process that outlives the harness by a moment, and ends the commands that it left; runs none itself.
+"""The guard: a small process that outlives the harness by a moment, and ends the commands that it left running.
 
 The end of a pipe that only the harness holds is the end of the harness, however that came (kill -9 too). This module
 holds both sides: `Guard` in the harness, `watch` in the process.

@@ -1,4 +1,4 @@
-"""What the harness asks of the kernel for itself and for a command just started: prctl(2) and limits; judges nothing."""
+"""What the harness asks of the kernel, for itself and for a command that was just started: prctl(2) and limits."""
 
 from __future__ import annotations
 

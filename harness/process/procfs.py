@@ -1,4 +1,4 @@
-"""What the kernel tells of processes, below /proc (proc(5)) for the most part: read, never judged, never changed."""
+"""What the kernel tells of processes, mostly below /proc (proc(5)). Everything here only reads."""
 
 from __future__ import annotations
 

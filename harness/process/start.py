@@ -1,4 +1,4 @@
-"""Start one program in a session of its own, confined if it is to be; follows and ends nothing."""
+"""Start one program in a session of its own, behind walls if it is to be confined."""
 
 from __future__ import annotations
 

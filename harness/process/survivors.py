@@ -1,4 +1,4 @@
-"""What a command leaves running: found among the children of this process, named, signalled; waits for nothing.
+"""What a command leaves running: found among the children of this process, named, and signalled.
 
 INVARIANT: whose a process is. When a command's first process has ended, all that it left descends from children of the
 harness (hardening.adopt_orphans). Such a child is the command's

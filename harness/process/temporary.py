@@ -1,4 +1,4 @@
-"""The private folder for a session's temporary files; nothing is made before it is needed, and nothing is left behind."""
+"""The private folder for a session's temporary files: made when it is first needed, and removed at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bubblewrap: the wall for what Landlock cannot hide, as arguments of `bwrap`; decides nothing about when it is used.
+"""bubblewrap: the wall for what Landlock cannot hide, as arguments of `bwrap`.
 
 It gives a command its own view of the disk (bwrap(1)): everything read-only, some folders writable, and something empty
 laid over what is hidden. Nothing is ever made on the disk for that: what does not exist is not covered.

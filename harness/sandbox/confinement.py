@@ -1,4 +1,4 @@
-"""Confinement: walls put up for one command, entered by the thread that starts it; starts nothing itself.
+"""Confinement: walls put up for one command. The thread that starts the command enters them first.
 
 INVARIANT: what cannot be enforced raises before anything could be started, or stands in `gaps`.
 """

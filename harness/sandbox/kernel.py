@@ -1,4 +1,4 @@
-"""The system calls of confinement, through ctypes: numbers and bytes in, an OSError out; decides nothing.
+"""The system calls of confinement, through ctypes: numbers and bytes in, an OSError out.
 
 Everything here acts on the calling thread alone, and what it takes away never comes back.
 """

@@ -1,4 +1,4 @@
-"""Landlock rulesets: the kernel's wall around files, TCP ports and signals; puts no thread behind one.
+"""Landlock rulesets: the kernel's wall around files, TCP ports and signals.
 
 What it cannot do (landlock(7), measured): hide names and sizes (`stat`, and `ls` of a folder above which everything else is
 readable), stop modes, owners and times from being changed, close Unix sockets that have a name, or take a file out of a folder

@@ -1,4 +1,4 @@
-"""Machine: what this machine can enforce, measured by trying it on a thread that is thrown away; confines no command."""
+"""Machine: what this machine can enforce. `probe` measures it by trying, on a thread that is thrown away."""
 
 from __future__ import annotations
 

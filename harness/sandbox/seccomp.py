@@ -1,4 +1,4 @@
-"""The system call filter of confined commands: what Landlock does not see, refused by number; installs nothing.
+"""The system call filter of confined commands: it refuses by number what Landlock does not see.
 
 A filter is a program for the kernel's classic BPF machine (seccomp(2), <linux/filter.h>), written here as a binary search
 over call numbers: the kernel walks it once for every number when it is installed, so that a list would cost a

@@ -1,4 +1,4 @@
-"""The numbers of the system calls that seccomp.py speaks about, one row a call: on x86_64 and on aarch64; data only."""
+"""Numbers of the kernel that seccomp.py speaks about: system calls, a row each, on x86_64 and aarch64; requests of ioctl(2)."""
 
 from __future__ import annotations
 

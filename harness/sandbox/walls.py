@@ -1,4 +1,4 @@
-"""Walls: what one command may write, read and reach, as values; asks the disk and the kernel nothing."""
+"""Walls: what one command may write, read and reach, as plain values."""
 
 from __future__ import annotations
 

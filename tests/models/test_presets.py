@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
+from places import ROOT
+from program import Program
 from rows import all_rows
 
 from harness.models.endpoint import Quirks
 from harness.models.presets import PRESETS, Preset, preset_of
+from harness.models.scripted import replies, say
 
 ROWS = [pytest.param(preset, id=name) for name, preset in PRESETS.items()]
-NAMED = (
-    "openai azure openrouter groq deepseek mistral gemini xai together fireworks cerebras anthropic litellm ollama "
-    "lmstudio vllm llamacpp"
-)
+LEAST_ROWS = 17
 
 
 def test_the_table_holds_what_it_should() -> None:
-    assert set(PRESETS) == set(NAMED.split())
+    assert len(PRESETS) >= LEAST_ROWS
     assert len({preset.title for preset in PRESETS.values()}) == len(PRESETS)
     urls = [preset.base_url for preset in PRESETS.values() if preset.base_url]
     assert len(set(urls)) == len(urls)
@@ -89,3 +92,45 @@ def test_what_is_known_of_some_servers() -> None:
     assert PRESETS["deepseek"].quirks.echo == ("reasoning_content",)
     assert PRESETS["openai"].quirks.echo == ()
     assert PRESETS["azure"].api_version_variable == "OPENAI_API_VERSION"
+
+
+ONE_MORE = """\
+        Preset(
+            name="corner",
+            title="Corner Shop",
+            base_url="{url}",
+            key_variable="CORNER_API_KEY",
+            documentation="https://corner.example/docs",
+            quirks=Quirks(stream=False),
+        ),
+"""
+
+
+def test_one_entry_in_the_table_is_all_that_a_new_server_takes(tmp_path: Path, program: Program) -> None:
+    """In a copy of the program: it is known by name, told of, and asked as its entry says."""
+    for name in ("harness", "policies"):
+        shutil.copytree(f"{ROOT}/{name}", tmp_path / "copy" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    table = tmp_path / "copy" / "harness" / "models" / "presets.py"
+    before = '        Preset(\n            name="ollama",\n'
+    url = program.serve(replies(say("hello")))
+    table.write_text(table.read_text().replace(before, ONE_MORE.format(url=url) + before, 1))
+    program.environment |= {"PYTHONPATH": str(tmp_path / "copy"), "CORNER_API_KEY": "sk-of-the-corner"}
+
+    def done(*arguments: str) -> tuple[int, str]:
+        ended = subprocess.run(
+            program.command(*arguments),
+            cwd=program.workspace,
+            env=program.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return ended.returncode, ended.stdout + ended.stderr
+
+    code, told = done("config", "show", "--provider", "corner", "--model", "m")
+    assert (code, url in told, "CORNER_API_KEY" in told) == (0, True, True), told
+    code, told = done("config", "show", "--provider", "cornr", "--model", "m")
+    assert (code, "corner" in told) == (2, True), told
+    code, told = done("run", "--provider", "corner", "--model", "m", "say hello")
+    assert (code, "hello" in told) == (0, True), told
+    assert [request.get("stream") for request in program.players[-1].requests] == [False]
