@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness.actions import Access, Act, Command, Place
+from harness.actions import Access, Act, Command, PathAccess, Place
 from harness.programs.program import Found, Unknown, Use
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, WRAPPERS
 from harness.programs.variables import changes_the_shell
@@ -194,22 +194,7 @@ class SimpleCommands:
         if not state.folders and reads_folder:
             self._line.add_opaque("the folder that it runs in is not known", text, state)
             return
-        paths = list(stdin.paths)
-        for folder in patterns.folders if patterns is not None else ():
-            paths += [
-                path for path in self._line.resolved(folder, Access.READ, state) if path.place not in _NAMES_ARE_FREE
-            ]
-        if "/" in argv[0] and not _in_system_folder(argv[0]):
-            paths += self._line.resolved(argv[0], Access.EITHER, state)
-        if use.gap:
-            paths += [
-                path for word in likely_paths(argv[1:]) for path in self._line.resolved(word, Access.EITHER, state)
-            ]
-        else:
-            paths += [each for path in use.paths for each in paths_used(self._line, path, use, state)]
-        if patterns is not None and any(path.access is not Access.READ for path in paths):
-            whole = (path for each in patterns.whole_folders for path in self._line.resolved(each, Access.WRITE, state))
-            paths = [*whole, *paths]
+        paths = self._paths(argv, state, use, stdin, patterns)
         problem = use.gap or git_problem(self._line, use, state)
         act = Act.RUNS if use.imports and may_import(self._line, state) else use.act
         self._line.add(
@@ -217,7 +202,7 @@ class SimpleCommands:
                 text=text,
                 argv=tuple(str(word) for word in argv),
                 variables=tuple(sorted(state.exported)),
-                paths=tuple(dict.fromkeys(paths)) if len(paths) > 1 else tuple(paths),
+                paths=tuple(dict.fromkeys(paths)),
                 act=Act.UNKNOWN if problem else act_of(act, program_of(argv[0]), paths),
                 network=use.network,
                 model="" if problem else program_of(argv[0]),
@@ -227,15 +212,30 @@ class SimpleCommands:
             )
         )
 
+    def _paths(
+        self, argv: tuple[str, ...], state: ShellState, use: Use, stdin: Stdin, patterns: Expander | None
+    ) -> list[PathAccess]:
+        """Return every path that a command touches: by its redirections, its patterns, its name and its operands."""
+        line = self._line
+        paths = list(stdin.paths)
+        for folder in patterns.folders if patterns is not None else ():
+            paths += [path for path in line.resolved(folder, Access.READ, state) if path.place not in _NAMES_ARE_FREE]
+        if "/" in argv[0] and argv[0].rpartition("/")[0] not in SYSTEM_FOLDERS:
+            paths += line.resolved(argv[0], Access.EITHER, state)
+        if use.gap:
+            paths += [path for word in likely_paths(argv[1:]) for path in line.resolved(word, Access.EITHER, state)]
+        else:
+            paths += [each for path in use.paths for each in paths_used(line, path, use, state)]
+        if patterns is not None and any(path.access is not Access.READ for path in paths):
+            whole = (path for each in patterns.whole_folders for path in line.resolved(each, Access.WRITE, state))
+            paths = [*whole, *paths]
+        return paths
+
 
 def _is_plain_export(word: Word) -> bool:
     """Say whether bash leaves a word of export whole: nothing expands, or `NAME=` is written without any quoting."""
     begin = word.pieces[0] if word.pieces else None
     return word.constant is not None or (isinstance(begin, Literal) and not begin.quoted and "=" in begin.text)
-
-
-def _in_system_folder(name: str) -> bool:
-    return name.rpartition("/")[0] in SYSTEM_FOLDERS
 
 
 def _hides_more(argv: Sequence[str]) -> bool:
