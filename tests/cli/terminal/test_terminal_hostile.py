@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from program import Program
+from question_scene import together
 from screen_scene import CTRL_D, ENTER, KEYS_OF_A_QUESTION, PlayedTerminal, paste
 from terminal_corpus import (
     BYTES,
@@ -88,9 +89,7 @@ env = [{toml(SHORT)}]
 
 
 def hostile_calls() -> Iterator[ToolCall]:
-    """Yield calls with hostile text wherever one holds any."""
-    for name in NAMES:
-        yield call("write_file", path=f"made/{name}", content=SHORT)
+    """Yield calls with hostile text wherever one holds any, each for a reply of its own."""
     yield call("write_file", path=f"no/{TEXT}", content=TEXT)
     yield call("read_file", path=NAMES[0])
     yield call("read_file", path=TEXT)
@@ -109,9 +108,12 @@ def hostile_calls() -> Iterator[ToolCall]:
 
 def session() -> Script:
     """Return a model that says and does nothing else."""
-    calls = list(hostile_calls())
+    writes = tuple(call("write_file", path=f"made/{name}", content=name) for name in NAMES)
     return replies(
-        *(Reply(text=TEXT if at == 0 else SHORT, calls=(one,)) for at, one in enumerate(calls)), say(TEXT), say(SHORT)
+        Reply(text=TEXT, calls=writes),
+        *(Reply(text=SHORT, calls=(one,)) for one in hostile_calls()),
+        say(TEXT),
+        say(SHORT),
     )
 
 
@@ -303,15 +305,20 @@ def test_every_command_of_the_prompt_has_a_row() -> None:
     assert set(PROMPT_ROWS) == {command.name for command in PROMPT_COMMANDS}
 
 
-PLAYED = [
-    pytest.param(words, code, id=f"{' '.join(row).strip() or 'prompt'} {at}")
-    for row, forms in ROWS.items()
-    for at, (words, code) in enumerate(zip(forms, EXITS.get(row, [0] * len(forms)), strict=True))
-]
+def test_no_command_does_what_hostile_text_says(scene: Scene) -> None:
+    played = {
+        f"{' '.join(row).strip() or 'prompt'} {at}": (scene, words, code)
+        for row, forms in ROWS.items()
+        for at, (words, code) in enumerate(zip(forms, EXITS.get(row, [0] * len(forms)), strict=True))
+    }
+    assert len(played) > 60
+    asking_first = {name: case for name, case in played.items() if case[1][0] == "x"}
+    together(play, {name: case for name, case in played.items() if name not in asking_first}, at_once=4)
+    together(play, asking_first, at_once=1)  # what they are asked about lies in the workspace
 
 
-@pytest.mark.parametrize(("words", "code"), PLAYED)
-def test_no_command_does_what_hostile_text_says(scene: Scene, words: Sequence[str], code: int) -> None:
+def play(scene: Scene, words: Sequence[str], code: int) -> None:
+    """Play one command, and look at everything that it wrote."""
     served = "SERVER" in words or SERVED in words
     known = {
         LOG: scene.log,
@@ -319,8 +326,8 @@ def test_no_command_does_what_hostile_text_says(scene: Scene, words: Sequence[st
         KEY: str(scene.folder / "key"),
         CASES: str(scene.folder / "cases.jsonl"),
         TASKS: str(scene.folder / "tasks.jsonl"),
+        NEW: str(scene.folder / f"report{os.urandom(4).hex()}.html"),
     }
-    known[NEW] = str(scene.folder / f"report{os.urandom(4).hex()}.html")
     words = [known.get(word, word) for word in words if word not in ("SERVER", SERVED)]
     if served:
         words += ["--base-url", scene.program.serve(asking())]
