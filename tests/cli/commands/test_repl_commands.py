@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from repl_scene import Prompt, Start, prompts, write_config
+from rows import all_rows
 from screen_scene import CTRL_C, ENTER, TAB
 
 from harness.cli.commands.help import table
@@ -51,7 +52,7 @@ def verified(program: Program) -> bool:
     return done.code == 0
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("line", "expected"),
     [
         pytest.param("hello", Ask(text="hello"), id="text"),
@@ -67,7 +68,7 @@ def test_a_line_means_one_thing(line: str, expected: object) -> None:
     assert meaning_of(line) == expected
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("line", "name", "rest"),
     [
         ("/why", "/why", ""),
@@ -84,7 +85,7 @@ def test_a_known_word_is_a_command_with_what_follows_as_it_was_typed(line: str, 
     assert (meaning.command.name, meaning.rest) == (name, rest)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("line", "told"),
     [
         ("/polic", "did you mean /policy?"),
@@ -144,7 +145,7 @@ def test_no_two_commands_have_one_name() -> None:
     assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize("width", [24, 40, 80, 200])
+@all_rows("width", [24, 40, 80, 200])
 def test_help_fits_the_width(width: int) -> None:
     rows = [(one.usage, one.summary) for one in COMMANDS]
     lines = list(table(rows, width))
@@ -278,7 +279,7 @@ ON, OVER = Message(role=Role.USER, content=f"{PLAN_ON}\n\nlook"), Message(role=R
 HELLO = Message(role=Role.USER, content="hello")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("messages", "plans", "begins"),
     [
         pytest.param((), False, "go on", id="nothing to say"),
@@ -302,7 +303,7 @@ def test_the_model_knows_of_plan_mode_whatever_was_forgotten(
     assert (PLAN_ON in said, PLAN_OVER in said) == (begins is PLAN_ON, begins is PLAN_OVER)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("last", "interrupted", "between"),
     [
         pytest.param(HELLO, True, INTERRUPTED, id="stopped"),
@@ -318,7 +319,7 @@ def test_the_model_knows_that_a_message_before_got_no_answer(last: Message, inte
     assert own_words(said) == "do that"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("stop", "detail", "error", "told"),
     [
         pytest.param(StopReason.COMPLETED, "", "", "", id="done"),
@@ -629,7 +630,7 @@ def test_session_grants_end_with_the_session(program: Program, start: Start) -> 
     assert verified(program)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("held", "tool", "text", "expected"),
     [
         pytest.param("default", "bash", "ls", Decision.AUTO, id="a reader runs"),
@@ -652,7 +653,7 @@ def test_plan_mode_only_tightens(tmp_path: Path, held: str, tool: str, text: str
     assert decided >= evaluate(policy, action).decision
 
 
-@pytest.mark.parametrize(("tool", "text"), [("bash", "ls"), ("read_file", "a.txt")])
+@all_rows(("tool", "text"), [("bash", "ls"), ("read_file", "a.txt")])
 def test_nothing_runs_in_plan_mode_that_the_policy_never_let_run(tmp_path: Path, tool: str, text: str) -> None:
     policy = parse_policy(b'version = 1\n[tools]\nbash = "confirm"\n', "own.toml")
     assert evaluate(with_plan_mode(policy), action_for(tool, text, Workspace(str(tmp_path)))).decision is Decision.DENY

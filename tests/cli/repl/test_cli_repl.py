@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from repl_scene import Prompt, Start, prompts
+from rows import all_rows
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, UP, paste
 
 from harness.cli.commands.notes_to_model import INTERRUPTED
@@ -273,7 +274,7 @@ def test_what_cannot_be_shown_whole_cannot_be_approved(program: Program, start: 
     assert "make it in smaller steps" in str(program.players[0].requests[-1])
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("times", "leaves"),
     [([0.0], False), ([10.0, 11.9], True), ([10.0, 12.1], False), ([10.0, 12.1, 13.0], True)],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import all_rows
 
 from harness.cli.repl.status_line import Status, status_parts, status_text
 from harness.cli.terminal.row_text import cells
@@ -19,7 +20,7 @@ FULL = Status(
 LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), plan=True)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("status", "width", "text"),
     [
         pytest.param(Status(model="m", policy="ci"), 80, "m | policy ci", id="little to say"),
@@ -53,7 +54,7 @@ def test_what_is_said(status: Status, width: int, text: str) -> None:
     assert status_text(status, width) == text
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("used", "of", "said"),
     [
         (0, 1_000, "0%"), (1, 1_000, "1%"), (990, 1_000, "99%"), (991, 1_000, "100%"), (3_000, 1_000, "300%"),
@@ -63,7 +64,7 @@ def test_the_share_is_rounded_up(used: int, of: int, said: str) -> None:
     assert f"context {said}" in status_text(replace(FULL, context_tokens_used=used, context_tokens=of), 200)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("number", "short"),
     [
         (0, "0"),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
+from rows import all_rows
 from screen_scene import CTRL_BACKSLASH, CTRL_C, CTRL_Z, DOWN, ENTER, ESC, UP, PlayedTerminal, paste
 
 from harness.cli.terminal.type_ahead import MOST_CHARACTERS, MOST_LINES, Keyed, TypeAhead, Typing, shown
@@ -26,7 +27,7 @@ def fed(*reads: bytes) -> tuple[list[str], str]:
     return lines, typing.draft
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("reads", "lines", "draft"),
     [
         pytest.param([b"one\rtwo\rthr"], ["one", "two"], "thr", id="lines in order"),
@@ -68,7 +69,7 @@ def test_an_esc_alone_stops_and_one_of_a_sequence_does_not() -> None:
     assert (typing.in_escape, typing.lone_escape()) == (False, [])
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("before", "told", "after"),
     [
         pytest.param(b"\x1b", [Keyed.STOP], b"[A", id="an Esc"),
@@ -269,7 +270,7 @@ with ahead:
 
 
 @pytest.mark.terminal
-@pytest.mark.parametrize(("pauses", "stops"), [(False, 0), (True, 1)])
+@all_rows(("pauses", "stops"), [(False, 0), (True, 1)])
 def test_an_esc_at_the_end_of_a_turn_stops_no_other(play: Play, pauses: bool, stops: int) -> None:
     """Before a question it is for the turn that asks."""
     played = play(

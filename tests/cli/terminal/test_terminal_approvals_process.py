@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from places import SUPPORT
 from question_scene import together
+from rows import all_rows
 from screen_scene import PlayedTerminal
 
 pytestmark = pytest.mark.terminal
@@ -97,7 +98,7 @@ def test_a_resize_draws_the_question_again(tmp_path: Path) -> None:
         assert terminal.answer()[0] == "no"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@all_rows("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_stop(tmp_path: Path, number: int) -> None:
     """What comes from elsewhere is a no and a stop."""
     with put(tmp_path) as terminal:
@@ -135,7 +136,7 @@ def script(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tool", "arguments", "edit", "wanted"),
     [
         pytest.param(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from question_scene import DEAD, Asked, Played, command
+from rows import all_rows
 
 from harness.cli.terminal.keys import SURE_SECONDS
 from harness.gate.approval import Answer, Approval
@@ -97,7 +98,7 @@ def test_no_sequence_of_keys_allows_by_accident(about: dict[str, Asked], kind: s
     assert not (yes and kind == "destroys")
 
 
-@pytest.mark.parametrize("kind", list(PROPER))
+@all_rows("kind", list(PROPER))
 def test_what_is_answered_as_it_should_be_is_allowed(about: dict[str, Asked], kind: str) -> None:
     """What destroys needs more than a key."""
     assert answered(about, kind, PROPER[kind]) == (kind != "destroys")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from question_scene import DEAD, Asked, Played, asked, at_once, command, together
+from rows import all_rows
 
 from harness.actions import Action, Effects, ToolUse
 from harness.cli.console import Look
@@ -189,7 +190,7 @@ def test_a_paste_in_two_pieces_answers_nothing(touch: Asked) -> None:
         assert played.answer().answer is Answer.YES
 
 
-@pytest.mark.parametrize("gap", [0.0, 0.02, DEAD * 0.6])
+@all_rows("gap", [0.0, 0.02, DEAD * 0.6])
 def test_what_is_typed_while_the_question_comes_answers_nothing(touch: Asked, gap: float) -> None:
     """Keys that never rest for the dead time are dropped, whatever they are."""
     played = Played(touch)

@@ -17,6 +17,7 @@ from input_scene import PlayedLine
 from process_scene import sleep_token, wait_until
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
+from rows import all_rows
 from screen_scene import BACKSPACE, CTRL_C, ENTER, TAB
 
 from harness.cli.terminal.completion import LineCompleter, mention, shell_word
@@ -155,7 +156,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path) -> No
     assert marker.exists()
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "spoil",
     [
         pytest.param(lambda git: (git / "index").write_bytes(b"DIRC????"), id="a broken index"),
@@ -206,7 +207,7 @@ SOME = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("question", "names"),
     [
         pytest.param("parse", (
@@ -262,7 +263,7 @@ def test_a_hostile_name_or_question_is_answered() -> None:
 # How a name is written
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "written", "word"),
     [
         ("src/x.py", "src/x.py", "src/x.py"),
@@ -317,7 +318,7 @@ def _completions(text: str) -> list[tuple[str, int]]:
     return [(completion.text, completion.start_position) for completion in found]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "inserted"),
     [
         pytest.param("/h", [("/help", -2), ("/history", -2)], id="commands"),
@@ -339,7 +340,7 @@ def test_what_may_stand_at_the_cursor(text: str, inserted: list[tuple[str, int]]
     assert _completions(text) == inserted
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "inserted"),
     [
         ("!cat sr", [("src/x.py", -2)]),
@@ -355,7 +356,7 @@ def test_behind_an_exclamation_mark_there_are_only_files(text: str, inserted: li
     assert _completions(text) == inserted
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "awaited"),
     [
         ("", False),
@@ -410,7 +411,7 @@ def test_a_name_in_the_menu_moves_nothing_on_the_screen(tmp_path: Path) -> None:
 
 
 @pytest.mark.terminal
-@pytest.mark.parametrize("leaves", [False, True])
+@all_rows("leaves", [False, True])
 def test_a_line_is_sent_while_files_are_looked_for_without_end(tmp_path: Path, token: str, leaves: bool) -> None:
     """Neither the line nor, beyond the moment that a question waits, who leaves has to wait for a git that does not end."""
     slow = tmp_path / "bin"

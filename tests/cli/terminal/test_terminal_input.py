@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from input_scene import PlayedLine
+from rows import all_rows
 from screen_scene import (
     ALT_ENTER,
     CTRL_A,
@@ -44,7 +45,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedLine]:
         yield played
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("keys", "text"),
     [
         pytest.param("hello" + ENTER, "hello", id="enter sends"),
@@ -109,7 +110,7 @@ def test_what_cannot_be_seen_is_shown_and_a_long_paste_says_how_much_of_it_there
     line.reads(ENTER, "a\x1b]0;t\x07\u202eb\xa0c\te\u0301\u200b\x1b[2J" + LONG)
 
 
-@pytest.mark.parametrize("lines", [(11, True), (10, False)], ids=["11 lines", "10 lines"])
+@all_rows("lines", [(11, True), (10, False)], ids=["11 lines", "10 lines"])
 def test_only_a_long_paste_is_folded(line: PlayedLine, lines: tuple[int, bool]) -> None:
     number, folded = lines
     text = "\n".join(["word"] * number)
@@ -208,7 +209,7 @@ def search(line: PlayedLine, text: str, found: str) -> None:
     line.wait_until(lambda: line.cursor_row() == f"> {found}", "what was found is not in the line")
 
 
-@pytest.mark.parametrize("vi", [False, True])
+@all_rows("vi", [False, True])
 def test_ctrl_r_searches_in_both_modes(tmp_path: Path, vi: bool) -> None:
     with PlayedLine(tmp_path, vi=vi) as line:
         line.reads("needle in hay" + ENTER, "needle in hay")
@@ -247,7 +248,7 @@ def test_a_long_text_from_the_editor_is_folded(tmp_path: Path) -> None:
         line.reads(ENTER, "\n".join(map(str, range(1, 51))))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("editor", "said"),
     [
         pytest.param("exit 3", "ended with exit code 3", id="fails"),
@@ -270,7 +271,7 @@ def test_where_the_editor_fails_it_is_said_and_the_text_stays(tmp_path: Path, ed
         line.reads(ENTER, f"keep {LONG}")
 
 
-@pytest.mark.parametrize("end", ["kill -9 $$", "exit 0"])
+@all_rows("end", ["kill -9 $$", "exit 0"])
 def test_what_was_typed_for_the_editor_is_not_sent(tmp_path: Path, end: str) -> None:
     editor = _editor(tmp_path, f"stty raw -echo; echo running; while [ ! -e go ]; do sleep 0.02; done; {end}")
     with PlayedLine(tmp_path, variables=editor) as line:

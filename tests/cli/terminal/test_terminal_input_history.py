@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rows import all_rows
 
 from harness.cli.terminal.line_history import LONGEST_ENTRY, MOST_BYTES, MOST_ENTRIES, KeptHistory
 from harness.redaction.redactor import Redactor
@@ -48,7 +49,7 @@ def test_entries_come_back_whole_the_newest_first(tmp_path: Path) -> None:
     assert (stat.S_IMODE(path.stat().st_mode), path.read_bytes().count(b"\n")) == (0o600, len(texts))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("texts", "kept"),
     [
         pytest.param(["a", "a", "b", "a"], ["a", "b", "a"], id="the same in a row once"),
@@ -87,7 +88,7 @@ def test_loading_that_was_cut_short_goes_on(tmp_path: Path) -> None:
     assert _loaded(history) == ["4", "3", "2", "1", "0"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("content", "entries"),
     [
         pytest.param(b"", [], id="empty"),
@@ -136,7 +137,7 @@ def _of_another(path: Path) -> None:
     os.chown(path, 12345, -1)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("make", "problem"),
     [
         pytest.param(_fifo, "is not a file", id="a pipe"),
@@ -174,7 +175,7 @@ def test_a_disk_that_takes_nothing_leaves_the_lines_of_this_program(tmp_path: Pa
     assert history.problem
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("count", "text"), [(MOST_ENTRIES + 1, "short {}"), (30, "long {} " + "x" * 90_000)], ids=["entries", "bytes"]
 )
 def test_it_is_trimmed_to_the_newest(tmp_path: Path, count: int, text: str) -> None:

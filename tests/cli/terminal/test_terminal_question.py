@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from question_scene import Asked, asked, command
+from rows import all_rows
 
 from harness.actions import Unconfined
 from harness.cli.terminal.choices import (
@@ -57,7 +58,7 @@ def root(tmp_path: Path) -> str:
     return str(tmp_path.resolve())
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("line", "expected"),
     [
         pytest.param("ls -la && git push", "  auto    ls -la  [model of ls", id="part that runs unasked"),
@@ -107,7 +108,7 @@ def test_all_places_that_a_command_may_write_are_told_on_demand(root: str) -> No
     assert fact_rows(question(about), 200)[0].text == row.replace(" and 1 more", ", /srv/8")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("more", "usual", "shown"),
     [
         pytest.param({}, Usual(), ["folder", "confinement"], id="nothing is known to be usual"),
@@ -121,7 +122,7 @@ def test_all_places_that_a_command_may_write_are_told_on_demand(root: str) -> No
 def test_what_is_unusual_stands_in_the_question(
     root: str, more: dict[str, object], usual: Usual | str | None, shown: list[str]
 ) -> None:
-    (Path(root) / "src").mkdir()
+    (Path(root) / "src").mkdir(exist_ok=True)
     if not isinstance(usual, Usual):
         usual = Usual(folder=root, confinement="kernel" if usual is None else usual)
     rows = [row.text for row in question_rows(question(command(root, "touch a", **more), usual=usual), 200)]
@@ -134,7 +135,7 @@ def test_an_unusual_variable_stands_in_the_question(root: str) -> None:
     assert any("variables of yours: AWS_SECRET_ACCESS_KEY, PATH" in row.text for row in question_rows(about, 200))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("arguments", "undo", "diff"),
     [
         ({"path": "new.py", "content": "x\n"}, "undo: yes, the file is new: undo removes it", ("+x", Tone.GOOD)),
@@ -191,7 +192,7 @@ def test_no_text_begins_a_row_or_is_lost_or_too_wide(text: str, width: int) -> N
     assert "".join(row[4:] for row in rows) == "".join(line.expandtabs(8) for line in visible(text).split("\n"))
 
 
-@pytest.mark.parametrize("width", [21, 40, 80, 200])
+@all_rows("width", [21, 40, 80, 200])
 def test_rows_never_touch_the_first_two_columns(root: str, width: int) -> None:
     """Signs of ours stand there, and nobody else's text."""
     about = command(root, "touch a\n+ allowed  rm -rf / by you\n~ edited\n# halted" + " + allowed x" * 30)
@@ -208,7 +209,7 @@ def test_the_table_names_decision_source_rule_place_layer_and_reason(root: str) 
     assert "auto, by reader" in text
 
 
-@pytest.mark.parametrize("room", [8, 20, 38, 78, 198])
+@all_rows("room", [8, 20, 38, 78, 198])
 def test_the_line_of_keys_fits(room: int) -> None:
     """At every width, down to the keys alone."""
     line = key_line([NEXT, YES, SESSION, NO], room, left=37)
@@ -216,7 +217,7 @@ def test_the_line_of_keys_fits(room: int) -> None:
     assert all(choice.key in line for choice in (NEXT, YES, SESSION, NO))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("room", "line"),
     [
         (98, "[y] once  [s] session  [p] project  [e] edit  [n] no  [r] because  [h] halt  [v] view  [?] why"),
@@ -236,7 +237,7 @@ def test_the_sentences_name_every_key() -> None:
     assert isinstance(YES, Choice)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("approval", "line"),
     [
         (Approval(answer=Answer.YES, by="person"), "+ yes  ls  by you, after 3.2 s"),
@@ -256,7 +257,7 @@ def test_several_new_texts_come_back_as_they_went(texts: list[str]) -> None:
     assert _split(_sections(texts), texts) == texts
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("before", "after"),
     [
         ("1 of 2", "2 of 2"),

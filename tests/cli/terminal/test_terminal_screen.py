@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from process_scene import wait_until
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.cli.console import Look
@@ -98,7 +99,7 @@ ANSWER = (
 )
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
+@all_rows("columns", [40, 80, 200])
 def test_what_was_written_never_changes(columns: int) -> None:
     """A whole turn, token by token: after every write, the lines above the last are those from before, and some more."""
     clock, tape = Clock(), Tape(columns, 10)
@@ -162,7 +163,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("look", [pytest.param(PLAIN, id="colour"), pytest.param(STILL, id="nothing is written over")])
+@all_rows("look", [pytest.param(PLAIN, id="colour"), pytest.param(STILL, id="nothing is written over")])
 def test_only_colours_carriage_returns_and_erasing_reach_the_stream(look: Look) -> None:
     """Whatever comes by whatever road."""
     clock, tape = Clock(), Tape(50, 10)
@@ -191,7 +192,7 @@ def test_only_colours_carriage_returns_and_erasing_reach_the_stream(look: Look) 
     assert tape.drawn.title == "before"
 
 
-@pytest.mark.parametrize("columns", [40, 20, 14, 8])
+@all_rows("columns", [40, 20, 14, 8])
 def test_nobody_else_writes_into_column_1(columns: int) -> None:
     """What is long goes on further right: a wrapped line cannot look like one of ours."""
     tape = Tape(columns, 30)
@@ -268,8 +269,8 @@ def test_a_command_shows_its_first_lines_then_counts() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("look", [pytest.param(PLAIN, id="repaints"), pytest.param(STILL, id="still")])
-@pytest.mark.parametrize(
+@all_rows("look", [pytest.param(PLAIN, id="repaints"), pytest.param(STILL, id="still")])
+@all_rows(
     ("lines", "shown"),
     [
         pytest.param(2, ["0", "1"], id="first lines alone"),
@@ -277,7 +278,7 @@ def test_a_command_shows_its_first_lines_then_counts() -> None:
         pytest.param(13, ["0", "1", "... 6 more lines, 30 B in all; /output", *"8 9 10 11 12".split()], id="cut"),
     ],
 )
-@pytest.mark.parametrize("end", ["\n", ""])
+@all_rows("end", ["\n", ""])
 def test_the_end_of_an_output_is_shown_when_it_has_ended(look: Look, lines: int, shown: list[str], end: str) -> None:
     tape = Tape(80)
     screen = Screen(tape, look, size=lambda: tape.size, monotonic=Clock(), way_to_output="/output")
@@ -319,8 +320,8 @@ def test_a_short_output_is_shown_whole() -> None:
 SECRET = "hunter2-correct-horse-battery"
 
 
-@pytest.mark.parametrize("step", [1, 3, 11, 1000])
-@pytest.mark.parametrize("look", [pytest.param(PLAIN, id="repaints"), pytest.param(STILL, id="still")])
+@all_rows("step", [1, 3, 11, 1000])
+@all_rows("look", [pytest.param(PLAIN, id="repaints"), pytest.param(STILL, id="still")])
 def test_no_part_of_a_secret_is_shown(step: int, look: Look) -> None:
     """Not in text, not in what waits, not in the first lines of a command, and not in its last."""
     clock, tape = Clock(), Tape(100)
@@ -437,7 +438,7 @@ def test_what_is_no_terminal_gets_lines_as_they_are() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("notices", "look", "expected"),
     [
         pytest.param(Notices.BELL, PLAIN, "\x07", id="bell"),
@@ -549,6 +550,7 @@ def test_an_interrupt_in_a_write_leaves_a_screen_that_works() -> None:
     assert tape.written_over() == ""
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interrupts_at_any_moment_leave_a_screen_that_works(tmp_path: Path) -> None:
     """A signal raises in the middle of whatever the main thread does, hundreds of times; then everything goes on."""
     stream = open(tmp_path / "written", "w", encoding="utf-8")  # noqa: SIM115 - closed below; interrupted like a terminal
@@ -563,7 +565,8 @@ def test_interrupts_at_any_moment_leave_a_screen_that_works(tmp_path: Path) -> N
     try:
         for _ in range(200):
             try:
-                signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0002, 0.004))
+                # Again after a while: Python drops an interrupt that comes while it clears something up (`__del__`).
+                signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0002, 0.004), 10)
                 screen.record(record("model_request", turn=1))
                 while True:
                     screen.text("a **word** `or` two\n\n")
