@@ -279,6 +279,11 @@ def number(record: LogRecord, name: str) -> float | None:
     return value
 
 
+def count_of(record: LogRecord, name: str) -> int:
+    """Return a count of a record; 0 where it is none, or one that 63 bits do not hold."""
+    return max(0, whole(record.get(name)) or 0)
+
+
 def word(value: object) -> str:
     """Return a value of a record in a word, whatever it is: a text as it is, a number in digits."""
     match value:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from math import ceil, isfinite
 
 from harness.actions import JsonValue
-from harness.audit.calls import Who, is_quick, number, text, who_answered, word
+from harness.audit.calls import Who, count_of, is_quick, number, text, who_answered, word
 from harness.log.clocks import NANO, nanoseconds
 from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, STATUSES, LogRecord
 from harness.log.reader import log_lines, record_in
@@ -213,7 +213,7 @@ class Statistics:
         span.enter(record)
         masked = record.get("masked")
         if masked and isinstance(masked, dict):
-            self.totals["masked"] += sum(map(_count, masked.values()))
+            self.totals["masked"] += sum(count_of(masked, name) for name in masked)
         match record["kind"]:
             case "call_proposed" | "decision" | "approval_answered" | "intent" | "outcome":
                 self._enter_call(session, record)
@@ -270,8 +270,8 @@ class Statistics:
 
     def _use(self, record: LogRecord) -> None:
         self.cost.take(record)
-        self.totals["input_tokens"] += _count(record.get("input_tokens"))
-        self.totals["output_tokens"] += _count(record.get("output_tokens"))
+        self.totals["input_tokens"] += count_of(record, "input_tokens")
+        self.totals["output_tokens"] += count_of(record, "output_tokens")
 
     def _enter_call(self, session: str, record: LogRecord) -> None:
         key = session, str(record.get("call"))
@@ -311,7 +311,7 @@ class Statistics:
                 by = facet.get("by")
                 if isinstance(by, str) and by:
                     self.rule(by).facets += 1
-        if len(facets) >= MOST_FACETS and _count(record.get("facet_count")) > len(facets):
+        if len(facets) >= MOST_FACETS and count_of(record, "facet_count") > len(facets):
             self.totals["cut_facets"] += 1
 
 
@@ -380,8 +380,8 @@ def _end(tool: ToolCount, record: LogRecord) -> None:
     status = record.get("status")
     if isinstance(status, str) and status in tool.statuses:
         tool.statuses[status] += 1
-    tool.duration_ms += _count(record.get("duration_ms"))
-    tool.output_bytes += _count(record.get("output_bytes"))
+    tool.duration_ms += count_of(record, "duration_ms")
+    tool.output_bytes += count_of(record, "output_bytes")
 
 
 def _is_record(record: LogRecord) -> bool:
@@ -390,11 +390,6 @@ def _is_record(record: LogRecord) -> bool:
         and isinstance(record.get("session"), str)
         and isinstance(record.get("time"), str)
     )
-
-
-def _count(value: JsonValue) -> int:
-    """Return a whole number from 0 to what 63 bits hold, or 0 for anything else."""
-    return value if type(value) is int and 0 <= value < 1 << 63 else 0
 
 
 def statistics_of(logs: Iterable[str], session: str = "") -> Statistics:

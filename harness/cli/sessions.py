@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 from harness.actions import JsonValue
-from harness.audit.changes import undone_calls as undone_in
+from harness.audit.logged_changes import undone_calls as undone_in
 from harness.cli.console import Console, complain, wants_colour
 from harness.cli.exits import Exit
 from harness.cli.state import State, here

@@ -14,11 +14,11 @@ from rows import all_rows
 from harness.actions import JsonValue
 from harness.audit.approvals import LoggedQuestion, questions
 from harness.audit.calls import CALL_KINDS, Fate, Joiner, LoggedCall, logged_calls, number, text, word
-from harness.audit.changes import (
-    LoggedChange,
+from harness.audit.logged_changes import (
     FileOnDisk,
     FoundChanges,
     Image,
+    LoggedChange,
     OnDisk,
     changed_files,
     file_on_disk,

@@ -2,7 +2,7 @@
 
 Read `page` first: PAGE is the whole page with a slot for each part, and `report` says what fills it. `figures` counts in one
 pass what must be known beforehand; `lists` has the tables, `timeline` every record in order, `charts` the pictures, `style`
-the look. `text` is the only door for text of a log.
+the look. `markup` is the only door for text of a log.
 
 The page holds no script, refers to nothing outside itself and says the same whenever it is made of the same logs: its time
 is that of the last record. Nothing here verifies a log or writes a file.

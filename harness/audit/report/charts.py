@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from harness.audit.calls import AuditedLogs, LoggedCall
 from harness.audit.report.figures import WAITS, Figures, SessionFigures
-from harness.audit.report.text import line, number
+from harness.audit.report.markup import line, number
 from harness.audit.standing import NAMES, CallStanding, did_fail, standing_of
 from harness.log.clocks import in_words, seconds_between
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from harness.actions import JsonValue
 from harness.audit.approvals import questions
-from harness.audit.calls import QUICK_SECONDS, AuditedLogs, LoggedCall, Who, text
-from harness.audit.effects import CallEffects, effects_of
-from harness.audit.report.text import shown
+from harness.audit.call_effects import CallEffects, effects_of
+from harness.audit.calls import QUICK_SECONDS, AuditedLogs, LoggedCall, Who, count_of, text
+from harness.audit.report.markup import shown
 from harness.audit.standing import CallStanding, did_fail, rule_of, standing_of
 from harness.audit.stats import Cost, Waits
 from harness.log.clocks import seconds_between
 from harness.log.order import LogRecord
-from harness.log.reader import whole
 from harness.tool_kinds import tool_kind
 
 WAITS = (QUICK_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)
@@ -164,9 +162,9 @@ class Figures:
         if kind in ("model_response", "error"):
             self.cost.take(record)
             session.cost.take(record)
-            self.input_tokens += _count(record.get("input_tokens"))
-            self.output_tokens += _count(record.get("output_tokens"))
-            self.cached_tokens += _count(record.get("cached_tokens"))
+            self.input_tokens += count_of(record, "input_tokens")
+            self.output_tokens += count_of(record, "output_tokens")
+            self.cached_tokens += count_of(record, "cached_tokens")
 
     def _session(self, log: str, session: str, first: LogRecord) -> SessionFigures:
         key = log, session
@@ -243,11 +241,6 @@ def _counter(counters: dict[str, Counter[CallStanding]], name: str) -> Counter[C
     if name not in counters and len(counters) >= MOST_NAMES:
         name = OTHERS
     return counters.setdefault(name, Counter())
-
-
-def _count(value: JsonValue) -> int:
-    found = whole(value)
-    return found if found is not None and found > 0 else 0
 
 
 def _who(started: LogRecord) -> str:

@@ -21,8 +21,8 @@ from harness.audit.report.lists import (
     unknown_calls,
     writing_commands,
 )
+from harness.audit.report.markup import block, digest, filled, html, line, many, moment, number, table
 from harness.audit.report.style import STYLE, content_policy
-from harness.audit.report.text import block, digest, filled, html, line, many, moment, number, table
 from harness.audit.report.timeline import timeline
 from harness.audit.standing import CallStanding
 from harness.audit.stats import Cost

@@ -9,7 +9,7 @@ from harness.actions import JsonValue
 from harness.audit.calls import ABOUT_CALLS, Joiner, LoggedCall
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.lists import ReportDetail
-from harness.audit.report.text import block, digest, filled, html, line, moment, number, shown
+from harness.audit.report.markup import block, digest, filled, html, line, moment, number, shown
 from harness.audit.standing import NAMES, CallStanding, did_fail, rule_of, sign, standing_of
 from harness.log.clocks import in_words
 from harness.log.order import LogRecord
@@ -90,7 +90,7 @@ class _Timeline:
             yield from self._close(_Level.PROMPT)
         if kind == "model_request":
             yield from self._close(_Level.TURN)
-        yield from self._told(kind, record)
+        yield from self._record(kind, record)
         yield raw_if_odd(record, self._show.characters)
 
     def unended(self) -> Iterator[str]:
@@ -133,7 +133,7 @@ class _Timeline:
         while self._open and self._open[-1] >= level:
             yield "</details>\n" if self._open.pop() is _Level.SESSION else "</details>"
 
-    def _told(self, kind: str, record: LogRecord) -> Iterator[str]:
+    def _record(self, kind: str, record: LogRecord) -> Iterator[str]:
         """Yield what is told of a record that is about no call."""
         characters = self._show.characters
         match kind:

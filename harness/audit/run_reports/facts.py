@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, call_number, joined, number, text, word
+from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, call_number, count_of, joined, number, text, word
 from harness.audit.run_reports.unquoted import message_of, problem_of
 from harness.log.clocks import seconds_between
 from harness.log.order import ANSWERS, DECISIONS, STATUSES, LogRecord
@@ -266,11 +266,7 @@ DIVERGED = ("request", "message", "role", "tool", "recorded", "now")
 
 def _usage(record: LogRecord) -> Usage:
     names = ("input_tokens", "output_tokens", "cached_tokens", "unreported")
-    return Usage(**{name: _count(record, name) for name in names})
-
-
-def _count(record: LogRecord, name: str) -> int:
-    return max(0, whole(record.get(name)) or 0)
+    return Usage(**{name: count_of(record, name) for name in names})
 
 
 def _known(found: str, known: Sequence[str]) -> str:

@@ -127,7 +127,7 @@ def _list(items: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {"type": "array", "items": dict(items)}
 
 
-def _told(schema: Mapping[str, JsonValue], description: str) -> dict[str, JsonValue]:
+def _described(schema: Mapping[str, JsonValue], description: str) -> dict[str, JsonValue]:
     return {**schema, "description": description}
 
 
@@ -135,18 +135,18 @@ _CALL: Mapping[str, JsonValue] = {"type": ["integer", "string"], "description": 
 _REFUSAL = {
     "call": _CALL,
     "tool": _TEXT,
-    "summary": _told(_TEXT, "One line, cut."),
-    "decision": _told(_TEXT, "What the policy said: deny, block, or confirm where nobody was there to say yes."),
+    "summary": _described(_TEXT, "One line, cut."),
+    "decision": _described(_TEXT, "What the policy said: deny, block, or confirm where nobody was there to say yes."),
     "status": {"enum": ["denied", "blocked"]},
     "rule": _or_null(_TEXT),
-    "by": _told(_TEXT, "What decided: a rule, a default or a built-in, with its place."),
+    "by": _described(_TEXT, "What decided: a rule, a default or a built-in, with its place."),
     "file": _or_null(_TEXT),
     "line": _or_null(_COUNT),
     "layer": _or_null(_TEXT),
     "reason": _TEXT,
-    "part": _told(_TEXT, "The part of the call that decided it."),
+    "part": _described(_TEXT, "The part of the call that decided it."),
     "answered_by": _or_null(_TEXT),
-    "advice": _told(
+    "advice": _described(
         _object({"toml": _TEXT, "why": _TEXT}, optional=True),
         "toml: a rule that would allow the call, never applied by itself; why: why no rule would.",
     ),
@@ -168,34 +168,34 @@ RESULT_SCHEMA: Mapping[str, JsonValue] = {
     **_object(
         {
             "v": {"const": VERSION},
-            "answer": _told(_TEXT, "The model's last words; the answer where the run was completed."),
-            "end": _told(_TEXT, "Why the run ended: completed, blocked, limit ..."),
+            "answer": _described(_TEXT, "The model's last words; the answer where the run was completed."),
+            "end": _described(_TEXT, "Why the run ended: completed, blocked, limit ..."),
             "detail": _TEXT,
             "exit_code": {"type": "integer", "minimum": 0, "maximum": 255},
-            "turns": _told(_COUNT, "Requests to the model, without those that were tried again."),
+            "turns": _described(_COUNT, "Requests to the model, without those that were tried again."),
             "usage": _object({"input_tokens": _COUNT, "output_tokens": _COUNT}),
-            "cost": _told(_or_null({"type": "number", "minimum": 0}), "In dollars; null where it is not known."),
+            "cost": _described(_or_null({"type": "number", "minimum": 0}), "In dollars; null where it is not known."),
             "decisions": _object(dict.fromkeys(("auto", "confirm", "deny", "block"), _COUNT)),
-            "calls": _told(_COUNT, "Calls that were proposed."),
-            "refused": _told(_COUNT, "Calls that were denied."),
-            "blocked": _told(_COUNT, "Calls that were hard blocks."),
+            "calls": _described(_COUNT, "Calls that were proposed."),
+            "refused": _described(_COUNT, "Calls that were denied."),
+            "blocked": _described(_COUNT, "Calls that were hard blocks."),
             "refusals": _list(_object(_REFUSAL)),
-            "files_changed": _told(
+            "files_changed": _described(
                 _list(_object(_CHANGE)), "By file tools; what commands changed is not recorded file by file."
             ),
             "limits": _list(_TEXT),
             "errors": _list(_object({"where": _TEXT, "message": _TEXT, "fault": _or_null(_TEXT)})),
-            "left_out": _told(
+            "left_out": _described(
                 _object(dict.fromkeys(("refusals", "files_changed", "notes", "odd_records"), _COUNT)),
                 "How many of these the lists above do not hold; odd_records could not be understood.",
             ),
-            "answer_problem": _told(_TEXT, "Why the answer does not fit the output schema; empty where it does."),
+            "answer_problem": _described(_TEXT, "Why the answer does not fit the output schema; empty where it does."),
             "model": _TEXT,
             "policy": _object({"name": _TEXT, "sha256": _TEXT}),
             "log": _TEXT,
             "session": _TEXT,
             "records": _COUNT,
-            "head": _told(_TEXT, "The SHA-256 of the log's last line."),
+            "head": _described(_TEXT, "The SHA-256 of the log's last line."),
             "dry_run": {"type": "boolean"},
             "diverged": _list(_object(_DIVERGED)),
         }

@@ -54,11 +54,11 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     found = differences(left, right)
     count: Counter[DifferenceKind] = Counter()
     for one in _without(found, count):
-        sys.stdout.write(f"{json.dumps(_told(one)) if arguments.json else _line(one)}\n")
+        sys.stdout.write(f"{json.dumps(_as_json(one)) if arguments.json else _line(one)}\n")
     differs = bool(sum(count.values()) - count[DifferenceKind.SAME])
     if arguments.json:
         summary = {change.value: count[change] for change in DifferenceKind}
-        ends = {"a": _told_account(left), "b": _told_account(right)}
+        ends = {"a": _account_as_json(left), "b": _account_as_json(right)}
         sys.stdout.write(f"{json.dumps({'row': 'counts', **ends, **summary, 'different': differs})}\n")
     else:
         sys.stdout.write("".join(f"{line}\n" for line in _summary(left, right, count, differs=differs)))
@@ -163,7 +163,7 @@ def _summary(left: Account, right: Account, count: Counter[DifferenceKind], *, d
     )
 
 
-def _told(one: Difference) -> dict[str, JsonValue]:
+def _as_json(one: Difference) -> dict[str, JsonValue]:
     told: dict[str, JsonValue] = {"row": one.about, "change": one.change.value, "name": one.name or None}
     if one.about != "call":
         return {**told, "a": one.left or None, "b": one.right or None}
@@ -178,5 +178,5 @@ def _told_call(call: CallAccount | None) -> JsonValue:
     return {"call": call.called, "tool": call.tool, "summary": call.summary, "path": call.path or None, **results}
 
 
-def _told_account(account: Account) -> dict[str, JsonValue]:
+def _account_as_json(account: Account) -> dict[str, JsonValue]:
     return {"log": account.log, "session": account.session, "time": account.time, "calls": len(account.calls)}

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import task_of, text
+from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.audit.logs import Filled, chosen_logs, log_flags
-from harness.cli.audit.wording import AnswerWriter
 from harness.cli.exits import Exit
 from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError

@@ -7,14 +7,14 @@ from typing import assert_never
 
 from harness.actions import JsonValue
 from harness.audit.approvals import LoggedQuestion
+from harness.audit.call_effects import CallEffects, FileRead, effects_words
 from harness.audit.calls import Fate, edited_from, edited_to, text, word
-from harness.audit.changes import ChangedFile, LoggedChange, OnDisk, WritingCommand, file_on_disk, undone_calls
-from harness.audit.effects import CallEffects, FileRead, effects_words
+from harness.audit.logged_changes import ChangedFile, LoggedChange, OnDisk, WritingCommand, file_on_disk, undone_calls
 from harness.audit.refusals import Ends, LoggedRefusal, Refuser
 from harness.audit.stats import Waits
 from harness.audit.unended import OpenSession, UnknownCall
+from harness.cli.audit.answer_writer import count, moment, name, quoted, seconds, short_digest, what, who, why
 from harness.cli.audit.logs import ChosenLogs
-from harness.cli.audit.wording import count, moment, name, quoted, seconds, short_digest, what, who, why
 from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.files.before_images import BeforeImages

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import CALL_KINDS
+from harness.cli.audit.answer_writer import AnswerWriter, count
 from harness.cli.audit.logs import BROKEN, ChosenLogs, Filled, chosen_logs, log_flags
-from harness.cli.audit.wording import AnswerWriter, count
 from harness.cli.state import State
 
 FOUND = 3
@@ -164,7 +164,7 @@ def _unknown(logs: ChosenLogs, output: AnswerWriter) -> bool:
 
 
 def _files(logs: ChosenLogs, output: AnswerWriter, state: State) -> None:
-    from harness.audit.changes import changed_files, file_on_disk, found_changes
+    from harness.audit.logged_changes import changed_files, file_on_disk, found_changes
     from harness.cli.audit.question_lines import KeptImages, command_line, file_lines, undone_in
 
     found = found_changes(logs.calls(), is_kept=KeptImages(state.before_images), undone=undone_in(logs, state))
@@ -188,7 +188,7 @@ def _files(logs: ChosenLogs, output: AnswerWriter, state: State) -> None:
 
 
 def _reads(logs: ChosenLogs, output: AnswerWriter) -> None:
-    from harness.audit.effects import reads_of
+    from harness.audit.call_effects import reads_of
     from harness.cli.audit.question_lines import read_lines, reads_line, unknown_line
 
     found = reads_of(logs.calls())
@@ -208,7 +208,7 @@ def _reads(logs: ChosenLogs, output: AnswerWriter) -> None:
 
 
 def _outside(logs: ChosenLogs, output: AnswerWriter) -> None:
-    from harness.audit.effects import effects_of_calls
+    from harness.audit.call_effects import effects_of_calls
     from harness.cli.audit.question_lines import outside_line
 
     calls = read = written = network = unknown = 0

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import Joiner, LoggedCall, text
+from harness.cli.audit.answer_writer import AnswerWriter, count
 from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
-from harness.cli.audit.timeline import call_lines, heading, record_lines
-from harness.cli.audit.wording import AnswerWriter, count
+from harness.cli.audit.show_lines import call_lines, heading, record_lines
 from harness.cli.state import State
 from harness.cli.trace import Line, Tone
 from harness.errors import UsageError

@@ -70,13 +70,13 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             came_to.append(Soundness.UNREADABLE)
             continue
         sys.stdout.write(_as_json(findings) if arguments.json else _as_text(findings))
-        sys.stdout.write(_told_again(path, state, arguments, environment))
+        sys.stdout.write(_judged_again(path, state, arguments, environment))
         came_to.append(findings.soundness)
         noted = findings.evidence.noted
         if noted is not None and noted.elsewhere:
             moved.add(noted.known.file)
     for known in gone(["/"] if arguments.all else named, heads, moved):
-        sys.stdout.write(_gone_told(known, as_json=arguments.json))
+        sys.stdout.write(_gone_line(known, as_json=arguments.json))
         came_to.append(Soundness.BROKEN)
     if not came_to:
         raise UsageError(f"there is no action log (*.jsonl) in {', '.join(named)}")
@@ -99,11 +99,11 @@ def _checked(arguments: Namespace) -> str | None:
     return head
 
 
-def _told_again(path: str, state: State, arguments: Namespace, environment: Mapping[str, str]) -> str:
+def _judged_again(path: str, state: State, arguments: Namespace, environment: Mapping[str, str]) -> str:
     """Return what judging the calls again came to, where that was asked for; it takes much longer than all the rest."""
     if not arguments.redecide:
         return ""
-    return redecided(path, state, environment).told(path, as_json=arguments.json)
+    return redecided(path, state, environment).text(path, as_json=arguments.json)
 
 
 def _signature(path: str, arguments: Namespace, environment: Mapping[str, str]) -> Signature | None:
@@ -174,7 +174,7 @@ def _logs_of(named: Sequence[str], *, except_for: str) -> Iterator[str]:
         yield from (log for log in logs_in(path) if os.path.realpath(log) != heads)
 
 
-def _gone_told(known: KnownHead, *, as_json: bool) -> str:
+def _gone_line(known: KnownHead, *, as_json: bool) -> str:
     why = f"a log that was noted is gone: {known.words}"
     if as_json:
         code = Soundness.BROKEN.value
@@ -196,7 +196,7 @@ class Redecided(Record):
     lines: tuple[str, ...]
     """The first of the calls with another outcome, and why others could not be judged."""
 
-    def told(self, path: str, *, as_json: bool) -> str:
+    def text(self, path: str, *, as_json: bool) -> str:
         """Return this as text, or as one object on a line."""
         if as_json:
             counts: dict[str, JsonValue] = {"same": self.same, "otherwise": self.otherwise, "unjudged": self.unjudged}

@@ -194,10 +194,10 @@ def _count(judged: Sequence[Judged]) -> dict[str, int]:
 
 
 def _json_lines(judged: Sequence[Judged]) -> list[str]:
-    return [*(json.dumps(_told(each)) for each in judged), json.dumps({"summary": _count(judged)})]
+    return [*(json.dumps(_as_json(each)) for each in judged), json.dumps({"summary": _count(judged)})]
 
 
-def _told(judged: Judged) -> dict[str, JsonValue]:
+def _as_json(judged: Judged) -> dict[str, JsonValue]:
     case, verdict = judged.case, judged.verdict
     return {
         "id": case.id,

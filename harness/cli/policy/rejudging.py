@@ -417,7 +417,7 @@ def list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: boo
             count["calls"] += 1
             if call.change != "same":
                 count[call.change] += 1
-                sys.stdout.write(f"{json.dumps(_told(call)) if as_json else _line(call)}\n")
+                sys.stdout.write(f"{json.dumps(_as_json(call)) if as_json else _line(call)}\n")
         for note in replay.rejudging.notes[told:]:
             complain(note)
         told = len(replay.rejudging.notes)
@@ -443,7 +443,7 @@ def _summary(count: Mapping[str, int]) -> str:
     return f"{text}; {count['undecided']} never decided" if count["undecided"] else text
 
 
-def _told(call: Replayed) -> dict[str, JsonValue]:
+def _as_json(call: Replayed) -> dict[str, JsonValue]:
     return {
         "log": call.log,
         "session": call.session,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.actions import JsonValue
 from harness.audit.calls import Fate, LoggedCall, edited_from, edited_to, text, word
-from harness.cli.audit.wording import json_text, short_digest
+from harness.cli.audit.answer_writer import json_text, short_digest
 from harness.cli.trace import Line, Tone, ended_line, event_line, how_decided
 from harness.log.order import MOST_FACETS, LogRecord
 from harness.paths import short_place
@@ -31,9 +31,9 @@ def record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
     event = event_line(record)
     if event is not None:
         yield event
-    elif change := _told_change(record):
+    elif change := _change_words(record):
         yield Line(tone=Tone.WARNING, text=visible_line(change, _WIDTH))
-    elif said := _told(record):
+    elif said := _record_words(record):
         title, body = said
         yield Line(tone=Tone.QUIET, text=visible_line(f"{title}{'' if full else body}", _WIDTH))
         if full and body:
@@ -143,7 +143,7 @@ def _block(body: str) -> Iterator[Line]:
         yield Line(tone=Tone.QUIET, text=f"| {visible(one.expandtabs())}")
 
 
-def _told_change(record: LogRecord) -> str:
+def _change_words(record: LogRecord) -> str:
     """Return what is in force from a record on: another policy, another model, a grant; empty for any other record."""
     said = {name: word(value) for name, value in record.items()}
 
@@ -171,7 +171,7 @@ def _answer(record: LogRecord) -> str:
     return f"; asked: {word(asked.get('question'))}? {word(asked.get('answer'))} by {word(asked.get('by'))}{words}"
 
 
-def _told(record: LogRecord) -> tuple[str, str] | None:
+def _record_words(record: LogRecord) -> tuple[str, str] | None:
     """Return the line for what the trace of a running session leaves out: its beginning, and a text that may be long."""
     said = {name: word(value) for name, value in record.items()}
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 
 from harness.actions import JsonValue
+from harness.audit.call_effects import CallEffects, effects_of
 from harness.audit.calls import LoggedCall, Who, about_call, about_decision, call_number, edited_from, text, word
-from harness.audit.effects import CallEffects, effects_of
 from harness.files.undo import Ending, Undoable, Unrestorable, plan
 from harness.log.order import LogRecord
 from harness.record import Record
