@@ -19,6 +19,8 @@ import demo_cassette
 import pytest
 import yaml
 from places import ROOT
+from program import made_program
+from rows import all_rows
 from runner_commands import Step, outputs_in
 
 from harness.cli.flags import parser_for
@@ -499,7 +501,7 @@ PATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "is_pushed"), PATCHES)
+@all_rows(("changes", "is_pushed"), PATCHES, anew={"program": made_program})
 def test_the_github_example_pushes_a_patch_that_it_checked(
     program: Program, tmp_path: Path, changes: dict[str, str | None], is_pushed: bool
 ) -> None:
@@ -537,7 +539,7 @@ def _words_of_runs(text: str) -> list[list[str]]:
     return [shlex.split(re.split(r"[<>|;&]", found)[0]) for found in re.findall(r'harness(?:\}")? run (.*)', joined)]
 
 
-@pytest.mark.parametrize("name", ["gitlab-ci.yml", "ci.sh"])
+@all_rows("name", ["gitlab-ci.yml", "ci.sh"])
 def test_the_flags_in_an_example_exist(name: str) -> None:
     text = (Path(ROOT) / "examples" / name).read_text()
     if name.endswith(".yml"):
@@ -609,7 +611,9 @@ def _as_it_is(text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize(("change", "code"), [(_as_it_is, 7), (lambda text: f"{text}\n# changed\n", 2)])
+@all_rows(
+    ("change", "code"), [(_as_it_is, 7), (lambda text: f"{text}\n# changed\n", 2)], anew={"program": made_program}
+)
 def test_the_shell_example(program: Program, tmp_path: Path, change: Callable[[str], str], code: int) -> None:
     """The policy is pinned by its digest: changed, nothing starts."""
     shutil.copytree(Path(ROOT) / "examples" / "demo", program.workspace, dirs_exist_ok=True)
@@ -636,7 +640,7 @@ def _shell_example(program: Program, digest: str, folder: str, *more: str) -> su
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("folder", "more", "code", "told"),
     [
         pytest.param("-there/../../-out", [], 7, "harness ended with 7; head: ", id="a name that looks like a flag"),
@@ -644,6 +648,7 @@ def _shell_example(program: Program, digest: str, folder: str, *more: str) -> su
         pytest.param("../out", ["--output", "text"], 7, "names no head", id="another form of output"),
         pytest.param("out", [], 2, "it lies in the workspace", id="a folder in the workspace"),
     ],
+    anew={"program": made_program},
 )
 def test_the_shell_example_says_what_it_could_not_do(
     program: Program, folder: str, more: list[str], code: int, told: str
@@ -663,7 +668,7 @@ def test_the_policy_of_the_demo_loads() -> None:
     assert load_policy(str(Path(ROOT) / "examples" / "demo" / "policy.toml")).name == "demo job"
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@all_rows("name", EXAMPLES)
 def test_an_example_names_no_machine(name: str) -> None:
     text = (Path(ROOT) / "examples" / name).read_text()
     assert re.findall(r"/(?:home|root|work|Users)/", text) == []

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rows import all_rows
 from work import assert_linear
 
 from harness.cli.run.answer_schema import MAX_ANSWER_CHARACTERS, MAX_DEPTH, MAX_PLACES, AnswerSchema
@@ -63,7 +64,7 @@ UNFIT = {
 }
 
 
-@pytest.mark.parametrize("text", FITS.values(), ids=FITS)
+@all_rows("text", FITS.values(), ids=FITS)
 def test_an_answer_that_fits_is_delivered_bare(tmp_path: Path, text: str) -> None:
     check = made(tmp_path, POINT)
     assert check.problem(text) == ""
@@ -71,7 +72,7 @@ def test_an_answer_that_fits_is_delivered_bare(tmp_path: Path, text: str) -> Non
     assert (json.loads(bare)["x"], bare in text, bare == bare.strip()) == (1, True, True)
 
 
-@pytest.mark.parametrize(("text", "why"), UNFIT.values(), ids=UNFIT)
+@all_rows(("text", "why"), UNFIT.values(), ids=UNFIT)
 def test_the_model_is_told_what_is_wrong(tmp_path: Path, text: str, why: str) -> None:
     problem = made(tmp_path, POINT).problem(text)
     assert why in problem
@@ -131,15 +132,13 @@ DIALECTS = {
 }
 
 
-@pytest.mark.parametrize(("schema", "unfit"), DIALECTS.values(), ids=DIALECTS)
+@all_rows(("schema", "unfit"), DIALECTS.values(), ids=DIALECTS)
 def test_which_schemas_are_understood(tmp_path: Path, schema: object, unfit: str) -> None:
     check = made(tmp_path, schema)
     assert (check.problem("[]"), check.problem(unfit) != "") == ("", True)
 
 
-@pytest.mark.parametrize(
-    "fits", ["[1, true, 0, false]", '[[1], ["1"], {"1": 1}]', "[1, 1.5]", '[{"a": 1}, {"a": true}]']
-)
+@all_rows("fits", ["[1, true, 0, false]", '[[1], ["1"], {"1": 1}]', "[1, 1.5]", '[{"a": 1}, {"a": true}]'])
 def test_what_is_alike_in_python_alone_is_not_alike(tmp_path: Path, fits: str) -> None:
     assert made(tmp_path, {"uniqueItems": True}).problem(fits) == ""
 
@@ -178,7 +177,7 @@ NO_SCHEMAS = {
 }
 
 
-@pytest.mark.parametrize(("schema", "why"), NO_SCHEMAS.values(), ids=NO_SCHEMAS)
+@all_rows(("schema", "why"), NO_SCHEMAS.values(), ids=NO_SCHEMAS)
 def test_what_is_no_schema_is_refused_before_anything_starts(tmp_path: Path, schema: object, why: str) -> None:
     with pytest.raises(UsageError) as raised:
         made(tmp_path, schema)
@@ -186,7 +185,7 @@ def test_what_is_no_schema_is_refused_before_anything_starts(tmp_path: Path, sch
     assert len(str(raised.value)) < 1_000
 
 
-@pytest.mark.parametrize("name", ["nowhere", ".", "pipe", "bytes"])
+@all_rows("name", ["nowhere", ".", "pipe", "bytes"])
 def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "bytes").write_bytes(b'{"title": "\xff"}')
@@ -194,9 +193,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
         AnswerSchema(str(tmp_path / name))
 
 
-@pytest.mark.parametrize(
-    "where", [("$ref",), ("properties", "a", "$ref"), ("$defs", "unused", "$ref"), ("items", "$dynamicRef")]
-)
+@all_rows("where", [("$ref",), ("properties", "a", "$ref"), ("$defs", "unused", "$ref"), ("items", "$dynamicRef")])
 def test_nothing_is_fetched(tmp_path: Path, where: tuple[str, ...]) -> None:
     """A reference to a server that would answer is refused when the schema is read, and no connection is made."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -210,7 +207,7 @@ def test_nothing_is_fetched(tmp_path: Path, where: tuple[str, ...]) -> None:
             server.accept()
 
 
-@pytest.mark.parametrize("schema", [{"enum": [{"$ref": "nowhere"}]}, {"properties": {"$ref": {"type": "string"}}}])
+@all_rows("schema", [{"enum": [{"$ref": "nowhere"}]}, {"properties": {"$ref": {"type": "string"}}}])
 def test_what_only_looks_like_a_reference_is_none(tmp_path: Path, schema: object) -> None:
     assert made(tmp_path, schema).problem('{"$ref": "nowhere"}') == ""
 

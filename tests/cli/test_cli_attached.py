@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from program import made_program
+from rows import all_rows
 
 from harness.cli.run.run_prompt import (
     MAX_ATTACHED_BYTES,
@@ -273,7 +275,7 @@ def trickling(descriptor: int, every: float) -> Iterator[None]:
         thread.join(60)
 
 
-@pytest.mark.parametrize("prompt", ["go", "-"])
+@all_rows("prompt", ["go", "-"])
 def test_a_trickle_without_end_has_an_end(prompt: str) -> None:
     said: list[str] = []
     reading, writing = os.pipe()
@@ -333,7 +335,7 @@ PROMPTS: dict[str, tuple[dict[str, object], bytes, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "data", "expected", "with_data"), PROMPTS.values(), ids=PROMPTS)
+@all_rows(("given", "data", "expected", "with_data"), PROMPTS.values(), ids=PROMPTS)
 def test_what_stands_in_a_prompt(given: dict[str, object], data: bytes, expected: str, with_data: bool) -> None:
     with piped(data) as descriptor:
         prompt = given_prompt(arguments(**given), stdin=descriptor)
@@ -352,7 +354,7 @@ def test_a_file_and_what_is_attached(tmp_path: Path) -> None:
     assert (prompt.words, prompt.text.startswith("Explain.\n\nWhat follows")) == ("Explain.\n", True)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("given", "why"),
     [
         ({"prompt": "-", "no_stdin": True}, "- reads the prompt from stdin, and --no-stdin keeps from it"),
@@ -407,7 +409,7 @@ def test_a_file_beside_a_prompt_reaches_the_model(program: Program, in_workspace
         assert "\nfrom a file\n--- end of stdin" in sent(program, "go", stdin=file)
 
 
-@pytest.mark.parametrize("kind", ["null", "closed", "zero", "terminal", "flag"])
+@all_rows("kind", ["null", "closed", "zero", "terminal", "flag"], anew={"program": made_program})
 def test_what_attaches_nothing(program: Program, kind: str) -> None:
     """Least of all a terminal: it is not read, though somebody types there."""
     url = program.serve(replies(say("done")))
@@ -446,7 +448,7 @@ def test_a_prompt_on_a_pipe(program: Program) -> None:
     source.communicate()
 
 
-@pytest.mark.parametrize("data", [b"", b" \n"])
+@all_rows("data", [b"", b" \n"], anew={"program": made_program})
 def test_an_empty_prompt_on_a_pipe(program: Program, data: bytes) -> None:
     with piped(data) as descriptor:
         done = program.run("run", "-", "--base-url", "http://127.0.0.1:1/v1", stdin=descriptor)

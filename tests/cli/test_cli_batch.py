@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from batch_scene import POLICY, SECONDS, ByContent, add_gate, applied, git, repository, serving, until, write_tasks
 from program import Done, Program
+from rows import all_rows
 from sizes import proof_size
 
 from harness.audit.run_reports import run_report
@@ -309,7 +310,7 @@ def facts_alive() -> int:
     return sum(isinstance(one, RunFacts) for one in gc.get_objects())
 
 
-@pytest.mark.parametrize("form", ["md", "junit", "sarif"])
+@all_rows("form", ["md", "junit", "sarif"])
 def test_a_report_holds_few_runs_in_memory_at_once(tmp_path: Path, form: str) -> None:
     """Facts of a run may be large, and runs many."""
     log = {"kind": "session_started", "session": "s"}

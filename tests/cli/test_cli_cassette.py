@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from program import made_program
+from rows import all_rows
 
 from harness.models.scripted import Failure, Reply, call, replies, say
 
@@ -111,7 +113,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("words", "why"), REFUSED.values(), ids=REFUSED)
+@all_rows(("words", "why"), REFUSED.values(), ids=REFUSED, anew={"program": made_program})
 def test_what_cannot_be_used_is_said_before_any_request(program: Program, words: tuple[str, ...], why: str) -> None:
     (program.workspace / "there").write_text("mine")
     done = program.run("run", "go", "--base-url", program.serve(replies(say("hi"))), *words)
@@ -135,7 +137,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize(("answers", "code", "out"), ANSWERS.values(), ids=ANSWERS)
+@all_rows(("answers", "code", "out"), ANSWERS.values(), ids=ANSWERS, anew={"program": made_program})
 def test_an_answer_is_held_against_a_schema(program: Program, answers: list[str], code: int, out: str | None) -> None:
     (program.workspace / "s.json").write_text(SCHEMA)
     words = ("--base-url", program.serve(replies(*map(say, answers))), "--output-schema", "s.json")

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import pexpect
 import pytest
+from program import made_program
+from rows import all_rows
 
 from harness.cli.console import Console
 from harness.models.scripted import Failure, Reply, call, replies, say
@@ -112,7 +114,11 @@ def test_a_file_that_is_not_understood_starts_nothing(
     assert (program.players[0].requests, program.logs()) == ([], [])
 
 
-@pytest.mark.parametrize("words", [("--version",), ("policy", "explain", "ls"), ("audit", "list"), ("config", "path")])
+@all_rows(
+    "words",
+    [("--version",), ("policy", "explain", "ls"), ("audit", "list"), ("config", "path")],
+    anew={"program": made_program},
+)
 def test_commands_that_talk_to_no_model_do_not_read_it(program: Program, words: tuple[str, ...]) -> None:
     write_config(program, "this is not TOML\n")
     assert program.run(*words).code == 0

@@ -12,6 +12,8 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import pytest
+from program import made_program
+from rows import all_rows
 
 from harness.cli.exits import Exit
 from harness.models.scripted import Answer, Reply, Script, Turn, call
@@ -182,7 +184,7 @@ def test_without_walls_every_session_says_so(program: Program) -> None:
 
 
 @needs_walls
-@pytest.mark.parametrize(("required", "status", "code"), [(True, "denied", 7), (False, "denied", 7)])
+@all_rows(("required", "status", "code"), [(True, "denied", 7), (False, "denied", 7)], anew={"program": made_program})
 def test_nobody_runs_unconfined_in_ci(program: Program, required: bool, status: str, code: int) -> None:
     def script() -> Generator[Answer, Turn, None]:
         yield Reply(calls=(call("bash", command="ls", unconfined=True, justification="it is me"),))
@@ -237,7 +239,7 @@ def test_what_a_long_command_printed_can_be_read_on_unasked(program: Program) ->
 
 
 @needs_walls
-@pytest.mark.parametrize("place", ["{home}/log.jsonl", "{top}/logs/log.jsonl"])
+@all_rows("place", ["{home}/log.jsonl", "{top}/logs/log.jsonl"], anew={"program": made_program})
 def test_no_command_can_read_the_log_of_its_run_wherever_it_lies(program: Program, place: str) -> None:
     log = place.format(home=program.home, top=program.home.parent)
     (program.home.parent / "logs").mkdir()
@@ -250,7 +252,9 @@ def test_no_command_can_read_the_log_of_its_run_wherever_it_lies(program: Progra
     assert (outcome["status"], "Permission denied" in str(outcome["content"])) == ("ok", True), outcome
 
 
-@pytest.mark.parametrize("given", ["log.jsonl", "{workspace}/logs/log.jsonl", "{home}/linked/log.jsonl", "."])
+@all_rows(
+    "given", ["log.jsonl", "{workspace}/logs/log.jsonl", "{home}/linked/log.jsonl", "."], anew={"program": made_program}
+)
 def test_a_log_that_a_command_could_write_is_refused_before_the_first_request(program: Program, given: str) -> None:
     (program.workspace / "logs").mkdir()
     (program.home / "linked").symlink_to(program.workspace)
@@ -271,7 +275,7 @@ SPOILS = {
 
 
 @needs_walls
-@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
+@all_rows("spoil", SPOILS.values(), ids=SPOILS, anew={"program": made_program})
 def test_a_command_that_may_write_its_workspace_cannot_lock_the_person_out(program: Program, spoil: str) -> None:
     """It can change modes, owners and times of the harness's own files: the next start sets them right, and says so."""
     if "chown" in spoil and os.geteuid() != 0:

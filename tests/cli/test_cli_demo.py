@@ -6,7 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from program import made_program
 from repl_scene import Prompt, write_config
+from rows import all_rows
 from screen_scene import ENTER
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ COURSES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("answers", "expected", "words"), COURSES)
+@all_rows(("answers", "expected", "words"), COURSES, anew={"program": made_program})
 def test_answers_change_the_course(program: Program, answers: str, expected: list[tuple[str, str]], words: str) -> None:
     """Each answer leads where it should, the scenario is played to its end, and the log is whole."""
     done = program.run("demo", "--answers", answers)

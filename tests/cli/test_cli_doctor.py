@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from places import ROOT
+from program import made_program
+from rows import all_rows
 from sizes import proof_size
 
 from harness.cli.config.config_file import ConfigFile
@@ -543,7 +545,7 @@ def found(report: dict[str, Any]) -> dict[str, str]:
     return {finding["about"]: finding["outcome"] for finding in report["findings"] if finding["about"] != "time"}
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
+@all_rows("api", ["chat", "responses"], anew={"program": made_program})
 def test_a_model_that_calls_the_tool_is_usable(program: Program, api: str) -> None:
     """One request, with one tool; nothing is logged, and nothing in the workspace is touched."""
     code, report = ask(program, Reply(calls=(OK,)), words=("--api", api))
@@ -578,7 +580,7 @@ UNUSABLE: dict[str, tuple[Answer, str, str, str | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("answer", "about", "said", "fault"), UNUSABLE.values(), ids=UNUSABLE)
+@all_rows(("answer", "about", "said", "fault"), UNUSABLE.values(), ids=UNUSABLE, anew={"program": made_program})
 def test_a_model_that_cannot_be_used(
     program: Program, answer: Answer, about: str, said: str, fault: str | None
 ) -> None:
@@ -627,7 +629,7 @@ def test_the_key_is_named_and_never_shown(program: Program) -> None:
     assert "The harness can use this model." in done.out
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("words", "message"),
     [
         (("--model",), "no model to talk to"),
@@ -637,6 +639,7 @@ def test_the_key_is_named_and_never_shown(program: Program) -> None:
         (("--base-url", "http://127.0.0.1:9"), "--base-url is about the model"),
         (("--api", "rest"), "invalid choice"),
     ],
+    anew={"program": made_program},
 )
 def test_settings_that_make_no_sense_send_nothing(program: Program, words: tuple[str, ...], message: str) -> None:
     done = program.run("doctor", *words)
@@ -658,7 +661,7 @@ def _asked(**more: Any) -> Asked:
 NO_STREAMS = Failure(status=400, body='{"error": {"message": "streaming is not supported with tools"}}')
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
+@all_rows("api", ["chat", "responses"], anew={"program": made_program})
 def test_what_a_refusal_taught_is_said(program: Program, api: str) -> None:
     code, report = ask(program, NO_STREAMS, Reply(calls=(OK,)), words=("--api", api))
     told = {finding["about"]: finding["said"] for finding in report["findings"]}
@@ -681,7 +684,7 @@ def test_what_a_server_does_not_do_is_said() -> None:
     assert told["time"] == (Tone.PLAIN, "connected after 2 ms, first event after 30 ms, all of it after 500 ms")
 
 
-@pytest.mark.parametrize("fault", list(ModelFault))
+@all_rows("fault", list(ModelFault))
 def test_every_fault_is_told_as_something_bad(fault: ModelFault) -> None:
     settings = resolve({"base_url": "http://127.0.0.1:9"}, {}, ConfigFile(path="c"))
     asked = Asked(reply=None, error=ModelError("It broke.", fault=fault), seconds=0.1, first_text_seconds=None)

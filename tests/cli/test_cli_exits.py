@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fault_server import Answer, End, FaultServer, until_close
 from places import ROOT
+from program import made_program
+from rows import all_rows
 from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, processes_in, small_disk, wait_until, written
 
 from harness.cli.exits import Exit
@@ -123,7 +125,7 @@ ENDINGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rules", "script", "flags", "code", "end"), ENDINGS)
+@all_rows(("rules", "script", "flags", "code", "end"), ENDINGS, anew={"program": made_program})
 def test_every_end_has_its_exit_code(
     program: Program, rules: str, script: tuple[Reply, ...], flags: tuple[str, ...], code: Exit, end: str
 ) -> None:
@@ -191,7 +193,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("flags", "told"), WRONG)
+@all_rows(("flags", "told"), WRONG, anew={"program": made_program})
 def test_what_is_wrong_is_told_before_anything_begins(program: Program, flags: tuple[str, ...], told: str) -> None:
     """Exit 2: nothing on stdout, nothing asked of a model, nothing left in a log, and some lines that say it."""
     bad = written(program.home / "bad_policy.toml", 'version = 1\n[tools]\nbash = "allow"\n')
@@ -280,7 +282,7 @@ LOST = [
 ]
 
 
-@pytest.mark.parametrize("script", LOST)
+@all_rows("script", LOST, anew={"program": made_program})
 def test_a_workspace_that_disappears_stops_the_run(program: Program, script: tuple[Reply, ...]) -> None:
     """Exit 1, and it is not made anew."""
 
@@ -311,7 +313,7 @@ def test_a_log_that_cannot_be_begun(program: Program) -> None:
     assert "the log folder cannot be made" in done.err
 
 
-@pytest.mark.parametrize("kilobytes", [0, 4, 8, 16])
+@all_rows("kilobytes", [0, 4, 8, 16], anew={"program": made_program})
 def test_a_log_that_outgrows_its_limit(program: Program, kilobytes: int) -> None:
     """RLIMIT_FSIZE: the call whose intent does not fit is not run. The log cannot say how it ended; the rest agrees."""
     url = program.serve(replies(*(bash(f"touch made{n}") for n in range(60)), DONE))
@@ -342,7 +344,7 @@ def check_a_log_that_stopped(program: Program, out: bytes, *, least_calls: int) 
         assert "Traceback" not in verified.err
 
 
-@pytest.mark.parametrize("free_kilobytes", [0, 12, 24])
+@all_rows("free_kilobytes", [0, 12, 24], anew={"program": made_program})
 def test_a_full_disk(program: Program, tmp_path: Path, free_kilobytes: int) -> None:
     """A real one, full before the run or in the middle of it: exit 8, and nothing ran that the log does not have."""
     url = program.serve(replies(*(bash(f"touch made{n}") for n in range(60)), DONE))
@@ -439,7 +441,7 @@ def test_a_signal_while_an_answer_is_checked(program: Program) -> None:
 # --- 141: nobody reads ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["text", "json", "jsonl"])
+@all_rows("form", ["text", "json", "jsonl"], anew={"program": made_program})
 def test_a_reader_that_has_gone(program: Program, form: str) -> None:
     """The log says 141 as well: whether somebody reads is known before it ends."""
     url = program.serve(replies(bash("touch a"), bash("touch b"), DONE))

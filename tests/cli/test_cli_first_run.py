@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from program import made_program
 from repl_scene import AGAIN_SECONDS, CONFIG, DEAD_SECONDS, write_config
+from rows import all_rows
 from screen_scene import CTRL_C, CTRL_D, DOWN, ENTER, ESC, SECONDS, SPACE, PlayedTerminal, paste
 from terminal_corpus import frame, problems_of_bytes, problems_of_screen
 
@@ -86,7 +88,7 @@ def test_the_ways_to_a_model_are_told_and_nothing_is_left_behind(program: Progra
     assert program.logs() == []
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "keys",
     [
         pytest.param("q", id="q"),
@@ -95,6 +97,7 @@ def test_the_ways_to_a_model_are_told_and_nothing_is_left_behind(program: Progra
         pytest.param(CTRL_C, id="Ctrl-C"),
         pytest.param(CTRL_D, id="Ctrl-D"),
     ],
+    anew={"program": made_program},
 )
 def test_a_key_that_leaves_is_the_usage_error_that_it_was(program: Program, keys: str) -> None:
     with started(program) as terminal:
@@ -158,13 +161,14 @@ def test_a_key_of_another_provider_is_named(program: Program) -> None:
         assert left(terminal) == 2
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("words", "variables"),
     [
         pytest.param(("--provider", "mistral", "--model", "m"), {}, id="a provider that is named and has no key"),
         pytest.param(("--provider", "ollama"), {}, id="a model that is not named"),
         pytest.param(("--policy", "nowhere.toml"), {}, id="a policy that is not there"),
     ],
+    anew={"program": made_program},
 )
 def test_another_error_stays_what_it_is(program: Program, words: tuple[str, ...], variables: Mapping[str, str]) -> None:
     with started(program, *words, variables=variables) as terminal:
@@ -173,7 +177,7 @@ def test_another_error_stays_what_it_is(program: Program, words: tuple[str, ...]
         assert "harness: " in terminal.text()
 
 
-@pytest.mark.parametrize("words", [(), ("run", "go")], ids=["the prompt", "run"])
+@all_rows("words", [(), ("run", "go")], ids=["the prompt", "run"], anew={"program": made_program})
 def test_without_a_terminal_it_is_an_error_and_no_question(program: Program, words: tuple[str, ...]) -> None:
     done = program.run(*words)
     assert done.code == 2

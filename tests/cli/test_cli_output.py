@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from process_scene import until_there, wait_until
+from program import made_program
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.cli.run.run_output import PIECE_BYTES, OutputForm, RunOutput
@@ -110,7 +112,7 @@ def test_the_system_is_asked_whether_the_reader_left(pipe: Pipe) -> None:
     assert (output.is_broken(), output.is_broken(), calls) == (True, True, [1])
 
 
-@pytest.mark.parametrize("form", FORMS)
+@all_rows("form", FORMS)
 def test_a_full_disk_is_said(form: str) -> None:
     calls: list[int] = []
     descriptor = os.open("/dev/full", os.O_WRONLY)
@@ -261,7 +263,7 @@ def _full(process: int, stream: int = 1) -> bool:
     return not writable
 
 
-@pytest.mark.parametrize("form", FORMS)
+@all_rows("form", FORMS, anew={"program": made_program})
 def test_a_reader_that_leaves_in_the_middle_ends_the_run(program: Program, form: str) -> None:
     """Noticed when the call has ended, whatever the form; what was to follow is not asked for."""
     slow = Reply(calls=(call("bash", command=f"touch began; {until_there(program.workspace / 'go')}"),))

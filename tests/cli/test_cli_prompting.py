@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from program import made_program
+from rows import all_rows
 
 from harness.models.scripted import Reply, call, replies, say
 
@@ -157,7 +159,7 @@ def test_the_persons_own_instructions_may_be_behind_a_link(program: Program) -> 
     assert "\nAnswer in rhyme.\n--- end of " in first_messages(program)[0]
 
 
-@pytest.mark.parametrize("why", ["others than you may write it", "lies inside the workspace"])
+@all_rows("why", ["others than you may write it", "lies inside the workspace"], anew={"program": made_program})
 def test_what_the_configuration_names_is_held_to_what_holds_for_it(program: Program, why: str) -> None:
     """The template that config.toml names, and the person's own AGENTS.md."""
     config = program.home.parent / "config" / "harness"
@@ -184,7 +186,9 @@ def test_a_template_that_cannot_be_filled_leaves_no_log(program: Program) -> Non
     assert program.logs() == []
 
 
-@pytest.mark.parametrize("flag", ["--resume", "--system", "--base-url", "--model", "--policy", "--log"])
+@all_rows(
+    "flag", ["--resume", "--system", "--base-url", "--model", "--policy", "--log"], anew={"program": made_program}
+)
 def test_a_flag_without_a_value_is_not_a_flag_that_was_not_given(program: Program, flag: str) -> None:
     done = program.run("run", "go", flag, "")
     assert (done.code, f"argument {flag}: it is empty" in done.err) == (2, True), done.err

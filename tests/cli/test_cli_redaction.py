@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from planted_secrets import ALNUM, HEX, PLANTED, chance
+from rows import all_rows
 
 from harness.cli.console import LIVE_SECONDS, Console
 from harness.cli.environment_secrets import KEY_BYTES, _make_anew, installation_key, redactor_for, withheld_secrets
@@ -163,7 +164,7 @@ def test_where_no_state_can_be_kept_there_are_marks_all_the_same(tmp_path: Path)
 TOKEN = chance(ALNUM, 32)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "value", "secrets"),
     [
         ("CORP_LLM", TOKEN, [TOKEN]),
@@ -203,7 +204,7 @@ def console(*secrets: str) -> tuple[Console, io.StringIO]:
     return Console(stream, colour=False, redactor=Redactor(secrets, key=b"k")), stream
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 100])
+@all_rows("size", [1, 2, 5, 100])
 def test_streamed_text_shows_no_secret_that_comes_in_pieces(size: int) -> None:
     github, two = PLANTED["github"](), "two known words"
     shown, stream = console(VALUE, two)

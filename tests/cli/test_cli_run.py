@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pexpect
 import pytest
+from program import made_program
+from rows import all_rows
 from run_scene import wait_until
 from talking import Talking
 
@@ -78,7 +80,7 @@ ENDINGS = [
 ]
 
 
-@pytest.mark.parametrize(("rules", "script", "flags", "code", "stop"), ENDINGS)
+@all_rows(("rules", "script", "flags", "code", "stop"), ENDINGS, anew={"program": made_program})
 def test_every_end_has_its_exit_code(
     program: Program, rules: str, script: tuple[Reply, ...], flags: tuple[str, ...], code: int, stop: str
 ) -> None:
@@ -115,7 +117,7 @@ def test_a_refusal_that_no_rule_lifts_says_why_on_stderr(program: Program) -> No
     )
 
 
-@pytest.mark.parametrize("quiet", [False, True])
+@all_rows("quiet", [False, True], anew={"program": made_program})
 def test_an_error_of_the_model_is_told_once(program: Program, *, quiet: bool) -> None:
     url = program.serve(replies(Failure(status=401, body='{"error":{"message":"no such key"}}')))
     done = program.run("run", "go", "--base-url", url, "--policy", "ci", *(("--quiet",) if quiet else ()))
@@ -167,7 +169,7 @@ BAD_POLICIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "message"), BAD_POLICIES)
+@all_rows(("text", "message"), BAD_POLICIES, anew={"program": made_program})
 def test_a_wrong_policy_stops_before_any_request(program: Program, text: str, message: str) -> None:
     """One line, exit 2, nothing asked of the model, no log begun."""
     url = program.serve(replies(DONE))
@@ -245,7 +247,11 @@ def test_an_argument_of_ten_megabytes(program: Program) -> None:
     assert program.logs()[0].stat().st_size < 20_000
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+@all_rows(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)],
+    anew={"program": made_program},
+)
 def test_a_signal_during_a_command(program: Program, number: signal.Signals, code: int) -> None:
     """The command is killed, the record is complete, the exit code is that of the signal."""
     script = replies(Reply(calls=(call("bash", command="touch begun; sleep 1000"), call("bash", command="ls"))), DONE)
@@ -294,7 +300,7 @@ def test_stdout_closed_at_the_start(program: Program) -> None:
     assert "stdout is closed" in done.err
 
 
-@pytest.mark.parametrize("form", ["text", "jsonl", "json"])
+@all_rows("form", ["text", "jsonl", "json"], anew={"program": made_program})
 def test_stdout_closed_by_its_reader(program: Program, form: str) -> None:
     """A reader that goes away ends the run cleanly with 141, and the log is whole."""
     url = program.serve(replies(touch("a"), touch("b"), DONE))
@@ -333,7 +339,7 @@ def test_the_key_reaches_neither_log_nor_child(program: Program) -> None:
     assert key not in done.err
 
 
-@pytest.mark.parametrize("form", ["text", "jsonl", "json"])
+@all_rows("form", ["text", "jsonl", "json"], anew={"program": made_program})
 def test_a_stdout_that_is_full_is_no_success(program: Program, form: str) -> None:
     """What could not be written is told by the exit code."""
     url = program.serve(replies(DONE))
@@ -349,7 +355,7 @@ LIMITS = [
 ]
 
 
-@pytest.mark.parametrize(("limit", "command", "status"), LIMITS)
+@all_rows(("limit", "command", "status"), LIMITS, anew={"program": made_program})
 def test_a_policys_limits_reach_the_tools(program: Program, limit: str, command: str, status: str) -> None:
     """command_seconds and result_characters of a policy bound the command and its result."""
     rules = AUTO + f"[limits]\n{limit}\nturns = 5\n"
@@ -392,7 +398,7 @@ def test_key_address_and_model_come_from_the_environment(program: Program) -> No
     assert (program.state / "harness" / "heads.jsonl").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("words", "message"),
     [
         pytest.param(("run", " "), "the prompt is empty", id="an empty prompt"),
@@ -405,6 +411,7 @@ def test_key_address_and_model_come_from_the_environment(program: Program) -> No
             id="no such action",
         ),
     ],
+    anew={"program": made_program},
 )
 def test_a_command_line_that_makes_no_sense(program: Program, words: tuple[str, ...], message: str) -> None:
     """Exit 2, and a line that says what to write instead."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from program import made_program
+from rows import all_rows
 
 from harness.models.scripted import Reply, call, replies, say
 
@@ -115,7 +117,7 @@ def test_added_folders_are_read_and_never_written(program: Program) -> None:
     assert done.code == 7
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("folder", "why"),
     [
         ("{home}/none", "not an existing folder"),
@@ -123,6 +125,7 @@ def test_added_folders_are_read_and_never_written(program: Program) -> None:
         ("/", "holds the workspace or the home folder"),
         ("{state}/harness", "keeps its logs"),
     ],
+    anew={"program": made_program},
 )
 def test_what_must_not_be_added_is_refused(program: Program, folder: str, why: str) -> None:
     (program.state / "harness").mkdir()
@@ -194,7 +197,7 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("answers", "code", "end", "answer"), ANSWERS)
+@all_rows(("answers", "code", "end", "answer"), ANSWERS, anew={"program": made_program})
 def test_an_answer_must_fit_its_schema(
     program: Program, answers: tuple[str, ...], code: int, end: str, answer: str
 ) -> None:

@@ -16,6 +16,8 @@ import pytest
 from places import ROOT
 from process_scene import until_there
 from process_scene import wait_until as holds
+from program import made_program
+from rows import all_rows
 from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, processes_in, small_disk, wait_until, written
 
 from harness.models.scripted import replies, say
@@ -64,7 +66,9 @@ def _empty_pipe(program: Program) -> dict[str, Any]:
     return {"stdin": reader}
 
 
-@pytest.mark.parametrize("stdin", [_closed, _null, _empty_file, _write_only, _endless_device, _empty_pipe])
+@all_rows(
+    "stdin", [_closed, _null, _empty_file, _write_only, _endless_device, _empty_pipe], anew={"program": made_program}
+)
 def test_a_stdin_that_holds_nothing(program: Program, stdin: Callable[[Program], dict[str, Any]]) -> None:
     """It changes nothing; a command sees an end of file there, and the log and the like do not become stdin."""
     url = program.serve(replies(bash("cat > made"), DONE))
@@ -104,7 +108,7 @@ def test_a_pipe_that_nobody_closes_is_not_waited_for_with_no_stdin(program: Prog
     assert (done.code, done.out) == (0, "All done.\n"), done.err
 
 
-@pytest.mark.parametrize(("number", "codes"), [(signal.SIGINT, (130,)), (signal.SIGTERM, (143, -15))])
+@all_rows(("number", "codes"), [(signal.SIGINT, (130,)), (signal.SIGTERM, (143, -15))], anew={"program": made_program})
 def test_a_signal_while_stdin_is_read(program: Program, number: signal.Signals, codes: tuple[int, ...]) -> None:
     """Nothing has begun: no request, no log, no traceback."""
     url = program.serve(replies(DONE))
@@ -150,7 +154,7 @@ def test_both_outputs_are_one_pipe_that_closes(program: Program) -> None:
     assert (is_whole(program), program.records()[-1]["exit_code"]) == (True, 141)
 
 
-@pytest.mark.parametrize("closed", [(1,), (0, 1), (0, 1, 2)])
+@all_rows("closed", [(1,), (0, 1), (0, 1, 2)], anew={"program": made_program})
 def test_a_stdout_that_is_closed_at_the_start(program: Program, closed: tuple[int, ...]) -> None:
     """There is nowhere to write the answer: exit 2 before any request, and before any log."""
     url = program.serve(replies(DONE))
@@ -210,7 +214,7 @@ def on_a_terminal(program: Program, command: list[str], typed: bytes, **streams:
 
 
 @pytest.mark.terminal
-@pytest.mark.parametrize("form", ["text", "json", "jsonl"])
+@all_rows("form", ["text", "json", "jsonl"], anew={"program": made_program})
 def test_a_terminal_is_never_read(program: Program, form: str) -> None:
     """Streams and controlling terminal are one: what was typed is still there, and a confirm is refused."""
     url = program.serve(replies(TOUCH, bash("cat; cat /dev/tty"), DONE))
@@ -272,7 +276,7 @@ def ignoring(*numbers: signal.Signals) -> Callable[[], None]:
     return ignore
 
 
-@pytest.mark.parametrize("restored", [True, False], ids=["SIGPIPE as usual", "SIGPIPE ignored"])
+@all_rows("restored", [True, False], ids=["SIGPIPE as usual", "SIGPIPE ignored"], anew={"program": made_program})
 def test_sigpipe_however_it_was_left(program: Program, restored: bool) -> None:
     """The code is 141 by its own doing; a command has SIGPIPE as usual."""
     (program.workspace / "check.sh").write_text("yes | head -1\necho ${PIPESTATUS[0]} > made\n")
@@ -331,7 +335,7 @@ def test_kill_9_leaves_no_command(program: Program) -> None:
 # --- disks ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["md", "junit", "sarif", "html"])
+@all_rows("form", ["md", "junit", "sarif", "html"], anew={"program": made_program})
 def test_a_report_that_does_not_fit_on_the_disk(program: Program, tmp_path: Path, form: str) -> None:
     """Exit 1, a line that names it, no half of it; the other report, the answer and the log are there."""
     url = program.serve(replies(*(bash(f"touch made; echo {n} {'x' * 900}") for n in range(12)), DONE))
@@ -351,7 +355,7 @@ def test_a_report_that_does_not_fit_on_the_disk(program: Program, tmp_path: Path
         assert is_whole(program)
 
 
-@pytest.mark.parametrize("elsewhere", [True, False])
+@all_rows("elsewhere", [True, False], anew={"program": made_program})
 def test_heads_that_cannot_be_noted_are_told_before_the_first_request(program: Program, elsewhere: bool) -> None:
     """The run could only end with 8. Nothing is left that a later start would take for a log."""
     url, log = program.serve(replies(TOUCH, DONE)), program.home / "log.jsonl"
@@ -392,7 +396,7 @@ def test_a_cassette_that_does_not_fit_on_the_disk(program: Program, tmp_path: Pa
     assert is_whole(program)
 
 
-@pytest.mark.parametrize("variable", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"])
+@all_rows("variable", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"], anew={"program": made_program})
 def test_a_file_of_the_runner_that_is_on_a_full_disk(program: Program, tmp_path: Path, variable: str) -> None:
     """What the step's outputs lack is said, and is no success."""
     url = program.serve(replies(TOUCH, DONE))
@@ -431,7 +435,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("changes", ODD)
+@all_rows("changes", ODD, anew={"program": made_program})
 def test_an_odd_environment(program: Program, changes: dict[str, str | None]) -> None:
     """The run is as ever: a command runs, the answer arrives with every character, the log is whole."""
     url = program.serve(replies(bash("echo hi > made"), say("Fertig: \u00fc \u4e16 \U0001f600")))
@@ -459,7 +463,7 @@ def test_hardly_any_environment(program: Program) -> None:
     assert (program.workspace / "made").exists()
 
 
-@pytest.mark.parametrize("state", ["/proc/nowhere", "/dev/null", "/sys"])
+@all_rows("state", ["/proc/nowhere", "/dev/null", "/sys"], anew={"program": made_program})
 def test_a_state_folder_that_cannot_be_made(program: Program, state: str) -> None:
     """Exit 8, before any request; what a home that is no folder comes to as well."""
     for changes in ({"XDG_STATE_HOME": state}, {"XDG_STATE_HOME": "", "HOME": state}):
@@ -470,7 +474,7 @@ def test_a_state_folder_that_cannot_be_made(program: Program, state: str) -> Non
         assert ("Traceback" in done.err, bool(done.err)) == (False, True)
 
 
-@pytest.mark.parametrize("umask", [0, 0o077, 0o277])
+@all_rows("umask", [0, 0o077, 0o277], anew={"program": made_program})
 def test_a_umask_of_any_kind(program: Program, umask: int) -> None:
     """What the program keeps is its user's alone; reports are what the umask makes of a file."""
     url = program.serve(replies(bash("umask > made"), DONE))
@@ -520,7 +524,7 @@ def test_a_current_folder_that_is_gone(program: Program) -> None:
     assert (program.workspace / "made").exists()
 
 
-@pytest.mark.parametrize("files", [16, 24, 32])
+@all_rows("files", [16, 24, 32], anew={"program": made_program})
 def test_few_files_may_be_open(program: Program, files: int) -> None:
     """A low limit is survived or told; nothing runs that the log does not have."""
     url = program.serve(replies(TOUCH, DONE))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pexpect
 import pytest
+from program import made_program
+from rows import all_rows
 from run_scene import wait_until
 from talking import Talking
 
@@ -300,7 +302,7 @@ def test_every_prefix_of_a_real_log_gives_a_whole_conversation(program: Program,
     assert [(one.role.value, one.content or None) for one in whole[:-1]] == messages(program)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("changed", "expected"),
     [
         pytest.param({}, '{"r":1}', id="the same model at the same address"),
@@ -429,7 +431,7 @@ def forged(log: Path, session: object) -> None:
 
 
 @pytest.mark.forges_logs
-@pytest.mark.parametrize(
+@all_rows(
     ("session", "told"),
     [
         pytest.param(
@@ -437,6 +439,7 @@ def forged(log: Path, session: object) -> None:
         ),
         pytest.param(1234, "no session's name begins with", id="a session without a name"),
     ],
+    anew={"program": made_program},
 )
 def test_what_was_added_to_a_closed_log_is_not_gone_on_with(program: Program, session: object, told: str) -> None:
     url = program.serve(replies(say("one"), say("two")))

@@ -18,6 +18,7 @@ import pytest
 from batch_scene import POLICY, SECONDS, add_gate, applied, git, repository, serving, until
 from process_scene import alive, sleep_token
 from program import Done, Program
+from rows import all_rows
 from run_scene import processes_in
 
 from harness.cli.batch.changes import CHANGES, IGNORED, Changes, take_changes
@@ -51,7 +52,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "told"), BAD)
+@all_rows(("text", "told"), BAD)
 def test_what_is_no_task_is_refused_with_its_place_and_key(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=r"^tasks\.jsonl:3: ") as refused:
         task_of(text.encode(), "tasks.jsonl:3")
@@ -64,7 +65,7 @@ def test_a_task_is_the_same_whatever_the_order_of_its_keys() -> None:
     assert (one.sha256, one.given) == (other.sha256, {"id": "a", "prompt": "p", "max_turns": 3})
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "told"),
     [
         ('{"id": "a", "prompt": "p"}\n\n{"id": "a", "prompt": "q"}\n', "two tasks are called 'a'"),
@@ -543,7 +544,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("second", [True, False], ids=["a second signal", "the time"])
+@all_rows("second", [True, False], ids=["a second signal", "the time"])
 def test_what_is_left_after_a_run_is_ended_by(second: bool) -> None:
     seconds = "1000000" if second else "0.5"
     process = subprocess.Popen([sys.executable, "-c", BOUNDED, seconds], stdout=subprocess.PIPE)
@@ -673,7 +674,7 @@ def _deep(root: Path) -> None:
 WORKTREE, COPY = True, False
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("change", "is_repository", "told"),
     [
         pytest.param(_a_repository, WORKTREE, "the data of the repository in inner", id="a repository"),
@@ -703,7 +704,7 @@ def test_what_no_patch_holds_is_named(
     assert place.forgotten() == []
 
 
-@pytest.mark.parametrize("name", [".gitignore", ".gitattributes"])
+@all_rows("name", [".gitignore", ".gitattributes"])
 def test_git_is_not_left_waiting_for_a_pipe(tmp_path: Path, name: str) -> None:
     place = _Place(tmp_path, is_repository=True)
     (place.root / name).unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.cli.trace import Line, Tone, Tracer, ended_line
@@ -70,7 +71,7 @@ ENDED = [
 ]
 
 
-@pytest.mark.parametrize(("ended", "decided", "line"), ENDED)
+@all_rows(("ended", "decided", "line"), ENDED)
 def test_a_call_that_ended_says_why(ended: Fields, decided: Fields, line: str) -> None:
     assert ended_line(ended, decided, {}).text == line
 
@@ -94,6 +95,6 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("record", "line"), SAID)
+@all_rows(("record", "line"), SAID)
 def test_what_the_model_says_beside_a_call(record: Fields, line: str | None) -> None:
     assert Tracer().line(record) == (None if line is None else Line(tone=Tone.QUIET, text=line))

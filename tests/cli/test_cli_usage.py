@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
+from program import made_program
+from rows import all_rows
 
 from harness.cli.flags import fitted, is_unquoted, parser_for
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 NEEDS_A_TERMINAL = "the prompt needs a terminal"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("words", "told"),
     [
         (("doctro",), "there is no command doctro; did you mean `harness doctor`? `harness -- doctro` sends it"),
@@ -29,6 +30,7 @@ NEEDS_A_TERMINAL = "the prompt needs a terminal"
         (("demo", "fix", "it"), "unrecognized arguments: it\n`harness demo --help` lists"),
         (("run", "\x1b[2J", "\x1b]0;x\x07"), "unrecognized arguments: \\x1b]0;x\\x07 (a prompt"),
     ],
+    anew={"program": made_program},
 )
 def test_a_word_too_many_or_misspelt_is_sent_to_nobody(program: Program, words: tuple[str, ...], told: str) -> None:
     """One typed `harness doctro`: sent as a prompt it would cost money."""
@@ -37,7 +39,7 @@ def test_a_word_too_many_or_misspelt_is_sent_to_nobody(program: Program, words: 
     assert len(done.err.splitlines()) <= 2
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("message", "is_prompt"),
     [
         ("unrecognized arguments: the bug", True),
@@ -50,7 +52,7 @@ def test_only_words_are_taken_for_the_rest_of_a_prompt(message: str, *, is_promp
     assert is_unquoted(message) is is_prompt
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 100, 110])
+@all_rows("width", [40, 60, 80, 100, 110])
 def test_help_is_as_wide_as_the_terminal_and_loses_no_word(width: int) -> None:
     epilog = parser_for("", "").epilog or ""
     for line in epilog.splitlines():

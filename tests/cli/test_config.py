@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import all_rows
 
 from harness.cli.config.config_file import (
     MAX_CONFIG_BYTES,
@@ -198,7 +199,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
+@all_rows(("text", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_is_not_understood_is_refused_with_file_line_and_key(text: str, message: str) -> None:
     told = problem(text)
     assert told.startswith(message)
@@ -210,9 +211,8 @@ def test_bytes_that_are_no_text() -> None:
         parse_config(b'model = "\xff"', "c.toml")
 
 
-@pytest.mark.parametrize(
-    "header",
-    ['[prices."m"]', "[prices.'m']", "[ prices . m ]", "[prices.m] # why", 'prices."m" = {', "prices.m = {"],
+@all_rows(
+    "header", ['[prices."m"]', "[prices.'m']", "[ prices . m ]", "[prices.m] # why", 'prices."m" = {', "prices.m = {"]
 )
 def test_the_line_of_a_model_is_found_however_it_is_written(header: str) -> None:
     text = f"{header}\ninput = 1\noutput = 2\n" if "]" in header else f"{header}input = 1, output = 2}}\n"
@@ -353,7 +353,7 @@ def told(found: Settings, *names: str) -> list[tuple[object, str]]:
     return [(getattr(found, name).value, getattr(found, name).origin) for name in names]
 
 
-@pytest.mark.parametrize("written", ['provider = "openai"\nkey_variable = "CORP_KEY"', 'key_variable = "CORP_KEY"'])
+@all_rows("written", ['provider = "openai"\nkey_variable = "CORP_KEY"', 'key_variable = "CORP_KEY"'])
 def test_another_address_in_the_environment_sets_the_key_of_the_file_aside(written: str) -> None:
     """The file named its key for OpenAI; OPENAI_BASE_URL names another server."""
     assert told(settings(file=written), "key_variable") == [("CORP_KEY", "c.toml:" + str(len(written.splitlines())))]
@@ -372,7 +372,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize(("flags", "environment", "file_text", "expected"), MODELS.values(), ids=MODELS)
+@all_rows(("flags", "environment", "file_text", "expected"), MODELS.values(), ids=MODELS)
 def test_the_model_and_who_named_it(
     flags: dict[str, str], environment: dict[str, str], file_text: str, expected: tuple[str, str]
 ) -> None:
@@ -476,7 +476,7 @@ SERVERS: dict[str, tuple[dict[str, str], dict[str, str], str, list[tuple[object,
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("flags", "environment", "file_text", "expected"), SERVERS.values(), ids=SERVERS)
+@all_rows(("flags", "environment", "file_text", "expected"), SERVERS.values(), ids=SERVERS)
 def test_the_server_and_who_named_it(
     flags: dict[str, str], environment: dict[str, str], file_text: str, expected: list[tuple[object, str]]
 ) -> None:
@@ -522,7 +522,7 @@ def test_what_only_the_file_says() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("written", "meant"),
     [("/keys/k", "/keys/k"), ("keys/k", "/conf/keys/k"), ("~/.ssh/k", "/home/me/.ssh/k"), ("~you/k", "/conf/~you/k")],
 )
@@ -555,7 +555,7 @@ SENSELESS = {
 }
 
 
-@pytest.mark.parametrize(("flags", "environment", "message"), SENSELESS.values(), ids=SENSELESS)
+@all_rows(("flags", "environment", "message"), SENSELESS.values(), ids=SENSELESS)
 def test_a_value_that_makes_no_sense_is_refused_with_who_said_it(
     flags: dict[str, str], environment: dict[str, str], message: str
 ) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from program import made_program
 from repl_scene import Start, prompts
+from rows import all_rows
 from run_scene import CONFIRM, flags_of, written
 
 from harness.cli.own_folders import place_of
@@ -51,7 +53,7 @@ TASK = ("--task", "{home}/task.json")
 BATCH = ("batch", "{home}/task.json")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "words",
     [
         pytest.param((*RUN, "--report", "md:file"), id="a report over a file"),
@@ -73,6 +75,7 @@ BATCH = ("batch", "{home}/task.json")
         pytest.param(("audit", "report", "-o", "folder/r.html"), id="the page of logs below a folder"),
         pytest.param(("audit", "export", "--to", "csv", "-o", "file"), id="an export"),
     ],
+    anew={"program": made_program},
 )
 def test_no_link_of_the_workspace_is_followed(program: Program, words: tuple[str, ...]) -> None:
     outside = linked(program)
@@ -117,7 +120,7 @@ def test_links_outside_the_workspace_are_followed(program: Program) -> None:
     assert (program.workspace / "r.xml").is_file()
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("given", "place"),
     [
         ("a", "{ws}/a"),

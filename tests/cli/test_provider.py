@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import all_rows
 
 from harness.cli.config.config_file import ConfigFile, parse_config
 from harness.cli.config.provider import NO_KEY, NO_PROVIDER, OPENAI_ONLY, endpoint_of, model_from, not_for
@@ -77,7 +78,7 @@ SENT: dict[str, tuple[dict[str, str], dict[str, str], str, tuple[str, str]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("flags", "environment", "file", "expected"), SENT.values(), ids=SENT)
+@all_rows(("flags", "environment", "file", "expected"), SENT.values(), ids=SENT)
 def test_the_address_and_the_key_that_goes_there(
     flags: dict[str, str], environment: dict[str, str], file: str, expected: tuple[str, str]
 ) -> None:
@@ -85,7 +86,7 @@ def test_the_address_and_the_key_that_goes_there(
     assert (found.base_url, found.api_key) == expected
 
 
-@pytest.mark.parametrize("name", SHARED)
+@all_rows("name", SHARED)
 def test_a_provider_gets_its_own_key_out_of_all(name: str) -> None:
     found = endpoint({"provider": name, "model": "m"}, KEYS)
     assert (found.base_url, found.api_key, found.quirks) == (
@@ -95,7 +96,7 @@ def test_a_provider_gets_its_own_key_out_of_all(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in SHARED if str(PRESETS[name].base_url).startswith("https")])
+@all_rows("name", [name for name in SHARED if str(PRESETS[name].base_url).startswith("https")])
 def test_no_other_key_takes_its_place(name: str) -> None:
     others = {variable: key for variable, key in KEYS.items() if variable != PRESETS[name].key_variable}
     told = refusal({"provider": name, "model": "m"}, others)
@@ -103,14 +104,14 @@ def test_no_other_key_takes_its_place(name: str) -> None:
     assert "is not sent there" in told
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_KEYS if name != "openai"])
+@all_rows("name", [name for name in WITH_KEYS if name != "openai"])
 def test_no_key_of_a_provider_goes_to_openai(name: str) -> None:
     flags = {"provider": name, "model": "m", "base_url": OPENAI_URL}
     version = {"OPENAI_API_VERSION": "2025-01-01"} if name == "azure" else {}
     assert "is OpenAI" in refusal(flags, {**KEYS, **version})
 
 
-@pytest.mark.parametrize("name", [name for name in SHARED if str(PRESETS[name].base_url).startswith("https")])
+@all_rows("name", [name for name in SHARED if str(PRESETS[name].base_url).startswith("https")])
 def test_no_key_of_openai_goes_to_a_provider_under_openais_name(name: str) -> None:
     flags = {"provider": "openai", "base_url": str(PRESETS[name].base_url)}
     assert f"the key in OPENAI_API_KEY is for OpenAI, and {shown_address(str(PRESETS[name].base_url))}" in refusal(
@@ -140,7 +141,7 @@ REFUSED: dict[str, tuple[dict[str, str], dict[str, str], str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("flags", "environment", "file", "message"), REFUSED.values(), ids=REFUSED)
+@all_rows(("flags", "environment", "file", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_is_missing_or_does_not_belong_together_is_refused(
     flags: dict[str, str], environment: dict[str, str], file: str, message: str
 ) -> None:
@@ -234,7 +235,7 @@ def test_what_the_file_says_reaches_the_endpoint() -> None:
     )
 
 
-@pytest.mark.parametrize(("api", "adapter"), [("chat", OpenAIChat), ("responses", OpenAIResponses)])
+@all_rows(("api", "adapter"), [("chat", OpenAIChat), ("responses", OpenAIResponses)])
 def test_the_adapter_of_the_api(api: str, adapter: type) -> None:
     model = model_from(settings({"base_url": LOCAL, "api": api, "model": "m"}, {}), {})
     assert (type(model), model.name) == (adapter, "m")
@@ -260,7 +261,7 @@ def test_secrets_are_known_by_their_name_and_by_what_the_configuration_calls_the
     assert secrets_of(environment, "OPENAI_API_KEY") == ["a", "e"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "name",
     [
         "DB_PASSWORD",
@@ -276,16 +277,14 @@ def test_a_variable_that_sounds_secret_is_masked(name: str) -> None:
     assert secrets_of({name: "value"}) == ["value"]
 
 
-@pytest.mark.parametrize(
-    "name",
+@all_rows("name",
     ["PWD", "OLDPWD", "SSH_AUTH_SOCK", "AUTH_URL", "TOKEN_ENDPOINT", "SSL_KEY_FILE", "TOKENIZERS_PARALLELISM",
-     "GIT_AUTHOR_NAME", "PASSWORD_STORE_DIR", "HOME"],
-)  # fmt: skip
+     "GIT_AUTHOR_NAME", "PASSWORD_STORE_DIR", "HOME"])  # fmt: skip
 def test_where_a_secret_lies_is_not_masked(name: str) -> None:
     assert secrets_of({name: "value"}) == []
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("url", "shown"),
     [
         ("https://u:p@h/v1/", "https://h/v1"),
@@ -316,7 +315,7 @@ OPENAI_S: dict[str, tuple[dict[str, str], dict[str, str], str, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("flags", "environment", "file", "sent"), OPENAI_S.values(), ids=OPENAI_S)
+@all_rows(("flags", "environment", "file", "sent"), OPENAI_S.values(), ids=OPENAI_S)
 def test_what_is_openai_s_goes_to_openai_alone(
     flags: dict[str, str], environment: dict[str, str], file: str, sent: bool
 ) -> None:

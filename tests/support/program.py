@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,3 +96,10 @@ class Program:
     def close(self) -> None:
         """Stop the servers."""
         self._servers.close()
+
+
+def made_program(tmp_path: Path) -> Iterator[Program]:
+    """Make the program of a test, with everything it touches below tmp_path."""
+    made = Program(tmp_path)
+    yield made
+    made.close()
