@@ -1,4 +1,4 @@
-"""What goes over the wire: JSON (where a key stands twice, that is told), server-sent events, and ids of calls as servers take them."""
+"""What goes over the wire: JSON (a key that stands twice is told), server-sent events, and call ids as servers take them."""
 
 from __future__ import annotations
 

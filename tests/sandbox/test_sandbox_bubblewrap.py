@@ -41,15 +41,23 @@ def hiding(scene: Scene, *names: str) -> dict[str, object]:
     return {**scene.writer, "hide": [f"{scene.folder}/H", *(f"{scene.folder}/{name}" for name in names)]}
 
 
+@pytest.fixture(scope="module")
+def scenes(harness: Harness) -> Iterator[Scenes]:
+    made = Scenes(harness, lambda scene: hiding(scene, "W/.env"))
+    yield made
+    made.close()
+
+
 @all_rows("attack", [
     "cat .env", "cp .env copy && test -s copy", "cat < .env", "rm .env", "mv .env other", "echo x > .env",
     "ln .env hard && cat hard", "cat secrets/key", "ls secrets | grep key", "echo x > secrets/new",
     "mv secrets other && cat other/key", "rmdir secrets",
     "cat /proc/1/root/$W/.env", "cat /proc/self/root/$W/.env", 'cat "$H/key"', 'test -s "$H/key"',
     "umount .env; cat .env | grep .", "umount secrets; cat secrets/key", "mount --bind / secrets",
-], anew={"scene": scene_of})  # fmt: skip
-def test_what_is_hidden_in_the_workspace_stays_hidden_and_whole(attack: str, scene: Scene) -> None:
-    walls = hiding(scene, "W/.env", "W/secrets")
+])  # fmt: skip
+def test_what_is_hidden_in_the_workspace_stays_hidden_and_whole(attack: str, scenes: Scenes) -> None:
+    scene = scenes.unchanged()
+    walls = {**scene.writer, "hide": [f"{scene.folder}/{name}" for name in ("H", "W/.env", "W/secrets")]}
     before = {path: facts for path, facts in scene.look("W", "H", "O").items() if path != f"{scene.folder}/W"}
     done = scene.run(attack, walls)
     assert done.prefix[:1] == [bubblewrap.find()]
@@ -71,13 +79,6 @@ def test_the_rest_of_the_workspace_can_be_used(scene: Scene) -> None:
 def bubblewrap_stops(attack: Attack) -> bool:
     """Tell whether bubblewrap has to stop an attack of a writer: all that Landlock stops, and modes and times outside."""
     return WRITER in attack.stopped_by or attack in METADATA[:7]
-
-
-@pytest.fixture(scope="module")
-def scenes(harness: Harness) -> Iterator[Scenes]:
-    made = Scenes(harness, lambda scene: hiding(scene, "W/.env"))
-    yield made
-    made.close()
 
 
 @all_rows("attack", {a.name: a for a in ATTACKS if bubblewrap_stops(a) and a.name != "chmod in the workspace"})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rows import all_rows
-from sandbox_scene import ROOT, USERS, Harness, Scene, harness_of, needs_walls, scene_of
+from sandbox_scene import ROOT, USERS, Harness, Scene, Scenes, harness_of, needs_walls, scene_of
 
 from harness.sandbox import bubblewrap
 from harness.sandbox.walls import KEPT_BITS
@@ -39,6 +39,15 @@ def own_terminals(request: pytest.FixtureRequest) -> Iterator[Harness]:
 @pytest.fixture
 def scene(harness: Harness) -> Iterator[Scene]:
     yield from scene_of(harness)
+
+
+@pytest.fixture(scope="module")
+def repositories(harness: Harness) -> Iterator[Scenes]:
+    """Scenes in which a repository lies."""
+    begin = f"{GIT} init -q r && cd r && echo x > a && {GIT} add a && {GIT} commit -qm one"
+    made = Scenes(harness, lambda scene: scene.run(begin, None))
+    yield made
+    made.close()
 
 
 @all_rows(
@@ -127,10 +136,9 @@ def test_work_inside_the_walls_goes_on(command: str, harness: Harness) -> None:
         pytest.param("ps >/dev/null; df . >/dev/null; du -s . ; date; uname -a", id="looking around"),
         pytest.param("timeout 0.1 sleep 1000 || test $? = 124; sleep 1000 & kill $!", id="its own processes"),
     ],
-    anew={"scene": scene_of},
 )
-def test_reading_goes_on_for_a_reader(command: str, scene: Scene) -> None:
-    scene.run(f"{GIT} init -q r && cd r && echo x > a && {GIT} add a && {GIT} commit -qm one", None)
+def test_reading_goes_on_for_a_reader(command: str, repositories: Scenes) -> None:
+    scene = repositories.unchanged()
     before = scene.look("W", "T", "O", "H")
     done = scene.run(f"set -e; {command}", scene.reader)
     assert done.code == 0, done.output

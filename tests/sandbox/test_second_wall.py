@@ -6,10 +6,12 @@ are made; `HARNESS_FULL=1 pytest tests/sandbox/test_second_wall.py` makes them a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import second_wall
+from rows import all_rows
 from second_wall_attempts import LEFT_OUT, Kind, own, rows
 from sizes import proof_size
 
@@ -23,7 +25,7 @@ EVERY = proof_size("SECOND_WALL", 10, full=1)
 """One attempt in so many is made."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def report() -> dict[str, Any]:
     """What became of every attempt, unconfined, as a reader and as a writer."""
     if not enforces(probe()):
@@ -43,33 +45,33 @@ def told(effects: list[dict[str, Any]]) -> str:
     return "\n".join(f"{one['origin']}: {one['command']!r}: {one['effects']}" for one in effects)
 
 
-def test_no_attempt_has_an_effect_that_its_walls_do_not_allow(report: dict[str, Any]) -> None:
+def no_attempt_has_an_effect_that_its_walls_do_not_allow(report: dict[str, Any]) -> None:
     holes = [*report["reader"]["effects"], *report["writer"]["effects"]]
     assert holes == [], f"HOLES:\n{told(holes)}"
 
 
-def test_nothing_is_open_to_a_reader_by_design(report: dict[str, Any]) -> None:
+def nothing_is_open_to_a_reader_by_design(report: dict[str, Any]) -> None:
     assert report["reader"]["known"] == []
 
 
-def test_what_is_open_to_a_writer_by_design_is_really_open(report: dict[str, Any]) -> None:
+def what_is_open_to_a_writer_by_design_is_really_open(report: dict[str, Any]) -> None:
     open_without_walls = {one["command"] for one in report["control"]["effects"]}
     marked = {one.command for one in own() if one.open_to_writer is not None} & open_without_walls
     known = {one["command"] for one in report["writer"]["known"] if one["origin"] == "own"}
     assert marked - known == set(), "these are closed now: take their marks off"
 
 
-def test_many_attempts_have_an_effect_where_nothing_stops_them(report: dict[str, Any]) -> None:
+def many_attempts_have_an_effect_where_nothing_stops_them(report: dict[str, Any]) -> None:
     assert len(report["control"]["effects"]) >= LEAST_WITH_EFFECT // EVERY
 
 
-def test_every_kind_of_effect_is_seen_where_nothing_stops_it(report: dict[str, Any]) -> None:
+def every_kind_of_effect_is_seen_where_nothing_stops_it(report: dict[str, Any]) -> None:
     seen = {kind for one in report["control"]["effects"] for kind in one["kinds"]}
     # What a command leaves running is ended with the call, walls or none.
     assert {kind.name for kind in Kind if kind is not Kind.RUNNING} - seen == set()
 
 
-def test_the_whole_table_and_more_is_tried(report: dict[str, Any]) -> None:
+def the_whole_table_and_more_is_tried(report: dict[str, Any]) -> None:
     attempts = {one.command for one in second_wall.chosen(every=EVERY)}
     for name in second_wall.PASSES:
         one = report[name]
@@ -77,3 +79,19 @@ def test_the_whole_table_and_more_is_tried(report: dict[str, Any]) -> None:
         assert one["attempts"] == len(second_wall.chosen(every=EVERY)) - len(one["left_out"])
     assert (len(rows()) >= LEAST_OF_THE_TABLE, len(own()) >= LEAST_OWN) == (True, True)
     assert len(attempts) >= (LEAST_OF_THE_TABLE + LEAST_OWN) / EVERY
+
+
+CHECKS = (
+    no_attempt_has_an_effect_that_its_walls_do_not_allow,
+    nothing_is_open_to_a_reader_by_design,
+    what_is_open_to_a_writer_by_design_is_really_open,
+    many_attempts_have_an_effect_where_nothing_stops_them,
+    every_kind_of_effect_is_seen_where_nothing_stops_it,
+    the_whole_table_and_more_is_tried,
+)
+
+
+@all_rows("check", {check.__name__: check for check in CHECKS})
+def test_the_second_wall_stands_alone(check: Callable[[dict[str, Any]], None], report: dict[str, Any]) -> None:
+    """One test, so that the attempts are made once however many processes share the tests."""
+    check(report)
