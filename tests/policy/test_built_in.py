@@ -394,7 +394,7 @@ def test_a_hostile_line_is_judged_by_work_that_is_linear(
     def line(size: int) -> str:
         return begin + part * (size // len(part)) + end
 
-    for size in (1_200, 12_000) if FULL else (1_200,):  # 10,000 characters are understood
+    for size in (1_200, 12_000) if FULL else (600,):  # 10,000 characters are understood
         assert_linear(lambda size: world.action("bash", line(size)), lambda one: evaluate(world.policy, one), size)
     assert world.judge("bash", line(100_000))[0] == decision
 
