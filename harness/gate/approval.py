@@ -1,4 +1,4 @@
-"""Approver: who is asked when a policy says confirm; this module asks nobody itself."""
+"""Who is asked when a policy says confirm, and what an answer may say."""
 
 from __future__ import annotations
 

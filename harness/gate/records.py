@@ -1,4 +1,4 @@
-"""How the gate writes a call into the log, a method a kind of record; decides nothing."""
+"""The records that the gate writes into the log, one method for each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry: the tools on offer, by name; makes an Action of a call, and runs nothing."""
+"""The tools on offer, by name, and the Action that a call of one of them becomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a conversation is summarized, and what takes its place; pure: it asks no model and changes no conversation."""
+"""A long conversation made shorter: which part of it is summarized, by the model, and what takes its place."""
 
 from __future__ import annotations
 

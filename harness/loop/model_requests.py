@@ -1,4 +1,4 @@
-"""ModelRequests: requests to the model for a run, each recorded with what came of it and counted."""
+"""Requests to the model for a run, each recorded with what came of it, and counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observers: whoever watches a run, each served by a thread of its own; whatever they do or fail to do, the run goes on."""
+"""Whoever watches a run, each on a thread of its own: the run goes on whatever they do."""
 
 from __future__ import annotations
 

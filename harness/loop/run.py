@@ -1,4 +1,4 @@
-"""Run: all the state of one prompt's work: its session, its counters, the limits they are held against, and its end."""
+"""One conversation (Session), and all the state of one prompt's work on it (Run): counters, limits, and its end."""
 
 from __future__ import annotations
 

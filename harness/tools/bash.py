@@ -1,4 +1,4 @@
-"""The tool `bash`: one command line in a fresh shell, confined as its caller says; judges nothing itself."""
+"""The tool `bash`: one command line in a fresh shell, confined to what its verdict permits."""
 
 from __future__ import annotations
 

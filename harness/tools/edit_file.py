@@ -1,4 +1,4 @@
-"""The tool `edit_file`: one text of a file replaced by another; it never guesses which text was meant."""
+"""The tool `edit_file`: texts of a file replaced by others. It never guesses which text was meant."""
 
 from __future__ import annotations
 

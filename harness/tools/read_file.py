@@ -1,4 +1,4 @@
-"""The tool `read_file`: a numbered page of a text file; changes nothing, and reads nothing before it was judged."""
+"""The tool `read_file`: a numbered page of a text file."""
 
 from __future__ import annotations
 

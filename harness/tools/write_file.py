@@ -1,4 +1,4 @@
-"""The tool `write_file`: a whole new content for a file, in one step; it never writes what was not shown."""
+"""The tool `write_file`: a whole file written in one step. It never writes what was not shown."""
 
 from __future__ import annotations
 
