@@ -18,8 +18,12 @@ from sizes import examples
 
 from harness.actions import JsonValue
 from harness.errors import LogError
+from harness.gate.approval import Answer
+from harness.log.order import ANSWERS, DECISIONS, STATUSES
 from harness.log.schema import OPEN_KINDS, RECORDS, VERSION, json_schema, problem
 from harness.log.verify import verify
+from harness.messages import ResultStatus
+from harness.policy.rules import Decision
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -358,3 +362,9 @@ def test_the_census_finds_what_does_not_fit(tmp_path: Path) -> None:
 def test_the_fixture_is_there_and_counts(request: pytest.FixtureRequest) -> None:
     """The census belongs to every test with a folder of its own."""
     assert "every_record_fits_the_schema" in request.fixturenames
+
+
+def test_the_words_of_records_are_those_that_the_gate_and_the_tools_write() -> None:
+    assert [*DECISIONS] == [decision.word for decision in sorted(Decision)]
+    assert set(ANSWERS) == {answer.value for answer in Answer}
+    assert set(STATUSES) == {status.value for status in ResultStatus}
