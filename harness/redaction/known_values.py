@@ -217,10 +217,8 @@ class KnownValues:
             plain for plain in map(str.strip, secrets) if len(plain) >= MIN_SECRET_CHARACTERS and not is_ordinary(plain)
         ]
         forms: dict[str, str] = {}
-        for forms_in in (
-            forms_of,
-            forms_of_lines,
-        ):  # what is a value itself has its own mark, also as a line of another
+        # In this order: what is a value itself has its own mark, also where it is a line of another.
+        for forms_in in (forms_of, forms_of_lines):
             for plain in plains:
                 for form in forms_in(plain):
                     forms.setdefault(form, plain)

@@ -159,16 +159,12 @@ class RedactedStream:
         forgotten = max(0, self._given - CONTEXT)
         if forgotten > CONTEXT:  # not for every word
             self._text = self._text[forgotten:]
-            self._length, self._given, self._run = (
-                self._length - forgotten,
-                self._given - forgotten,
-                self._run - forgotten,
-            )
-            self._tried, self._wait, self._alert = (
-                self._tried - forgotten,
-                self._wait - forgotten,
-                self._alert - forgotten,
-            )
+            self._length -= forgotten
+            self._given -= forgotten
+            self._run -= forgotten
+            self._tried -= forgotten
+            self._wait -= forgotten
+            self._alert -= forgotten
         return given
 
     def _settled(self) -> int:

