@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from proofs import FULL, proof_size
 from rows import all_rows
+from sizes import examples, spread
 from work import assert_linear
 
 from harness.actions import Access, Action, Facet
@@ -394,12 +394,12 @@ def test_a_hostile_line_is_judged_by_work_that_is_linear(
     def line(size: int) -> str:
         return begin + part * (size // len(part)) + end
 
-    for size in (1_200, 12_000) if FULL else (600,):  # 10,000 characters are understood
+    for size in spread("SIZES", (600, 1_200, 12_000), 1):  # 10,000 characters are understood
         assert_linear(lambda size: world.action("bash", line(size)), lambda one: evaluate(world.policy, one), size)
     assert world.judge("bash", line(100_000))[0] == decision
 
 
-@settings(max_examples=proof_size(300), deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(alphabet="rmfind -/.~*:(){}|&;'\"$ \nxdelte>"))
 def test_judging_never_raises(line: str) -> None:
     """On a workspace that has nothing in it: what matters here is the text."""

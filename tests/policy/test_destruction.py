@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from proofs import FULL
 from rows import all_rows
+from sizes import spread
 from work import assert_linear
 
 from harness.actions import Action
@@ -124,6 +124,6 @@ def test_a_hostile_text_is_looked_at_by_work_that_is_linear(tmp_path: Path, comm
     def action(count: int) -> Action:
         return tool.prepare(ToolCall(id="1", name="bash", arguments="{}"), {"command": command(count)})
 
-    for count in (400, 6_000) if FULL else (400,):  # 10,000 characters are understood
+    for count in spread("SIZES", (400, 6_000), 1):  # 10,000 characters are understood
         assert_linear(action, destroys, count)
     assert destroys(action(25_000)) != ()

@@ -7,8 +7,8 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from proofs import proof_size
 from rows import all_rows
+from sizes import examples
 
 from harness.actions import Action, Facet
 from harness.cli.policy.policies import SHIPPED, load_named
@@ -335,7 +335,7 @@ def rules(draw: st.DrawFn, name: str) -> str:
 
 
 @given(st.data())
-@settings(max_examples=proof_size(200), deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_rule_that_is_called_idle_can_be_taken_away(data: st.DataObject) -> None:
     default = data.draw(st.sampled_from(["auto", "confirm", "deny"]))
     text = "".join(data.draw(rules(f"r{number}")) for number in range(data.draw(st.integers(2, 4))))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from proofs import proof_size
 from rows import all_rows
+from sizes import examples
 
 from harness.actions import Access
 from harness.errors import PolicyError
@@ -629,7 +629,7 @@ KEYS = st.integers(min_value=0, max_value=99).map(lambda number: f"k{number}")
 BODIES = st.lists(st.tuples(KEYS, VALUES, NOISE), max_size=4, unique_by=lambda entry: entry[0])
 
 
-@settings(max_examples=proof_size(300))
+@settings(max_examples=examples(300))
 @given(BODIES, st.lists(st.tuples(st.sampled_from(["[t]", "[[r]]", "[[ s ]]"]), BODIES, NOISE), max_size=5))
 def test_the_line_of_every_key_is_the_one_it_stands_on(
     top: list[tuple[str, str, str]], tables: list[tuple[str, list[tuple[str, str, str]], str]]
@@ -661,7 +661,7 @@ def test_the_line_of_every_key_is_the_one_it_stands_on(
     assert key_lines(text) == expected
 
 
-@settings(max_examples=proof_size(200))
+@settings(max_examples=examples(200))
 @given(st.text(alphabet="[]{}='\"\\#\n ak.1,"))
 def test_lines_of_any_text_are_found_without_raising(text: str) -> None:
     assert key_lines(text)["", 0, ""] == 1
@@ -674,7 +674,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=proof_size(300))
+@settings(max_examples=examples(300))
 @given(
     st.dictionaries(st.sampled_from([*RULE_KEYS, "x"]), JSON), st.dictionaries(st.sampled_from(TOP_KEYS[1:-1]), JSON)
 )

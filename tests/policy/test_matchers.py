@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
-from proofs import proof_size
 from rows import all_rows
+from sizes import examples
 from work import assert_linear
 
 from harness.paths import TreeNames, fold
@@ -254,7 +254,7 @@ WORDS = st.lists(
 )
 
 
-@settings(max_examples=proof_size(400))
+@settings(max_examples=examples(400))
 @given(
     WORDS, st.sampled_from([PUSH, FORCE, pattern("git", "add|push", "x"), pattern("git"), pattern("git", flags=["-f"])])
 )
@@ -262,7 +262,7 @@ def test_anywhere_means_at_some_position(words: list[str], rule: ArgvPattern) ->
     assert rule.hits_anywhere(words) is any(rule.hits(words[start:]) for start in range(len(words)))
 
 
-@settings(max_examples=proof_size(400))
+@settings(max_examples=examples(400))
 @given(WORDS)
 def test_what_an_auto_rule_covers_the_same_words_as_a_strict_rule_hit(words: list[str]) -> None:
     """Tightening is never narrower than loosening: `deny` in place of `auto` leaves nothing to slip through."""
@@ -304,7 +304,7 @@ SIMPLE = st.builds(
 PARTS = st.text("abA.-e", min_size=1, max_size=4).filter(lambda part: part not in (".", ".."))
 
 
-@settings(max_examples=proof_size(800))
+@settings(max_examples=examples(800))
 @given(st.lists(SIMPLE, min_size=1, max_size=4), st.lists(PARTS, min_size=1, max_size=4))
 @example(["*"], ["a"])
 @example(["a/"], ["a"])
@@ -361,7 +361,7 @@ def part_by_part(wanted: Sequence[str], parts: Sequence[str]) -> bool:
     return bool(same) and part_by_part(wanted[1:], parts[1:])
 
 
-@settings(max_examples=proof_size(800))
+@settings(max_examples=examples(800))
 @given(st.lists(HARD, min_size=1, max_size=3), st.lists(PARTS, min_size=1, max_size=4))
 @example(["[ab]x*"], ["ax", "b"])
 @example(["a/**/b?"], ["a", "b1", "b2", "b"])
@@ -372,7 +372,7 @@ def test_other_patterns_cover_the_file_itself_or_what_lies_below(texts: list[str
     assert rule.covers(["/".join(parts)]) is any(means(text, parts) for text in texts)
 
 
-@settings(max_examples=proof_size(300))
+@settings(max_examples=examples(300))
 @given(st.lists(SIMPLE, min_size=1, max_size=4), st.lists(NAME, min_size=1, max_size=3).map("/".join))
 def test_what_a_path_rule_covers_it_also_hits(texts: list[str], name: str) -> None:
     rule = PathPatterns(patterns=tuple(texts))
@@ -384,7 +384,7 @@ TREE_NAME = st.text("abA.-/e\u0301\u00df\n", min_size=1, max_size=12).filter(
 )
 
 
-@settings(max_examples=proof_size(800))
+@settings(max_examples=examples(800))
 @given(st.lists(SIMPLE | HARD, min_size=1, max_size=4), st.lists(TREE_NAME, max_size=6))
 @example(["a/*"], ["x/a", "b"])
 @example(["[!b][!b][!b]", "a"], ["a", "x", "a"])

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from proofs import proof_size
 from rows import all_rows
+from sizes import examples
 
 from harness.actions import Access, Action, Facet, ToolUse
 from harness.files.workspace import Workspace
@@ -921,7 +921,7 @@ def calls(workspace: Workspace) -> tuple[Action, ...]:
 
 
 PROPERTY = settings(
-    max_examples=proof_size(150),
+    max_examples=examples(150),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

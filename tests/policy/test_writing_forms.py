@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 from rows import all_rows
 from sandbox_scene import needs_walls
+from sizes import spread
 
 from harness import ToolRegistry, Workspace
 from harness.actions import Command, Enforcement, PathAccess
@@ -120,7 +121,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@all_rows("form", [pytest.param(form, id=f"{form.command} ;; {form.before}") for form in forms()])
+TRIED = spread("FORMS", list(forms()), 120)
+
+
+@all_rows("form", [pytest.param(form, id=f"{form.command} ;; {form.before}") for form in TRIED])
 def test_a_covered_command_does_within_its_walls_what_it_does_without(form: Form, scene: Path, tmp_path: Path) -> None:
     missing = [program for program in form.programs if shutil.which(program, path=PATH) is None]
     assert ALWAYS.isdisjoint(missing)

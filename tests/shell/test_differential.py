@@ -18,12 +18,14 @@ import script_grammar
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from places import SUPPORT
-from proofs import proof_size
 from rows import all_rows
+from sizes import examples, proof_size
 
 from harness.actions import Command
 from harness.files.workspace import Workspace
 
+SCRIPTS = proof_size("SCRIPTS", 400, full=2000)
+"""Made-up scripts that are held against bash."""
 PROGRAM = (sys.executable, os.path.join(SUPPORT, "differential.py"))
 
 needs_bash = pytest.mark.skipif(
@@ -80,7 +82,7 @@ def run_many(*options: str) -> dict[str, Any]:
 
 @needs_bash
 def test_every_command_that_bash_ran_was_predicted_or_the_script_was_not_auto() -> None:
-    part = run_many("--count", str(proof_size(2000)), "--seed", "7")
+    part = run_many("--count", str(SCRIPTS), "--seed", "7")
     assert part["found"] == []
     counts = part["counts"]
     assert counts["auto of grammar"] >= 0.25 * counts["made by grammar"]  # else the property says little
@@ -90,13 +92,13 @@ def test_every_command_that_bash_ran_was_predicted_or_the_script_was_not_auto() 
 
 @needs_bash
 def test_a_script_of_readers_writes_no_file() -> None:
-    part = run_many("--real", "--count", str(proof_size(2000)), "--seed", "7")
+    part = run_many("--real", "--count", str(SCRIPTS), "--seed", "7")
     assert part["found"] == []
     assert part["counts"]["auto of grammar"] >= 0.1 * part["counts"]["made by grammar"]
 
 
 @needs_bash
-@settings(max_examples=proof_size(100), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False), mutate=st.booleans())
 def test_the_same_with_scripts_that_hypothesis_makes_and_shrinks(stubs: Oracle, random: Random, mutate: bool) -> None:
     grammar = script_grammar.Grammar(random, 0.05)
@@ -362,7 +364,7 @@ def test_a_second_parser_finds_no_further_command(tmp_path: Any) -> None:
         (tmp_path / folder).mkdir(parents=True)
     reader = differential.Reader(differential.LOOSEST, Workspace(str(tmp_path), str(tmp_path / "home")))
     compared = 0
-    for made in script_grammar.scripts(Random(5), proof_size(1500)):
+    for made in script_grammar.scripts(Random(5), proof_size("SCRIPTS", 300, full=1500)):
         if "\\\n" in made.text or "\\ " in made.text or " in \n" in made.text or " in ;" in made.text:
             continue
         if NO_NAME.search(made.text):
@@ -372,4 +374,4 @@ def test_a_second_parser_finds_no_further_command(tmp_path: Any) -> None:
             compared += 1
             names = differential.find_unnamed(made.text, reading)
             assert [name for name in names if name not in RESERVED and not name.isdigit()] == [], made.text
-    assert compared >= proof_size(200)
+    assert compared >= 40

@@ -1,6 +1,6 @@
 """Texts that no person writes: each is read in work that grows with its length, and never raises.
 
-By default the sizes are a part of the whole; `HARNESS_PROOFS=full` takes all (tests/support/proofs.py).
+By default the sizes are a part of the whole; `HARNESS_FULL=1` takes all (tests/support/sizes.py).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from proofs import FULL, proof_size
 from rows import all_rows
+from sizes import examples, proof_size, spread
 from work import assert_linear, lines_run
 
 from harness.actions import Command, Facet, Opaque, PathAccess
@@ -39,19 +39,19 @@ def assert_facets(facets: tuple[Facet, ...]) -> None:
         assert not isinstance(each, Command) or each.argv
 
 
-@settings(max_examples=proof_size(300))
+@settings(max_examples=examples(300))
 @given(text=st.text())
 def test_any_text_is_read(disk: Workspace, text: str) -> None:
     assert_facets(read_commands(text, disk))
 
 
-@settings(max_examples=proof_size(300))
+@settings(max_examples=examples(300))
 @given(data=st.binary())
 def test_any_bytes_are_read(disk: Workspace, data: bytes) -> None:
     assert_facets(read_commands(data.decode("utf-8", "surrogateescape"), disk))
 
 
-@settings(max_examples=proof_size(500))
+@settings(max_examples=examples(500))
 @given(text=st.text(alphabet="ok'\"\\$`;&|<>(){}*?[]~#!= \n\t-/.:@A1\r\0\u00a0"))
 def test_any_text_of_shell_characters_is_read(disk: Workspace, text: str) -> None:
     assert_facets(read_commands(text, disk))
@@ -64,7 +64,7 @@ WORDS = (
 ).split()
 
 
-@settings(max_examples=proof_size(500))
+@settings(max_examples=examples(500))
 @given(words=st.lists(st.sampled_from([*WORDS, "\n"]), max_size=40), blank=st.sampled_from([" ", "\n", " \\\n"]))
 def test_any_words_of_the_shell_are_read(disk: Workspace, words: list[str], blank: str) -> None:
     assert_facets(read_commands(blank.join(words), disk))
@@ -121,7 +121,7 @@ LONG = {
 
 FLAT = {name: make for name, make in LONG.items() if name != "loops in loops"}
 """All but that of which the work is as much as is ever done."""
-SIZES = [600, 2_400, 12_000] if FULL else [600]
+SIZES = spread("SIZES", [600, 2_400, 12_000], 1)
 """Characters: each is held against four times as many. Up to 10,000 are understood; `loose` reads what is not."""
 
 
@@ -155,7 +155,7 @@ def test_the_longest_line_that_is_understood_is_read(disk: Workspace, make: Call
     ],
 )
 def test_the_longest_line_that_the_tool_takes_is_read(disk: Workspace, shape: str) -> None:
-    assert_facets(read_commands(LONG[shape](proof_size(MAX_COMMAND_BYTES, 20)), disk))
+    assert_facets(read_commands(LONG[shape](proof_size("TEXT", 50_000, full=MAX_COMMAND_BYTES)), disk))
 
 
 def test_more_than_the_tool_takes_is_refused_unread(disk: Workspace) -> None:
@@ -195,8 +195,8 @@ def test_the_work_is_linear_in_words_that_may_be_paths_and_few_of_them_are_looke
     def text(count: int) -> str:
         return " ".join(word(number) for number in range(count))
 
-    assert_linear(text, lambda text: read_commands(text, EXAMPLE_DISK), proof_size(2_000))
-    (facet,) = read_commands(text(proof_size(120_000))[:1_000_000], EXAMPLE_DISK)
+    assert_linear(text, lambda text: read_commands(text, EXAMPLE_DISK), proof_size("TEXT", 400, full=2_000))
+    (facet,) = read_commands(text(proof_size("TEXT", 24_000, full=120_000))[:1_000_000], EXAMPLE_DISK)
     assert isinstance(facet, Opaque)
     assert (facet.whole, len(facet.paths) <= MAX_PATHS) == (False, True)
 

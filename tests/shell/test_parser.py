@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from proofs import proof_size
 from rows import all_rows
+from sizes import examples, proof_size
 from work import assert_linear
 
 from harness.shell import syntax
@@ -627,7 +627,7 @@ REPEATED = [
 @all_rows("part", REPEATED)
 @all_rows("quote", ["", '"', "'", "`", "$(", "( "])
 def test_work_is_linear(part: str, quote: str) -> None:
-    assert_linear(lambda size: quote + part * (size // len(part)), parse, proof_size(800, 4))
+    assert_linear(lambda size: quote + part * (size // len(part)), parse, proof_size("TEXT", 200, full=800))
 
 
 # -- random texts
@@ -681,7 +681,7 @@ TOKENS = [
 @example("a\\\n")
 @example("$((")
 @example("<<'")
-@settings(max_examples=proof_size(400))
+@settings(max_examples=examples(400))
 def test_no_text_raises(text: str) -> None:
     tree = parse(text)
     if isinstance(tree, Unread):
@@ -713,7 +713,7 @@ _PIECES = [part for part in TOKENS if not set(part) & set("'#`\\") and part not 
 @example("a 2>&1 >|f", None)
 @example("if a;then b;fi", None)
 @example('A=$x "$(b;c)" ${y}', None)
-@settings(max_examples=proof_size(300))
+@settings(max_examples=examples(300))
 def test_a_continued_line_changes_nothing(text: str, data: st.DataObject | None) -> None:
     """bash joins it before all else: wherever it stands outside of quotes, the tree is the same, or there is none."""
     places = range(len(text) + 1) if data is None else [data.draw(st.integers(0, len(text)))]
@@ -793,7 +793,7 @@ SCRIPTS = st.builds(changed, _script, _changes)
 @given(SCRIPTS)
 @settings(
     deadline=None,
-    max_examples=proof_size(400),
+    max_examples=examples(400),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_bash_accepts_the_syntax_of_what_is_read(tmp_path: Path, text: str) -> None:
@@ -867,7 +867,7 @@ _quoted_words = st.lists(st.lists(st.sampled_from(_QUOTED), min_size=1, max_size
 @given(st.lists(_quoted_words.map(" ".join), min_size=1, max_size=12))
 @settings(
     deadline=None,
-    max_examples=proof_size(100),
+    max_examples=examples(100),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_constant_words_are_the_words_of_bash(tmp_path: Path, lines: list[str]) -> None:
