@@ -77,9 +77,10 @@ def sleep_token() -> Iterator[str]:
 
 def wait_until(condition: Callable[[], bool], seconds: float = ENOUGH) -> bool:
     """Say whether a condition comes to hold."""
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, 0.0005
     while not (holds := condition()) and time.monotonic() < deadline:
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.01)
     return holds
 
 
