@@ -42,7 +42,7 @@ def check_size(descriptor: int, size: int, path: str) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
 
-def put(path: str, pieces: Iterable[bytes], folder: int | None = None) -> None:
+def replace_file(path: str, pieces: Iterable[bytes], folder: int | None = None) -> None:
     """Put a file of mode 0600 in the place of what stands at `path`: whole, or not at all.
 
     With `folder`, the descriptor of one, `path` is a name in it. The bytes are on disk when this returns; the name is not
@@ -50,7 +50,7 @@ def put(path: str, pieces: Iterable[bytes], folder: int | None = None) -> None:
 
     Raises OSError, and what `pieces` raises; then what stood there stands there still, and nothing is left beside it.
     """
-    made = beside(path)
+    made = name_beside(path)
     descriptor = os.open(made, NEW_FILE, 0o600, dir_fd=folder)
     try:
         with open(descriptor, "wb") as file:
@@ -64,7 +64,7 @@ def put(path: str, pieces: Iterable[bytes], folder: int | None = None) -> None:
         raise
 
 
-def beside(path: str) -> str:
+def name_beside(path: str) -> str:
     """Return a new name beside `path`, `NAME.<hex>.tmp`, for what is to take its place; a long name is cut."""
     head, name = os.path.split(path)
     return os.path.join(head, f"{os.fsdecode(os.fsencode(name)[:_MOST_OF_NAME])}.{os.urandom(6).hex()}.tmp")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rows import all_rows
 
-from harness.safe_files import beside, put, sync_names
+from harness.safe_files import name_beside, replace_file, sync_names
 
 
 class UnforeseenError(Exception):
@@ -30,7 +30,7 @@ def test_a_file_takes_the_place_of_what_was_there(tmp_path: Path, name: str, by_
     (tmp_path / name).write_bytes(b"earlier")
     (tmp_path / name).chmod(0o644)
     folder = os.open(tmp_path, os.O_RDONLY) if by_descriptor else None
-    put(name if by_descriptor else f"{tmp_path}/{name}", (b"a" * 100_000, b"", b"b"), folder)
+    replace_file(name if by_descriptor else f"{tmp_path}/{name}", (b"a" * 100_000, b"", b"b"), folder)
     (found,) = tmp_path.iterdir()
     assert (found.name, found.read_bytes()) == (name, b"a" * 100_000 + b"b")
     assert stat.S_IMODE(found.stat().st_mode) == 0o600
@@ -42,11 +42,11 @@ def test_a_file_takes_the_place_of_what_was_there(tmp_path: Path, name: str, by_
 def test_what_breaks_off_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"earlier")
     with pytest.raises(UnforeseenError):
-        put(f"{tmp_path}/f", breaking_off())
+        replace_file(f"{tmp_path}/f", breaking_off())
     with pytest.raises(OSError, match="Is a directory"):
-        put(str(tmp_path), (b"x",))
+        replace_file(str(tmp_path), (b"x",))
     with pytest.raises(FileNotFoundError):
-        put(f"{tmp_path}/no/f", (b"x",))
+        replace_file(f"{tmp_path}/no/f", (b"x",))
     assert ([*tmp_path.iterdir()], (tmp_path / "f").read_bytes()) == ([tmp_path / "f"], b"earlier")
     assert [one.name for one in tmp_path.parent.iterdir() if one.name.endswith(".tmp")] == []
 
@@ -54,16 +54,16 @@ def test_what_breaks_off_leaves_what_was_there_and_nothing_else(tmp_path: Path) 
 def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"earlier")
     (tmp_path / "link").symlink_to("f")
-    put(f"{tmp_path}/link", (b"new",))
+    replace_file(f"{tmp_path}/link", (b"new",))
     assert ((tmp_path / "link").is_symlink(), (tmp_path / "f").read_bytes()) == (False, b"earlier")
 
 
 LIMITED = """
 import resource, signal, sys
-from harness.safe_files import put
+from harness.safe_files import replace_file
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-put(sys.argv[1], [b"x" * 60] * 2)
+replace_file(sys.argv[1], [b"x" * 60] * 2)
 """
 
 
@@ -74,7 +74,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_two_that_take_the_same_place_are_never_the_same() -> None:
-    names = {beside("/a/b") for _ in range(100)}
+    names = {name_beside("/a/b") for _ in range(100)}
     assert (len(names), {os.path.dirname(name) for name in names}) == (100, {"/a"})
 
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 
-from harness.safe_files import put, sync_path
+from harness.safe_files import replace_file, sync_path
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -35,7 +35,7 @@ class BeforeImages:
         fresh = not os.path.isdir(folder)
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        put(self.path_of(digest), (data,))
+        replace_file(self.path_of(digest), (data,))
         sync_path(folder)
         if fresh:
             sync_path(self.folder)

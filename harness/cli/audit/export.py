@@ -19,7 +19,7 @@ from harness.cli.state import State, here
 from harness.errors import UsageError
 from harness.files.opening import open_to_list
 from harness.paths import is_within
-from harness.safe_files import put, sync_names
+from harness.safe_files import replace_file, sync_names
 
 STDOUT = "-"
 
@@ -46,7 +46,7 @@ def write_view(
     try:
         folder = open_to_list(os.path.dirname(target))
         try:
-            put(os.path.basename(target), (piece.encode("utf-8", "backslashreplace") for piece in pieces), folder)
+            replace_file(os.path.basename(target), (piece.encode("utf-8", "backslashreplace") for piece in pieces), folder)
             sync_names(folder)
         finally:
             os.close(folder)

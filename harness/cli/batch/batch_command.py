@@ -20,7 +20,7 @@ from harness.cli.own_folders import place_of, set_right
 from harness.cli.signals import Stopping
 from harness.cli.state import PROJECT_POLICY, State, here
 from harness.errors import LogError, UsageError
-from harness.safe_files import put, sync_path
+from harness.safe_files import replace_file, sync_path
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -70,8 +70,8 @@ def write_summary(
     path = os.path.join(out, summary_name(shard))
     rows = ((json.dumps(one.as_json, separators=(",", ":")) + "\n").encode() for one in outcomes)
     try:
-        put(f"{path}.jsonl", rows)
-        put(f"{path}.json", ((json.dumps(summary, indent=2) + "\n").encode(),))
+        replace_file(f"{path}.jsonl", rows)
+        replace_file(f"{path}.json", ((json.dumps(summary, indent=2) + "\n").encode(),))
         sync_path(out)
     except OSError as error:
         return (f"the summary cannot be written: {error}",)

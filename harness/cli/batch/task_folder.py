@@ -18,7 +18,7 @@ from harness.cli.exits import Exit
 from harness.cli.text_lines import counted
 from harness.errors import UsageError
 from harness.record import Record
-from harness.safe_files import put, read_small, remove_if_there, sync_path
+from harness.safe_files import read_small, remove_if_there, replace_file, sync_path
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def object_in(data: bytes | None) -> dict[str, JsonValue] | None:
 
 def _write(path: str, data: bytes) -> None:
     """Write a file beside its place and move it there: whole or not at all, also when the power fails. Raises OSError."""
-    put(path, (data,))
+    replace_file(path, (data,))
     sync_path(os.path.dirname(path))
 
 

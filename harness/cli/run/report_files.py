@@ -15,7 +15,7 @@ from harness.errors import LogError, UsageError
 from harness.files.opening import open_to_list
 from harness.paths import is_within
 from harness.record import Record
-from harness.safe_files import NEW_FILE, beside, put, sync_names
+from harness.safe_files import NEW_FILE, name_beside, replace_file, sync_names
 
 if TYPE_CHECKING:
     from harness.audit.run_reports.facts import RunFacts
@@ -179,7 +179,7 @@ def _opened(form: str, given: str, real: str) -> _Target:
     descriptor = -1
     try:
         descriptor = open_to_list(folder)
-        part = beside(name)
+        part = name_beside(name)
         os.close(os.open(part, NEW_FILE, 0o600, dir_fd=descriptor))
         os.unlink(part, dir_fd=descriptor)
     except OSError as error:
@@ -191,5 +191,5 @@ def _opened(form: str, given: str, real: str) -> _Target:
 
 def _put(target: _Target, pieces: Iterable[str]) -> None:
     """Write a file in UTF-8, lone surrogates as escapes. Raises OSError."""
-    put(target.name, (piece.encode("utf-8", "backslashreplace") for piece in pieces), target.folder)
+    replace_file(target.name, (piece.encode("utf-8", "backslashreplace") for piece in pieces), target.folder)
     sync_names(target.folder)
