@@ -16,6 +16,7 @@ import threading
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 from chat_events import DONE, STOP, calls, chunk, fragment, said, sse
@@ -758,3 +759,14 @@ def test_a_connection_is_used_again_until_its_request_is_let_go(tls: bool, monke
     assert server.connections == 2
     asked.model.close()
     server.close()
+
+
+def test_only_a_server_that_speaks_tls_has_the_authorities_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading them is most of what starting a client costs. Where there are none, TLS fails and plain HTTP does not."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none"))
+    with Wire(GOOD) as wire:
+        assert Asked(wire.url, attempts=1).complete().text
+        with pytest.raises(ModelError, match="client cannot be made"):
+            Asked(wire.url.replace("http:", "https:"), attempts=1).complete()
