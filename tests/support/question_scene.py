@@ -21,7 +21,7 @@ import pytest
 
 from harness.actions import Action, Effects
 from harness.cli.console import Look
-from harness.cli.terminal.approver import TerminalApprover, nothing_to_advise, terminal_approver
+from harness.cli.terminal.approver import TerminalApprover, nothing_to_advise
 from harness.cli.terminal.keys import Event, Keyboard
 from harness.cli.terminal.screen import Screen
 from harness.files.baselines import Baselines
@@ -279,7 +279,7 @@ class Played:
             return WatchedKeyboard(self.time, source, brackets=brackets, suspend=suspend, noisy_seconds=noisy_seconds)
 
         self._screen = Screen(self._stream, look, size=self.size)
-        return terminal_approver(
+        return TerminalApprover(
             self._screen,
             self.interrupt,
             _confined,

@@ -20,7 +20,7 @@ from harness.cli.policy.policies import shipped_policy_path
 from harness.cli.session_log import close_log, opened_log, who_and_where
 from harness.cli.signals import Signals
 from harness.cli.state import State
-from harness.cli.terminal.approver import show_question, terminal_approver
+from harness.cli.terminal.approver import TerminalApprover, show_question
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.trace import Tone
 from harness.errors import UsageError
@@ -141,7 +141,7 @@ def _approver(
     if not terminal_is_there():
         screen.line("no terminal: every question is answered no (--answers y,y,n prepares answers)", Tone.WARNING)
         return deny_all
-    return terminal_approver(
+    return TerminalApprover(
         screen, interrupt, confinement, environment=environment, dead_seconds=terminal.dead_seconds.value
     )
 

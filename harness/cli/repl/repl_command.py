@@ -28,7 +28,7 @@ from harness.cli.repl.status_line import is_unbound, status_of, status_parts
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log, told
 from harness.cli.session_log import close_log, pinned
 from harness.cli.state import State, here
-from harness.cli.terminal.approver import terminal_approver
+from harness.cli.terminal.approver import TerminalApprover
 from harness.cli.terminal.question import Usual
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.text_lines import counted
@@ -131,7 +131,7 @@ def _asked(
     screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], action: Action, verdict: Verdict
 ) -> Approval:
     """Ask before there is a session."""
-    ask = terminal_approver(
+    ask = TerminalApprover(
         screen, Interrupt(), _in_process, environment=environment, dead_seconds=terminal.dead_seconds.value
     )
     return ask(action, verdict)

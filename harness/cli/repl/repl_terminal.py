@@ -12,7 +12,7 @@ from harness.actions import Action, Effects
 from harness.cli.commands.meaning import COMMANDS
 from harness.cli.config.settings import TerminalSettings
 from harness.cli.console import look_from
-from harness.cli.terminal.approver import TerminalApprover, terminal_approver
+from harness.cli.terminal.approver import TerminalApprover
 from harness.cli.terminal.question import Usual
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.type_ahead import TypeAhead
@@ -60,7 +60,7 @@ class Terminal:
             way_to_output="/output shows all",
         )
         self.ahead = TypeAhead(sys.stdin.fileno(), tell=self.screen.queued, stop=_stop_turn, escapes=look.repaints)
-        self.approver: TerminalApprover = terminal_approver(
+        self.approver: TerminalApprover = TerminalApprover(
             self.screen,
             interrupt,
             _confinement(registry),

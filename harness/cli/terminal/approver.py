@@ -48,34 +48,37 @@ class TerminalApprover:
     def __init__(
         self,
         screen: QuestionScreen,
-        *,
         interrupt: Interrupt,
         confinement: Callable[[str, Effects], str],
+        *,
         environment: Mapping[str, str],
-        keyboard: Callable[[], Keyboard],
-        echo: Callable[[str], None],
         offer: Callable[[Action, Verdict], Offer | str] = nothing_to_grant,
         advise: Callable[[Action, Verdict], str] = nothing_to_advise,
         paused: Callable[[], AbstractContextManager[None]] = nullcontext,
         usual: Usual = NOTHING_USUAL,
         dead_seconds: float = DEAD_SECONDS,
+        descriptors: tuple[int, int] | None = None,
+        keyboard_of: Callable[[int, Callable[[str], None]], Keyboard] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what will hold a call to its effects, in words; what can be granted, and what rule does it
-        where nothing can; what keeps others from reading keys
-        during a question; what commands usually have; the person's environment (the editor, and what a command is given
-        of it); what makes the keyboard of a question; and what writes to the terminal as it is."""
+        """Take where a question is shown, what stops it, and what says how a call will be held to its effects.
+
+        `environment` is the person's: their editor, and what a command is given of it. `offer` says what can be granted,
+        `advise` what rule does it where nothing can. `paused` keeps others from reading keys during a question. `usual` is
+        what commands usually have. `descriptors` are what keys are read from and what echo is written to: stdin and stdout
+        where it is None. `keyboard_of` makes the keyboard of a descriptor and of what writes the switch of bracketed paste.
+        """
         self._screen = screen
         self._interrupt = interrupt
         self._confinement = confinement
         self._environment = environment
-        self._keyboard = keyboard
-        self._echo = echo
         self._offer = offer
         self._advise = advise
         self._paused = paused
         self._usual = usual
         self._dead_seconds = dead_seconds
+        self._source, self._target = descriptors or (sys.stdin.fileno(), sys.stdout.fileno())
+        self._keyboard_of = keyboard_of
         self._monotonic = monotonic
         self._last = monotonic()
 
@@ -129,57 +132,23 @@ class TerminalApprover:
         except OSError:
             return Approval(answer=Answer.NOBODY, by="nobody")  # the terminal is gone
 
-
-def terminal_approver(
-    screen: QuestionScreen,
-    interrupt: Interrupt,
-    confinement: Callable[[str, Effects], str],
-    *,
-    environment: Mapping[str, str],
-    offer: Callable[[Action, Verdict], Offer | str] = nothing_to_grant,
-    advise: Callable[[Action, Verdict], str] = nothing_to_advise,
-    paused: Callable[[], AbstractContextManager[None]] = nullcontext,
-    usual: Usual = NOTHING_USUAL,
-    dead_seconds: float = DEAD_SECONDS,
-    descriptors: tuple[int, int] | None = None,
-    keyboard_of: Callable[[int, Callable[[str], None]], Keyboard] | None = None,
-    monotonic: Callable[[], float] = time.monotonic,
-) -> TerminalApprover:
-    """Return an approver that reads the keys of this terminal, and that a signal can end.
-
-    `descriptors` are those that keys are read from and that echo is written to: stdin and stdout where it is None.
-    `keyboard_of` makes the keyboard of a descriptor and of what writes the switch of bracketed paste; `monotonic` is its clock.
-    """
-    source, target = descriptors or (sys.stdin.fileno(), sys.stdout.fileno())
-
-    def echo(text: str) -> None:
+    def _echo(self, text: str) -> None:
+        """Write to the terminal as it is."""
         try:
-            os.write(target, text.encode("utf-8", "backslashreplace"))
+            os.write(self._target, text.encode("utf-8", "backslashreplace"))
         except OSError:
             pass  # nobody looks any more; the reading notices
 
-    def keyboard() -> Keyboard:
-        brackets = echo if screen.look.repaints else _no_brackets
-        return keyboard_of(source, brackets) if keyboard_of else Keyboard(source, brackets=brackets)
-
-    return TerminalApprover(
-        screen,
-        interrupt=interrupt,
-        confinement=confinement,
-        environment=environment,
-        keyboard=keyboard,
-        echo=echo,
-        offer=offer,
-        advise=advise,
-        paused=paused,
-        usual=usual,
-        dead_seconds=dead_seconds,
-        monotonic=monotonic,
-    )
+    def _keyboard(self) -> Keyboard:
+        # The switch of bracketed paste is left alone where the terminal knows no escapes, or they would be read aloud.
+        brackets = self._echo if self._screen.look.repaints else _no_brackets
+        if self._keyboard_of is not None:
+            return self._keyboard_of(self._source, brackets)
+        return Keyboard(self._source, brackets=brackets)
 
 
 def _no_brackets(text: str) -> None:
-    """Leave the switch of bracketed paste alone: the terminal knows no escapes, or they would be read aloud."""
+    """Write nothing."""
 
 
 def show_question(screen: QuestionScreen, action: Action, verdict: Verdict, confinement: str) -> None:

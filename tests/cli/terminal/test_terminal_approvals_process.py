@@ -27,14 +27,14 @@ sys.path.insert(0, os.environ["TESTS"])
 from question_scene import asked
 from harness.cli.console import look_of
 from harness.cli.signals import Signals
-from harness.cli.terminal.approver import terminal_approver
+from harness.cli.terminal.approver import TerminalApprover
 from harness.cli.terminal.screen import Screen
 from harness.interrupt import Interrupt
 about = asked(os.environ["ROOT"], os.environ["TOOL"], json.loads(os.environ["ARGUMENTS"]))
 interrupt = Interrupt()
 Signals(interrupt).install()
 screen = Screen(sys.stdout, look_of(sys.stdout, os.environ))
-ask = terminal_approver(screen, interrupt, lambda *_: "kernel", environment=os.environ, offer=about.offer, dead_seconds=0.15)
+ask = TerminalApprover(screen, interrupt, lambda *_: "kernel", environment=os.environ, offer=about.offer, dead_seconds=0.15)
 approval = ask(about.action, about.verdict)
 with open(os.environ["ANSWER"], "w") as file:
     json.dump([approval.answer.value, approval.words, approval.arguments], file)

@@ -248,14 +248,14 @@ def test_where_there_is_no_terminal_it_is_a_no(touch: Asked, tmp_path: Path) -> 
     """A file is no keyboard."""
     import os
 
-    from harness.cli.terminal.approver import terminal_approver
+    from harness.cli.terminal.approver import TerminalApprover
     from harness.cli.terminal.screen import Screen
     from harness.interrupt import Interrupt
 
     (tmp_path / "keys").write_text("y\ny\n")
     with (tmp_path / "shown").open("w") as shown, (tmp_path / "keys").open() as keys:
         screen = Screen(shown, PLAIN)
-        ask = terminal_approver(
+        ask = TerminalApprover(
             screen, Interrupt(), lambda *_: "", environment=os.environ, descriptors=(keys.fileno(), shown.fileno())
         )
         approval = ask(touch.action, touch.verdict)
