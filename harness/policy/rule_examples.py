@@ -14,7 +14,7 @@ from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS
 from harness.programs.variables import steers
 from harness.record import replace
-from harness.shell.builtins import SHELL_BUILTINS, STEERS_THE_SHELL
+from harness.shell.builtins import KNOWN_BUILTINS, UNKNOWN_BUILTINS
 from harness.shell.facets import read_commands
 from harness.tool_kinds import BASH, READ_FILE, Does, tool_kind
 
@@ -31,7 +31,7 @@ def example_matches(rule: Rule, example: str) -> bool:
 def plain_command(words: Sequence[str]) -> Command | None:
     """Return these words as the one command that bash reads in them; None for one that runs another or steers the shell."""
     name = words[0].rpartition("/")[2]
-    if name in WRAPPERS or name in SHELLS or name in SHELL_BUILTINS or name in STEERS_THE_SHELL:
+    if name in WRAPPERS or name in SHELLS or name in KNOWN_BUILTINS or name in UNKNOWN_BUILTINS:
         return None
     quoted = ("'" + word.replace("'", "'\\''") + "'" for word in words[1:])
     (first, *others) = read_commands(" ".join((words[0], *quoted)), EXAMPLE_DISK)

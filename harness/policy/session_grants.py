@@ -1,7 +1,8 @@
 """What a person can grant at a question: for a session, or from now on in a workspace.
 
 A grant is an auto rule of the layer SESSION for exactly the words, or the files, that were shown. It lifts a CONFIRM that comes
-from a default and nothing else. Interpreters and wrappers cannot be granted. Grants are kept elsewhere (gate/grants_in_force.py).
+from a default and nothing else. Interpreters and wrappers cannot be granted.
+gate/grants_in_force.py keeps them.
 """
 
 from __future__ import annotations

@@ -15,17 +15,17 @@ from harness.shell.command_line import CommandLine
 from harness.shell.redirections import Stdin
 from harness.shell.shell_state import MAX_FOLDERS, Outcome, ShellState, StopReading, either_folder
 
-GO_ELSEWHERE = frozenset(("cd", "popd", "pushd"))
+FOLDER_BUILTINS = frozenset(("cd", "popd", "pushd"))
 """Builtins that change the folder."""
 
-SHELL_BUILTINS = GO_ELSEWHERE | {"export", "read", "set", "unset"}
-"""Of these it is known what they change."""
+KNOWN_BUILTINS = FOLDER_BUILTINS | {"export", "read", "set", "unset"}
+"""Builtins that change the shell, of which it is known what they change."""
 
-STEERS_THE_SHELL = frozenset(
+UNKNOWN_BUILTINS = frozenset(
     ". alias bg bind caller compgen complete compopt coproc declare dirs disown enable fc fg getopts hash history let local "
     "logout mapfile readarray readonly shift shopt source suspend trap typeset ulimit unalias".split()
 )
-"""Of these it is not, or not well enough: they change how the rest of a line is run."""
+"""Builtins of which that is not known, or not well enough: they change how the rest of a line is run."""
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _OPTIONS = frozenset(("errexit", "nounset", "pipefail"))
@@ -37,13 +37,13 @@ SPECIAL_BUILTINS = frozenset(
 """In sh, an assignment in front of one of these holds afterwards too (POSIX.1-2024, XCU 2.15); in bash it does not."""
 
 
-NO_PROGRAMS = (
-    SHELL_BUILTINS
-    | STEERS_THE_SHELL
+BUILTINS_WITHOUT_PROGRAM = (
+    KNOWN_BUILTINS
+    | UNKNOWN_BUILTINS
     | SPECIAL_BUILTINS
     | frozenset("builtin command help jobs type umask wait".split())
 )
-"""Builtins of which there is no program: what `env read` runs is something else of that name."""
+"""No program has such a name: what `env read` runs is something else."""
 
 
 def after_builtin(argv: Sequence[str], state: ShellState) -> ShellState | str:
@@ -108,8 +108,8 @@ def run_builtin(
     line: CommandLine, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState, stdin: Stdin
 ) -> Outcome:
     """Read one of the builtins of which it is known what they change."""
-    if argv[0] in GO_ELSEWHERE:
-        return _go_elsewhere(line, argv, text, inside, after, stdin)
+    if argv[0] in FOLDER_BUILTINS:
+        return _change_folder(line, argv, text, inside, after, stdin)
     changed = after_builtin(argv, after)
     if isinstance(changed, str):
         raise StopReading(changed, text)
@@ -120,7 +120,7 @@ def run_builtin(
     return Outcome(ok=changed, failed=changed)
 
 
-def _go_elsewhere(
+def _change_folder(
     line: CommandLine, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState, stdin: Stdin
 ) -> Outcome:
     """`cd`, `pushd` and `popd` go to a folder as it is written, or where that is none, as the kernel reads it."""
@@ -191,6 +191,6 @@ def _stack_after(name: str, state: ShellState) -> tuple[tuple[str, ...], ...] | 
 
 def act_of(act: Act, program: str, paths: Sequence[PathAccess]) -> Act:
     """Return WRAPS only for what shows nothing itself: `find -exec` lists files, and what reads `< file` reads it."""
-    if act is Act.WRAPS and (program not in PLAIN_WRAPPERS or (paths and program not in GO_ELSEWHERE)):
+    if act is Act.WRAPS and (program not in PLAIN_WRAPPERS or (paths and program not in FOLDER_BUILTINS)):
         return Act.LOOKS
     return act

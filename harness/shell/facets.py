@@ -14,7 +14,7 @@ from harness.actions import Access, Act, Command, Facet, PathAccess, Place
 from harness.programs.program import FileNames, Listed, Unknown
 from harness.record import replace
 from harness.shell.arithmetic import is_integer
-from harness.shell.builtins import GO_ELSEWHERE
+from harness.shell.builtins import FOLDER_BUILTINS
 from harness.shell.command_line import CommandLine
 from harness.shell.conditions import NUMBER_TESTS
 from harness.shell.disk import Disk
@@ -207,7 +207,7 @@ class _LineReader:
         names, state = state.names, replace(state, names=None)
         if "eval" in words or "" in words:
             raise StopReading("eval in a loop", node.text)
-        if not words.isdisjoint(GO_ELSEWHERE) and not words.isdisjoint(("break", "continue")):
+        if not words.isdisjoint(FOLDER_BUILTINS) and not words.isdisjoint(("break", "continue")):
             state = replace(state, folders=(), stack=None)  # where it is left, and where it goes on, is not known
         if isinstance(node, For):
             check_variable(node.name, node.text)

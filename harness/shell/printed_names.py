@@ -18,7 +18,7 @@ from harness.programs.options import parse_words, read_command
 from harness.programs.program import FileNames, Found, Incoming, Inner, Listed, Parsed, Program, Unknown, Use
 from harness.programs.variables import steers
 from harness.record import replace
-from harness.shell.builtins import NO_PROGRAMS
+from harness.shell.builtins import BUILTINS_WITHOUT_PROGRAM
 from harness.shell.command_line import CommandLine
 from harness.shell.program_use import program_of, use_of
 from harness.shell.redirections import Stdin
@@ -229,7 +229,11 @@ class HandedNames:
         """Return the words with which a command is run, and with the names in the place of a `$(git ls-files)` behind them
         all, where it only reads these."""
         last = argv[-1]
-        if not isinstance(last, Listed) or argv[0] in NO_PROGRAMS or any(isinstance(w, Incoming) for w in argv[:-1]):
+        if (
+            not isinstance(last, Listed)
+            or argv[0] in BUILTINS_WITHOUT_PROGRAM
+            or any(isinstance(w, Incoming) for w in argv[:-1])
+        ):
             return (argv,)
         return self._runs(Inner(argv=argv, takes="*", empty=True), last.names, state) or (argv,)
 

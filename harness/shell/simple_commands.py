@@ -14,10 +14,10 @@ from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
 from harness.shell.builtins import (
-    NO_PROGRAMS,
-    SHELL_BUILTINS,
+    BUILTINS_WITHOUT_PROGRAM,
+    KNOWN_BUILTINS,
     SPECIAL_BUILTINS,
-    STEERS_THE_SHELL,
+    UNKNOWN_BUILTINS,
     act_of,
     run_builtin,
 )
@@ -61,7 +61,7 @@ class SimpleCommands:
         argv = self._names.with_line(node, self._expanded(node, expander), state)
         stdin = apply_redirections(self._line, node.redirections, state, of_command=True)
         names = frozenset(each.name for each in node.assignments)
-        if names and argv[0] in (*SHELL_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
+        if names and argv[0] in (*KNOWN_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
             raise StopReading(f"a variable in front of {argv[0]}", node.text)
         inside = replace(state, exported=state.exported | names, values=assigned.values).reading(node.redirections)
         if names and argv[0] in SPECIAL_BUILTINS:
@@ -112,10 +112,10 @@ class SimpleCommands:
         name = argv[0]
         if isinstance(name, Unknown | Found):
             raise StopReading("a command whose name is not plain", text)
-        if name in SHELL_BUILTINS:
+        if name in KNOWN_BUILTINS:
             self._names.printed = None
             return run_builtin(self._line, argv, text, inside, after, stdin)
-        if name in STEERS_THE_SHELL:
+        if name in UNKNOWN_BUILTINS:
             raise StopReading(f"{name}, which changes how the rest is run", text)
         program = program_of(name)
         use = use_of(program, argv, stdin)
@@ -152,7 +152,7 @@ class SimpleCommands:
         if use.act not in (Act.LOOKS, Act.WRAPS):  # sudo, env -i: they may give other values, or none
             state = state.forgetting(frozenset(state.values))
         for command in use.commands:
-            if command.argv[0] in NO_PROGRAMS:
+            if command.argv[0] in BUILTINS_WITHOUT_PROGRAM:
                 raise StopReading(f"{program} {command.argv[0]}", " ".join(command.argv))
             folder = state
             if command.folder:
