@@ -1,4 +1,4 @@
-"""Exit codes: one table, from how a run ended to what the shell sees; documented in the README, tested one by one."""
+"""Exit codes: one table, from how a run ended to what the shell sees."""
 
 from __future__ import annotations
 

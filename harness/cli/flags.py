@@ -1,4 +1,4 @@
-"""The flags of every command; only the parser that is needed is built, and nothing is read from the environment."""
+"""The flags of every command. Only the parser that is needed is built."""
 
 from __future__ import annotations
 

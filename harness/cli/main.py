@@ -1,4 +1,4 @@
-"""The entry point: flags to commands, errors to one line and an exit code; heavy things are imported by the commands."""
+"""The entry point: words to a command, errors to one line and an exit code. Each command imports what it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness's own folders and the workspace: what a session must not begin with, so that no call reaches logs or policies."""
+"""The harness's own folders and the workspace are kept apart, so that no call reaches logs or policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new session takes over from an old one: its conversation out of its verified log, which is never changed."""
+"""Going on with an old session: its conversation is rebuilt from its verified log, which is never changed."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _ends_turn(record: LogRecord) -> bool:
     return changed or record["kind"] == "user_message"
 
 
-def told(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Line, ...]:
+def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Line, ...]:
     """Return what a person should know before they go on; `about` is what the new session's first record says."""
     held = carried.rebuilt
     said = [split_summary(message.content)[1] for message in held.messages if message.role is Role.USER]

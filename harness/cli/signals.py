@@ -1,4 +1,4 @@
-"""Signals to interrupts: Ctrl-C and termination end a run, or a batch of runs, at a safe moment, with a complete record."""
+"""Ctrl-C and termination become interrupts: a run, or a batch, ends at a safe moment with a complete record."""
 
 from __future__ import annotations
 

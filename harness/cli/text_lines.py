@@ -1,4 +1,4 @@
-"""Tables for a terminal: columns side by side within a width, long cells cut in the middle, safe to show; counts nothing."""
+"""Tables for a terminal: columns side by side within a width, long cells cut in the middle, safe to show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log records to lines for people: what `run` prints while it works and `audit show` afterwards; plain text, safe to show."""
+"""Log records to lines for people: what `run` prints while it works and `audit show` afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness undo`: put back the files that a session changed; it restores what the harness wrote, and nothing else."""
+"""`harness undo`: put back the files that a session changed, where they still hold what the harness wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness batch`: many tasks, some at once, each a process of its own; it runs no model, and reads no log but its end."""
+"""`harness batch`: many tasks, some at once, each a process of its own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.audit.calls import is_summary, summary_name
-from harness.cli.batch.outcome import TaskEnd, TaskOutcome, by_exit_code, lines_of, worst
-from harness.cli.batch.pool import Pool, Progress
+from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome, by_exit_code, lines_of, worst
+from harness.cli.batch.pool import Pool
 from harness.cli.batch.task import Task, in_shard, of_task, read_tasks, settings_of
 from harness.cli.batch.task_folder import TaskFolder, refuse_other_settings
 from harness.cli.exits import Exit, is_soft
@@ -145,7 +145,7 @@ def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[st
 
 
 class _Run:
-    """A run of a batch as a report asks for it: thousands of them are never in memory with what their logs hold."""
+    """A ReportedRun that is read when it is asked for: thousands of them are never in memory with what their logs hold."""
 
     __slots__ = ("_one", "_reading")
 
@@ -153,41 +153,26 @@ class _Run:
         self._one = one
         self._reading = reading
 
-    @property
-    def name(self) -> str:
-        return self._one.id
-
-    @property
-    def facts(self) -> RunFacts:
-        return self._reading.facts(self._one)
-
-    @property
-    def result(self) -> Mapping[str, JsonValue]:
-        return self._reading.result(self._one)
-
-    @property
-    def heads(self) -> str:
-        return self._reading.heads
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._reading.run(self._one), name)
 
 
 class _Reading:
     """Reads results and logs of a batch; of each it keeps the last, which is asked for again and again."""
 
     def __init__(self, out: str, heads: str) -> None:
-        self.heads = heads
         self._out = out
-        self._result: tuple[int, Mapping[str, JsonValue]] | None = None
-        self._facts: tuple[int, RunFacts] | None = None
+        self._heads = heads
+        self._last: tuple[int, ReportedRun] | None = None
 
-    def result(self, one: TaskOutcome) -> Mapping[str, JsonValue]:
-        if self._result is None or self._result[0] != one.place:
-            self._result = one.place, self._result_of(one)
-        return self._result[1]
+    def run(self, one: TaskOutcome) -> ReportedRun:
+        from harness.audit.run_reports.reported import ReportedRun
 
-    def facts(self, one: TaskOutcome) -> RunFacts:
-        if self._facts is None or self._facts[0] != one.place:
-            self._facts = one.place, self._facts_of(one)
-        return self._facts[1]
+        if self._last is None or self._last[0] != one.place:
+            result = self._result_of(one)
+            run = ReportedRun(name=one.id, facts=_facts_of(result), result=result, heads=self._heads)
+            self._last = one.place, run
+        return self._last[1]
 
     def _result_of(self, one: TaskOutcome) -> Mapping[str, JsonValue]:
         folder = TaskFolder(os.path.join(self._out, one.id))
@@ -199,17 +184,18 @@ class _Reading:
             return _without_facts(one, f"the log {log} is not there, or cannot be read")
         return {**result, "log": log}
 
-    def _facts_of(self, one: TaskOutcome) -> RunFacts:
-        from harness.audit.run_reports.facts import RunFacts
-        from harness.cli.run.report_files import facts_of_log
 
-        log = self.result(one).get("log")
-        try:
-            return facts_of_log(log) if isinstance(log, str) and log else RunFacts()
-        except LogError:
-            facts = RunFacts()
-            facts.odd += 1
-            return facts
+def _facts_of(result: Mapping[str, JsonValue]) -> RunFacts:
+    from harness.audit.run_reports.facts import RunFacts
+    from harness.cli.run.report_files import facts_of_log
+
+    log = result.get("log")
+    try:
+        return facts_of_log(log) if isinstance(log, str) and log else RunFacts()
+    except LogError:
+        facts = RunFacts()
+        facts.odd += 1
+        return facts
 
 
 def _without_facts(one: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:

@@ -1,4 +1,4 @@
-"""What a run changed in its fresh folder, as patches that git applies; nothing of the folder's own git data is believed."""
+"""What a run changed in its work folder, as patches that git applies. The folder's own git data is not believed."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class Changes(Record):
     """Why the folder must be kept: what no patch holds, a line each."""
 
 
-def take_changes(fresh: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> Changes:
+def take_changes(work_folder: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> Changes:
     """Write what differs from the base to CHANGES in the folder `out`, and new files that are ignored to IGNORED.
 
     Both are on disk when this returns. A file that could not be read, or data of a repository inside, is named in `lost`;
     modes beyond "executable", times and empty folders are nothing that git keeps.
     """
     try:
-        return _Taking(fresh, attempt, out, environment).changes()
+        return _Taking(work_folder, attempt, out, environment).changes()
     except (UsageError, OSError) as error:
         return Changes(lost=(f"no patch could be made: {error}",))
 
@@ -78,13 +78,13 @@ class Tree(Record):
 class _Taking:
     """One taking of the changes, with an index and objects of its own: the repository's are not touched."""
 
-    def __init__(self, fresh: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> None:
-        self._fresh = fresh
+    def __init__(self, work_folder: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> None:
+        self._folder = work_folder
         self._out = out
-        if identity_of(fresh.root) != fresh.identity:
-            raise GitFailure(f"{fresh.root} is not the folder that was made for the task")
-        programs = programs_of(fresh.git_dir, environment)
-        self._git = Git(environment, folder=fresh.root, filters=programs.filters, hooks=programs.hooks)
+        if identity_of(work_folder.root) != work_folder.identity:
+            raise GitFailure(f"{work_folder.root} is not the folder that was made for the task")
+        programs = programs_of(work_folder.git_dir, environment)
+        self._git = Git(environment, folder=work_folder.root, filters=programs.filters, hooks=programs.hooks)
         self._lost: list[str] = []
         self._failed: set[bytes] = set()
         self._objects = os.path.join(attempt, OBJECTS)
@@ -92,12 +92,12 @@ class _Taking:
         self._variables = {
             "GIT_INDEX_FILE": os.path.join(attempt, INDEX),
             "GIT_OBJECT_DIRECTORY": self._objects,
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(fresh.objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(work_folder.objects),
         }
 
     def changes(self) -> Changes:
         """Compare, and write the patches. Raises GitFailure and OSError."""
-        tree = _tree_of(self._fresh, os.lstat(self._variables["GIT_INDEX_FILE"]).st_mtime_ns)
+        tree = _tree_of(self._folder, os.lstat(self._variables["GIT_INDEX_FILE"]).st_mtime_ns)
         self._lost += tree.odd
         base = self._entries()
         links = {path for path, (mode, _) in base.items() if mode == _GITLINK}
@@ -113,7 +113,7 @@ class _Taking:
         self._run("update-index", "-z", "--force-remove", "--stdin", given=_listed(gone))
         self._add(paths - ignored)
         changed = self._written()
-        patch = self._patch(CHANGES, self._fresh.base, changed)
+        patch = self._patch(CHANGES, self._folder.base, changed)
         beside = self._ignored_patch(tree, ignored, changed) if ignored else None
         kept = self._entries()
         missed = paths - kept.keys() - self._failed - (ignored if beside is None else set())
@@ -232,7 +232,7 @@ class _Taking:
             self._lost.append(f"{what}: {', '.join(named)}{more}")
 
     def _absolute(self, path: bytes) -> bytes:
-        return os.path.join(os.fsencode(self._fresh.root), path)
+        return os.path.join(os.fsencode(self._folder.root), path)
 
     def _run(
         self,
@@ -243,7 +243,7 @@ class _Taking:
         into: int | None = None,
         fine: tuple[int, ...] = (0,),
     ) -> bytes:
-        places = [f"--git-dir={self._fresh.git_dir}", f"--work-tree={self._fresh.root}"]
+        places = [f"--git-dir={self._folder.git_dir}", f"--work-tree={self._folder.root}"]
         return self._git.run(
             [*places, command, *arguments], given=given, variables=variables or self._variables, into=into, fine=fine
         )
@@ -295,7 +295,7 @@ def _sha256(file: object) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def _tree_of(fresh: WorkFolder, since: int) -> Tree:
+def _tree_of(work_folder: WorkFolder, since: int) -> Tree:
     """Return every file and link of the folder, but for what git keeps to itself. Raises GitFailure and OSError.
 
     `since` is a moment in nanoseconds. It is compared with the change time, which no program can set (inode(7)).
@@ -303,16 +303,16 @@ def _tree_of(fresh: WorkFolder, since: int) -> Tree:
     sizes: dict[bytes, int] = {}
     touched: set[bytes] = set()
     odd: list[str] = []
-    longest = MAX_PATH_BYTES - len(os.fsencode(fresh.root))
+    longest = MAX_PATH_BYTES - len(os.fsencode(work_folder.root))
 
     def goes_into(path: bytes) -> bool:
         return os.path.basename(path) != b".git" and len(path) < longest
 
-    for path, status in walk(fresh.root, goes_into):
+    for path, status in walk(work_folder.root, goes_into):
         name, shown = os.path.basename(path), os.fsdecode(path)
         is_kept = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
         if name == b".git":
-            if not _is_as_made(fresh, path):
+            if not _is_as_made(work_folder, path):
                 odd.append(f"the data of the repository in {os.path.dirname(shown) or 'its top folder'}")
         elif stat.S_ISDIR(status.st_mode):
             if not goes_into(path):
@@ -334,9 +334,11 @@ def _first_named(odd: Collection[str]) -> Iterator[str]:
         yield f"and {len(odd) - MAX_NAMED} more"
 
 
-def _is_as_made(fresh: WorkFolder, path: bytes) -> bool:
+def _is_as_made(work_folder: WorkFolder, path: bytes) -> bool:
     """Say whether what is called `.git` holds nothing that the run made."""
-    if path == b".git" and fresh.kind == "worktree":
+    if path == b".git" and work_folder.kind == "worktree":
         # The file that leads to the worktree's data; it is never followed.
-        return read_small(os.path.join(fresh.root, ".git"), 10_000) == b"gitdir: %b\n" % os.fsencode(fresh.git_dir)
-    return path in fresh.inner and fresh.inner[path] == fingerprint(fresh.root, path)
+        return read_small(os.path.join(work_folder.root, ".git"), 10_000) == b"gitdir: %b\n" % os.fsencode(
+            work_folder.git_dir
+        )
+    return path in work_folder.inner and work_folder.inner[path] == fingerprint(work_folder.root, path)

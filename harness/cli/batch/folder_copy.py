@@ -1,4 +1,4 @@
-"""A copy of a folder that is no repository, with one beside it that keeps what it held at first; it follows no link."""
+"""A copy of a folder that is no repository, with one beside it that keeps what it held at first. No link is followed."""
 
 from __future__ import annotations
 

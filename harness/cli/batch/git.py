@@ -1,4 +1,4 @@
-"""git for the harness's own work: nothing that a repository's configuration names is run; it reads no output."""
+"""git for the harness's own work: no program that a repository's configuration names is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Task files: one JSON object, or one a line, read strictly; it opens files that are named, and starts nothing."""
+"""Task files, read strictly: one JSON object, or one a line; and the flags that a task is run with."""
 
 from __future__ import annotations
 

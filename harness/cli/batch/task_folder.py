@@ -1,4 +1,4 @@
-"""The folder of one task: who works at it, what was asked, an attempt after the other, the result; it runs nothing."""
+"""The folder of one task: who works at it, what was asked, an attempt after the other, the result."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class TaskFolder:
         return object_in(read_small(self.result, MAX_RESULT_BYTES))
 
     def read_work(self) -> dict[str, JsonValue] | None:
-        """Return what is noted of the fresh folder of the last attempt that came to its end; None where nothing is."""
+        """Return what is noted of the work folder of the last attempt that came to its end; None where nothing is."""
         return object_in(read_small(self.work, MAX_RESULT_BYTES))
 
 
@@ -256,10 +256,10 @@ class Finished(Record):
     log_damage: str
     """The same of its log, which may be gone on purpose."""
     is_clean: bool
-    """Whether the fresh folder is gone, or kept on purpose."""
+    """Whether the work folder is gone, or kept on purpose."""
 
 
-def finished(folder: TaskFolder, task: Task, settings: Mapping[str, JsonValue]) -> Finished | None:
+def finished_task(folder: TaskFolder, task: Task, settings: Mapping[str, JsonValue]) -> Finished | None:
     """Return how the task ended, where it is done with; else None. Of its log, the last line is looked at.
 
     Raises UsageError where it was done under other settings: the result is not what is asked for now.

@@ -1,4 +1,4 @@
-"""`harness run --task FILE --out DIR`: one task in a fresh folder, run to its end once; a second start changes nothing."""
+"""`harness run --task FILE --out DIR`: one task in a work folder, run to its end once; a second start changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.actions import JsonValue
 from harness.cli.batch.folder_copy import copied
 from harness.cli.batch.git import is_of_a_batch, watch_lifeline
 from harness.cli.batch.task import Task, checked_flags, of_task, read_task, settings_of
-from harness.cli.batch.task_folder import Finished, HeldElsewhere, Lease, TaskFolder, changed_patch, finished
+from harness.cli.batch.task_folder import Finished, HeldElsewhere, Lease, TaskFolder, changed_patch, finished_task
 from harness.cli.batch.work_folder import GIT, INDEX, NOTE, OBJECTS, TREE, WorkFolder, is_kept, keep, removed
 from harness.cli.batch.worktree import add_worktree, forget_worktrees
 from harness.cli.console import complain
@@ -56,7 +56,7 @@ def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: Run
         with Lease(folder.path) as lease:
             watch_lifeline(environment)
             folder.claim(task)
-            done = finished(folder, task, settings)
+            done = finished_task(folder, task, settings)
             attempt = _Attempt(folder, lease, task, flags, settings, environment, run_once)
             if done is None:
                 return attempt.run()
@@ -129,7 +129,7 @@ class _Attempt:
         """What the run changed, when it was taken; None where the folder is not there to keep it in."""
 
     def run(self) -> int:
-        """Make the fresh folder, run in it, keep what was changed, write the result, remove it. Raises HarnessError."""
+        """Make the work folder, run in it, keep what was changed, write the result, remove it. Raises HarnessError."""
         self.forget_all_but_kept()
         heads = _heads(self._environment)
         number = self._folder.new_attempt(lambda log: heads.of_path(log) is not None)
@@ -137,14 +137,14 @@ class _Attempt:
         # Where a batch has all its folders: none of them belongs into a copy.
         out = os.path.dirname(self._folder.path) if is_of_a_batch(self._environment) else self._folder.path
         try:
-            fresh = make_work_folder(attempt, self._flags.cwd, self._task.revision, out, self._environment)
+            work_folder = make_work_folder(attempt, self._flags.cwd, self._task.revision, out, self._environment)
             if not self._flags.quiet:
-                for note in fresh.notes:
+                for note in work_folder.notes:
                     complain(note)
             flags = copy(self._flags)
-            flags.cwd, flags.log, flags.task, flags.out = fresh.workspace, self._folder.log(number), None, None
+            flags.cwd, flags.log, flags.task, flags.out = work_folder.workspace, self._folder.log(number), None, None
             flags.copied_from = self._flags.cwd
-            end = self._run_once(flags, self._environment, partial(self._settle, fresh, attempt))
+            end = self._run_once(flags, self._environment, partial(self._settle, work_folder, attempt))
         except BaseException:
             if os.path.lexists(self._folder.log(number)):
                 complain(f"what the run changed is left in {attempt}, until the task is started again")
@@ -152,19 +152,19 @@ class _Attempt:
                 _complain(remove_work_folder(attempt, self._environment))
             raise
         if self._changes is None:
-            _complain(self._settle(fresh, attempt))
-        return self._keep(fresh, number, end.code, end.summary)
+            _complain(self._settle(work_folder, attempt))
+        return self._keep(work_folder, number, end.code, end.summary)
 
-    def _settle(self, fresh: WorkFolder, attempt: str) -> str:
+    def _settle(self, work_folder: WorkFolder, attempt: str) -> str:
         """Take the changes; return what makes it no success: that there is no patch, or no folder to keep one in."""
-        self._changes = self._taken(fresh, attempt) if self._lease.holds() else None
+        self._changes = self._taken(work_folder, attempt) if self._lease.holds() else None
         if self._changes is None or not self._lease.holds():
             self._changes = None
             return f"{self._folder.path} was moved, removed or replaced while the task was run: no result is written"
         return self._changes.lost[0] if self._changes.patch is None and self._changes.lost else ""
 
     def forget_all_but_kept(self) -> None:
-        """Remove the fresh folders of all attempts, of those that were killed too. Those that were kept on purpose stay.
+        """Remove the work folders of all attempts, of those that were killed too. Those that were kept on purpose stay.
 
         Nothing is removed where the folder is not the one whose lease is held: another process may be at work in it.
         """
@@ -173,20 +173,22 @@ class _Attempt:
             if self._lease.holds() and not is_kept(attempt):
                 _complain(remove_work_folder(attempt, self._environment))
 
-    def _keep(self, fresh: WorkFolder, number: int, code: Exit, summary: Mapping[str, JsonValue]) -> int:
+    def _keep(self, work_folder: WorkFolder, number: int, code: Exit, summary: Mapping[str, JsonValue]) -> int:
         attempt = self._folder.attempt(number)
         changes = self._changes
         if changes is None or not self._lease.holds():
             return Exit.INTERNAL if is_soft(code) else code
         if changes.lost:
             keep(attempt)
-            complain(f"the folder is kept, since no patch holds all of it: {fresh.root}: {'; '.join(changes.lost)}")
-        work = self._work(fresh, number, changes, code, summary)
+            complain(
+                f"the folder is kept, since no patch holds all of it: {work_folder.root}: {'; '.join(changes.lost)}"
+            )
+        work = self._work(work_folder, number, changes, code, summary)
         try:
             self._folder.write_result({**summary, "exit_code": int(code)}, work)
         except OSError as error:
             keep(attempt)
-            complain(f"the result cannot be written: {error}; what was changed is left in {fresh.root}")
+            complain(f"the result cannot be written: {error}; what was changed is left in {work_folder.root}")
             return Exit.INTERNAL if is_soft(code) else code
         # Last: until the result is there, the folder is all there is of the changes. Of earlier attempts too, where a git that
         # was left alone by a kill may have made something since.
@@ -194,18 +196,18 @@ class _Attempt:
             self.forget_all_but_kept()
         return code
 
-    def _taken(self, fresh: WorkFolder, attempt: str) -> Changes:
+    def _taken(self, work_folder: WorkFolder, attempt: str) -> Changes:
         from harness.cli.batch.changes import Changes, take_changes
         from harness.cli.signals import bounded_by_signals
 
         try:
             with bounded_by_signals():
-                return take_changes(fresh, attempt, self._folder.path, self._environment)
+                return take_changes(work_folder, attempt, self._folder.path, self._environment)
         except KeyboardInterrupt:
             return Changes(lost=("no patch could be made: it was interrupted",))
 
     def _work(
-        self, fresh: WorkFolder, number: int, changes: Changes, code: Exit, summary: Mapping[str, JsonValue]
+        self, work_folder: WorkFolder, number: int, changes: Changes, code: Exit, summary: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
         """Return what was worked on, and what became of it."""
         return {
@@ -215,13 +217,13 @@ class _Attempt:
             "attempt": number,
             "exit_code": int(code),
             "settings": dict(self._settings),
-            "kind": fresh.kind,
-            "source": fresh.source,
-            "base": fresh.base,
-            "notes": list(fresh.notes),
+            "kind": work_folder.kind,
+            "source": work_folder.source,
+            "base": work_folder.base,
+            "notes": list(work_folder.notes),
             "changes": changes.patch.as_json if changes.patch else None,
             "ignored": changes.ignored.as_json if changes.ignored else None,
-            "kept": fresh.root if changes.lost else None,
+            "kept": work_folder.root if changes.lost else None,
             "lost": list(changes.lost),
             "head": summary.get("head"),
         }

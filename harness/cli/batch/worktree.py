@@ -1,4 +1,4 @@
-"""Worktrees of a repository (git-worktree(1)), made and forgotten one after the other; no hook and no filter is run."""
+"""Worktrees of a repository (git-worktree(1)), made and forgotten one after the other. No hook and no filter is run."""
 
 from __future__ import annotations
 

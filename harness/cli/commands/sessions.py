@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
-from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, told, until_turn
+from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, until_turn
 from harness.cli.sessions import LoggedSession, SessionOutline, chosen_session, logged_sessions, outlines
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
@@ -65,7 +65,7 @@ def switch(conversation: Conversation, carried: Carried) -> None:
             conversation.say_line(f"granted for that session, and over: {grant.pattern.text}", Tone.WARNING)
     agent.end(conversation.session, RunResult(stop=StopReason.COMPLETED, text=""))
     conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.found.session)
-    for line in told(carried, about):
+    for line in carried_lines(carried, about):
         conversation.say(line.text, line.tone)
 
 

@@ -1,4 +1,4 @@
-"""`harness config`: which settings hold and who said them, as TOML fit to be the file; sends nothing, shows no key."""
+"""`harness config`: which settings hold and who said them, as TOML fit to be the file. No key is shown."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`harness demo` and the first run."""
+"""`harness demo`: scenarios with a scripted model, played through the real client, gate and tools."""

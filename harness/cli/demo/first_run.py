@@ -1,4 +1,4 @@
-"""The first run: nobody said which model, so the person is told the ways to one, and a key plays the demo; sends nothing."""
+"""The first run: nobody said which model, so the person is told the ways to one, and a key plays the demo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bundled demos: small broken projects, and scripts of what the scripted model says; nothing here runs anything."""
+"""The bundled demos: small broken projects, and scripts of what the scripted model says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one tiny request shows of a model: how far it came, and what of the reply the harness can use; pure."""
+"""What one tiny request shows of a model: how far it came, and what of the reply the harness can use."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from harness.cli.policy.policies import describe
 from harness.cli.policy.trusting import trusted_or_not
 from harness.cli.repl.repl_terminal import Terminal, Twice
 from harness.cli.repl.status_line import is_unbound, status_of, status_parts
-from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log, told
+from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log
 from harness.cli.session_log import close_log, pinned
 from harness.cli.state import State, here
 from harness.cli.terminal.approver import TerminalApprover
@@ -189,7 +189,7 @@ class Repl:
         if carried is None:
             session = self._agent.start()
         else:
-            self._notes += told(carried, about)
+            self._notes += carried_lines(carried, about)
             self._parts.redactor.note(" ".join(carried.rebuilt.marks))
             session = self._agent.start(carried=carried.messages(about), origin=carried.origin)
         return Conversation(

@@ -1,4 +1,4 @@
-"""What a final answer must be: one JSON value that fits a person's JSON Schema; it sends, fetches and repairs nothing.
+"""What a final answer must be: one JSON value that fits a person's JSON Schema. Nothing is fetched for it.
 
 The schema is the operator's own; what it may take is bounded all the same, since the answer is the model's. The answer is
 bounded before the schema sees it.

@@ -1,4 +1,4 @@
-"""The report files of unattended runs: checked before the run, written whole or not at all after it; decides nothing else."""
+"""The report files of unattended runs: checked before the run, written whole or not at all after it."""
 
 from __future__ import annotations
 

@@ -271,8 +271,8 @@ def _carried(state: State, arguments: Namespace) -> Carried | None:
 def _tell_carried(carried: Carried | None, about: Mapping[str, JsonValue], console: Console, *, quiet: bool) -> None:
     if carried is None:
         return
-    from harness.cli.resume import told
+    from harness.cli.resume import carried_lines
 
-    for line in told(carried, about):
+    for line in carried_lines(carried, about):
         if line.tone is Tone.WARNING or not quiet:
             console.line(line.text, line.tone)

@@ -1,4 +1,4 @@
-"""Stdout of a run: the answer, one JSON object, or the log's records as they happen; it never writes to stderr.
+"""Stdout of a run: the answer, one JSON object, or the log's records as they happen.
 
 INVARIANT: nothing here raises for a reader that is gone, a disk that is full or a pipe that nobody empties. The first two
 ask the run to end (`on_broken`, once); in the last case this waits, until the run is asked to stop.
