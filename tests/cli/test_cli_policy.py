@@ -6,18 +6,19 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
 import termios
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from forged_logs import sha256
 from log_scene import filled
 from places import ROOT
+from program import Done, Program
 from rows import all_rows
 
 from harness.actions import JsonValue
@@ -34,9 +35,6 @@ from harness.models.scripted import Reply, call, replies
 from harness.policy.loader import parse_policy
 from harness.policy.verdict import Verdict, evaluate
 from harness.tools import builtin_tools
-
-if TYPE_CHECKING:
-    from program import Done, Program
 
 Write = Callable[[str, str], Path]
 
@@ -389,7 +387,8 @@ def test_no_call_may_write_the_policies_or_the_log(program: Program, in_workspac
 @all_rows("words", [("--version",), ("policy", "explain", "ls"), ("demo", "--list"), ("audit", "list")])
 def test_a_reader_that_goes_away_is_told_by_the_exit_code(program: Program, words: tuple[str, ...]) -> None:
     """141 without a word, as `| head` expects it; closed from the start it is 2."""
-    program.run("demo", "--answers", "n,n")
+    if not program.logs():
+        program.run("demo", "--answers", "n,n")
     reader, writer = os.pipe()
     os.close(reader)
     process = program.start(*words, stdout=writer)
@@ -610,10 +609,18 @@ def test_test_and_explain_agree(held: Callable[..., Done], program: Program, rul
 # --- replay ---
 
 
+@pytest.fixture(scope="module")
+def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state folder behind a demo."""
+    made = Program(tmp_path_factory.mktemp("demo"))
+    assert made.run("demo", "--answers", "y,y,n").code == 0
+    return made.state
+
+
 @pytest.fixture
-def demo(program: Program) -> str:
+def demo(program: Program, demonstrated: Path) -> str:
     """The log of a demo, whose folder is gone."""
-    assert program.run("demo", "--answers", "y,y,n").code == 0
+    shutil.copytree(demonstrated, program.state, dirs_exist_ok=True)
     return str(program.logs()[0])
 
 
