@@ -15,7 +15,7 @@ from typing import BinaryIO, Self, assert_never
 
 from harness.actions import JsonValue
 from harness.messages import ToolCall
-from harness.models.scripted import Answer, Failure, Player, Raw, Reply, refusal
+from harness.models.scripted import Failure, Player, Raw, Reply, ScriptedAnswer, refusal
 from harness.record import Record
 
 MAX_LINE_BYTES = 64 * 1024
@@ -136,7 +136,7 @@ class ScriptServer:
             case _:
                 return _on_the_wire(_NOT_FOUND, {}, self._fragment), _Then.KEEP
 
-    def _play(self, body: bytes) -> tuple[Answer, dict[str, JsonValue]]:
+    def _play(self, body: bytes) -> tuple[ScriptedAnswer, dict[str, JsonValue]]:
         try:
             asked = json.loads(body)
         except (ValueError, RecursionError):
@@ -144,7 +144,7 @@ class ScriptServer:
         with self._lock:
             return self._player.answer(asked), asked if isinstance(asked, dict) else {}
 
-    def _play_responses(self, body: bytes) -> tuple[Answer, dict[str, JsonValue]]:
+    def _play_responses(self, body: bytes) -> tuple[ScriptedAnswer, dict[str, JsonValue]]:
         from harness.models.scripted_responses import ResponsesProblem, chat_request
 
         try:
@@ -177,7 +177,7 @@ def _read_request(incoming: BinaryIO) -> _Request | None:
     return _Request(method=words[0], path=words[1], body=body) if len(body) == length else None
 
 
-def _on_the_wire(answer: Answer, asked: dict[str, JsonValue], fragment: int) -> bytes:
+def _on_the_wire(answer: ScriptedAnswer, asked: dict[str, JsonValue], fragment: int) -> bytes:
     """Return the bytes of a whole HTTP response."""
     match answer:
         case Failure():
@@ -210,7 +210,7 @@ def _in_chunks(events: Iterable[str]) -> bytes:
     return b"".join((head.encode(), *chunks, b"0\r\n\r\n"))
 
 
-def _then(answer: Answer) -> _Then:
+def _then(answer: ScriptedAnswer) -> _Then:
     return _Then.CLOSE if isinstance(answer, Raw) else _Then.KEEP
 
 

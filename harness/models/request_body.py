@@ -23,7 +23,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
 _encode_ascii = json.JSONEncoder(separators=(",", ":"), default=dict).encode
 
-Items: TypeAlias = Callable[[Message, bool], Iterable[JsonValue]]
+ItemsOf: TypeAlias = Callable[[Message, bool], Iterable[JsonValue]]
 """What a message becomes: one element or several, or none; the flag says whether its reasoning goes with it."""
 
 
@@ -34,7 +34,7 @@ class EncodedMessages:
     Assistant messages with neither text nor calls are left out.
     """
 
-    def __init__(self, items: Items) -> None:
+    def __init__(self, items: ItemsOf) -> None:
         """Take what a message becomes."""
         self._items = items
         self._messages: list[Message] = []

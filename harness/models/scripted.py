@@ -61,8 +61,8 @@ class Turn(Record):
     """The whole conversation as it stood on the wire."""
 
 
-Answer: TypeAlias = Reply | Failure | Raw
-Script: TypeAlias = Callable[[], Generator[Answer, Turn, None]]
+ScriptedAnswer: TypeAlias = Reply | Failure | Raw
+ModelScript: TypeAlias = Callable[[], Generator[ScriptedAnswer, Turn, None]]
 """`turn = yield Reply(...)` says a reply and waits for what comes of it. A Failure or Raw answers one request too: the
 client's next try gets what is yielded next."""
 
@@ -77,10 +77,10 @@ def call(tool: str, /, **arguments: JsonValue) -> ToolCall:
     return ToolCall(id="", name=tool, arguments=json.dumps(arguments))
 
 
-def replies(*answers: Answer) -> Script:
+def replies(*answers: ScriptedAnswer) -> ModelScript:
     """Return the script that gives these answers, one after the other, whatever comes of them."""
 
-    def script() -> Generator[Answer, Turn, None]:
+    def script() -> Generator[ScriptedAnswer, Turn, None]:
         for answer in answers:  # noqa: UP028 - `yield from` would hand the turns on to a plain iterator
             yield answer
 
@@ -99,13 +99,13 @@ class _Act(Enum):
 class Player:
     """Plays one script to one client."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: ModelScript) -> None:
         """Take the script; it starts with the first request."""
         self.requests: list[Mapping[str, JsonValue]] = []
         """Every request, in order, refused ones included; equal messages are kept once."""
         self._generator = script()
         self._messages: list[JsonValue] = []
-        self._last: Answer | None = None
+        self._last: ScriptedAnswer | None = None
         self._answered: list[JsonValue] = []
         self._act = _Act.WAITING
         self._calls = 0
@@ -119,7 +119,7 @@ class Player:
         said_all = isinstance(self._last, Reply) and not self._last.calls
         return self._act is _Act.OVER or (self._act is _Act.PLAYING and said_all)
 
-    def answer(self, request: object) -> Answer:
+    def answer(self, request: object) -> ScriptedAnswer:
         """Return the answer to a request of the chat completions API, as parsed from its JSON.
 
         One of the Responses API is brought into that form first (scripted_responses).
@@ -138,7 +138,7 @@ class Player:
             return refusal(problem)
         return self._next(request["messages"])
 
-    def _next(self, messages: list[JsonValue]) -> Answer:
+    def _next(self, messages: list[JsonValue]) -> ScriptedAnswer:
         if self._act in (_Act.WAITING, _Act.PLAYING):
             try:
                 # A generator that has not started takes nothing in.
@@ -155,7 +155,7 @@ class Player:
             return self._last
         return refusal("the script is over")
 
-    def _numbered(self, answer: Answer) -> Answer:
+    def _numbered(self, answer: ScriptedAnswer) -> ScriptedAnswer:
         if not isinstance(answer, Reply):
             return answer
         calls = []

@@ -16,7 +16,7 @@ from program import made_program
 from rows import all_rows
 
 from harness.cli.exits import Exit
-from harness.models.scripted import Answer, Reply, Script, Turn, call
+from harness.models.scripted import ModelScript, Reply, ScriptedAnswer, Turn, call
 from harness.sandbox import enforces, probe
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def policy(program: Program, *, required: bool) -> str:
     return str(path)
 
 
-def playing(*commands: str) -> Script:
-    def script() -> Generator[Answer, Turn, None]:
+def playing(*commands: str) -> ModelScript:
+    def script() -> Generator[ScriptedAnswer, Turn, None]:
         yield Reply(calls=tuple(call("bash", command=command) for command in commands))
         yield Reply(text="done")
 
@@ -186,7 +186,7 @@ def test_without_walls_every_session_says_so(program: Program) -> None:
 @needs_walls
 @all_rows(("required", "status", "code"), [(True, "denied", 7), (False, "denied", 7)], anew={"program": made_program})
 def test_nobody_runs_unconfined_in_ci(program: Program, required: bool, status: str, code: int) -> None:
-    def script() -> Generator[Answer, Turn, None]:
+    def script() -> Generator[ScriptedAnswer, Turn, None]:
         yield Reply(calls=(call("bash", command="ls", unconfined=True, justification="it is me"),))
         yield Reply(text="done")
 
@@ -219,7 +219,7 @@ def test_the_harness_own_logs_cannot_be_read_by_a_command(program: Program) -> N
 def test_what_a_long_command_printed_can_be_read_on_unasked(program: Program) -> None:
     seen: list[str] = []
 
-    def script() -> Generator[Answer, Turn, None]:
+    def script() -> Generator[ScriptedAnswer, Turn, None]:
         turn = yield Reply(calls=(call("bash", command="seq 1 30000"),))
         path = turn.results[0].content.partition("full output: ")[2].partition(";")[0]
         seen.append(path)

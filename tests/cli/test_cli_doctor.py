@@ -34,7 +34,7 @@ from harness.errors import ModelError, ModelFault
 from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
 from harness.models.endpoint import Quirks
 from harness.models.exchange import Timing
-from harness.models.scripted import Answer, Failure, Raw, Reply, call, replies, say
+from harness.models.scripted import Failure, Raw, Reply, ScriptedAnswer, call, replies, say
 from harness.record import replace
 from harness.sandbox import Machine, Walls, bubblewrap, probe
 
@@ -530,7 +530,7 @@ def test_no_two_attempts_have_the_same_words() -> None:
 OK = call("report", status="ok")
 
 
-def ask(program: Program, *answers: Answer, words: Sequence[str] = ()) -> tuple[int, dict[str, Any]]:
+def ask(program: Program, *answers: ScriptedAnswer, words: Sequence[str] = ()) -> tuple[int, dict[str, Any]]:
     """Have the model examined that gives these answers; return the exit code and what was found, as JSON."""
     url = program.serve(replies(*answers))
     done = program.run("doctor", "--model", "m", "--base-url", url, "--json", *words)
@@ -560,7 +560,7 @@ def test_a_model_that_calls_the_tool_is_usable(program: Program, api: str) -> No
 
 PAGE = Raw(body=b"<html>login</html>", content_type="text/html")
 # The answer, what is bad about it, what is said of that, and the fault.
-UNUSABLE: dict[str, tuple[Answer, str, str, str | None]] = {
+UNUSABLE: dict[str, tuple[ScriptedAnswer, str, str, str | None]] = {
     "text": (say("The status is ok."), "tool call", "came as text: 'The status is ok.'", None),
     "silence": (Reply(), "tool call", "none", None),
     "another tool": (Reply(calls=(call("bash", command="touch made"),)), "tool call", "'bash', which it was not", None),
@@ -582,7 +582,7 @@ UNUSABLE: dict[str, tuple[Answer, str, str, str | None]] = {
 
 @all_rows(("answer", "about", "said", "fault"), UNUSABLE.values(), ids=UNUSABLE, anew={"program": made_program})
 def test_a_model_that_cannot_be_used(
-    program: Program, answer: Answer, about: str, said: str, fault: str | None
+    program: Program, answer: ScriptedAnswer, about: str, said: str, fault: str | None
 ) -> None:
     """Exit 6; one thing is bad, and it says which; it is asked once, and nothing is run."""
     code, report = ask(program, answer)

@@ -22,8 +22,8 @@ from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, processes_in, 
 
 from harness.cli.exits import Exit
 from harness.messages import StopReason
-from harness.models.scripted import Answer as Scripted
 from harness.models.scripted import Failure, Raw, Reply, Turn, call, replies, say
+from harness.models.scripted import ScriptedAnswer as Scripted
 
 if TYPE_CHECKING:
     from program import Done, Program

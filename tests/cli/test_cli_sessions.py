@@ -28,7 +28,7 @@ from harness.log.reader import read_log
 from harness.log.rebuilding import NOT_RUN, UNKNOWN, Rebuilt, rebuilt
 from harness.messages import Message, Role
 from harness.models.openai_chat import ChatBodies
-from harness.models.scripted import Reply, Script, call, replies, request_problem, say
+from harness.models.scripted import ModelScript, Reply, call, replies, request_problem, say
 
 if TYPE_CHECKING:
     from program import Program
@@ -51,7 +51,7 @@ def talk(program: Program, policy: str) -> Iterator[Talk]:
     """Start the program at a pseudo-terminal against a script, with the policy that lets everything run."""
     children: list[Talking] = []
 
-    def spawn(script: Script, *words: str, model: str = "scripted", cwd: Path | None = None) -> Talking:
+    def spawn(script: ModelScript, *words: str, model: str = "scripted", cwd: Path | None = None) -> Talking:
         flags = ("--base-url", program.serve(script), "--model", model, "--policy", policy)
         child = Talking(program, *words, *flags, cwd=cwd, dimensions=(50, 500))
         children.append(child)

@@ -18,11 +18,11 @@ from harness.models.endpoint import Endpoint
 from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import (
-    Answer,
     Failure,
     Player,
     Raw,
     Reply,
+    ScriptedAnswer,
     ToolOutcome,
     Turn,
     call,
@@ -214,7 +214,7 @@ def test_an_id_of_the_script_s_own_is_kept() -> None:
 
 
 def test_failures_and_raw_answers_are_steps_of_the_script() -> None:
-    steps: Sequence[Answer] = (Failure(status=503, body="busy"), Raw(body=b"data: {"), say("a"), say("b"))
+    steps: Sequence[ScriptedAnswer] = (Failure(status=503, body="busy"), Raw(body=b"data: {"), say("a"), say("b"))
     player = Player(replies(*steps))
     assert [(player.answer(request(USER)), player.finished) for _ in steps] == [
         (steps[0], False),

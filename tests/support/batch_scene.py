@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.messages import ToolCall
 from harness.models.loopback import ScriptServer
-from harness.models.scripted import Answer, Failure, Player, Reply, replies, request_problem
+from harness.models.scripted import Failure, Player, Reply, ScriptedAnswer, replies, request_problem
 
 SECONDS = 120.0
 """Far away: a machine that is busy gets there, and what hangs is ended."""
@@ -85,7 +85,7 @@ class ByContent(Player):
         self.refusing = False
         """Whether every request fails for good (status 401)."""
 
-    def answer(self, request: object) -> Answer:
+    def answer(self, request: object) -> ScriptedAnswer:
         if self.refusing:
             return Failure(status=401, body='{"error": {"message": "no such key"}}')
         assert isinstance(request, dict)

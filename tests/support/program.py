@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from forked import Forked, can_fork
 
 from harness.models.loopback import ScriptServer
-from harness.models.scripted import Player, Script
+from harness.models.scripted import ModelScript, Player
 
 LogRecord = dict[str, object]
 
@@ -53,7 +53,7 @@ class Program:
         """Return the command line of the program."""
         return [sys.executable, "-m", "harness", *arguments]
 
-    def serve(self, script: Script, *, fragment: int = 7) -> str:
+    def serve(self, script: ModelScript, *, fragment: int = 7) -> str:
         """Serve `script` until the test is over, and return the base URL."""
         self.players.append(Player(script))
         return self._servers.enter_context(ScriptServer(self.players[-1], fragment=fragment)).base_url

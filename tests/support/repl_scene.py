@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from screen_scene import ENTER, SECONDS, PlayedTerminal
 
-from harness.models.scripted import Script
+from harness.models.scripted import ModelScript
 
 if TYPE_CHECKING:
     from program import Program
@@ -106,7 +106,7 @@ def prompts(program: Program, config: str | None = CONFIG) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def start(
-            script: Script,
+            script: ModelScript,
             *flags: str,
             columns: int = 120,
             lines: int = 50,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import TypeAlias
 
-from harness.models.scripted import Reply, Script, Turn, call
+from harness.models.scripted import ModelScript, Reply, Turn, call
 from harness.record import Record
 
 Lines: TypeAlias = Generator[Reply, Turn, None]
@@ -60,7 +60,7 @@ class Scenario(Record):
     """What the person is said to have asked."""
     files: Mapping[str, str]
     """The project: name to content."""
-    script: Script
+    script: ModelScript
 
 
 def _refused(turn: Turn) -> bool:

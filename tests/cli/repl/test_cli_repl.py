@@ -15,7 +15,7 @@ from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, UP, paste
 
 from harness.cli.commands.notes_to_model import INTERRUPTED
 from harness.cli.repl.repl_terminal import Twice
-from harness.models.scripted import Answer, Failure, Reply, Turn, call, replies
+from harness.models.scripted import Failure, Reply, ScriptedAnswer, Turn, call, replies
 
 if TYPE_CHECKING:
     from program import Program
@@ -109,7 +109,7 @@ def test_a_message_without_an_answer_is_kept_apart_from_the_next(program: Progra
     """The model is told that the person stopped it, they are told that it stays, and /undo takes it back."""
     stopped = threading.Event()
 
-    def script() -> Generator[Answer, Turn, None]:
+    def script() -> Generator[ScriptedAnswer, Turn, None]:
         stopped.wait(60.0)
         yield Reply(text="Too late.")
         yield Reply(text="Now.")

@@ -37,7 +37,7 @@ from harness.cli.exits import Exit
 from harness.cli.flags import ACTIONS
 from harness.cli.main import COMMANDS
 from harness.messages import ToolCall
-from harness.models.scripted import Failure, Reply, Script, call, replies, say
+from harness.models.scripted import Failure, ModelScript, Reply, call, replies, say
 
 pytestmark = pytest.mark.terminal
 
@@ -106,7 +106,7 @@ def hostile_calls() -> Iterator[ToolCall]:
     yield call("bash", command=f"rm -rf / '{line_of(SHORT).replace(chr(39), '')}'")  # a hard block: the end
 
 
-def session() -> Script:
+def session() -> ModelScript:
     """Return a model that says and does nothing else."""
     writes = tuple(call("write_file", path=f"made/{name}", content=name) for name in NAMES)
     return replies(
@@ -155,7 +155,7 @@ class Scene:
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "a@b", "-f", str(self.folder / "key")], check=True
         )
 
-    def flags(self, *words: str, script: Script | None = None) -> list[str]:
+    def flags(self, *words: str, script: ModelScript | None = None) -> list[str]:
         """Return a command with a server, a hostile model and a hostile policy."""
         url = self.program.serve(script or session())
         return [*words, "--base-url", url, "--model", MODEL, "--policy", str(self.policy)]
@@ -356,7 +356,7 @@ def play(scene: Scene, words: Sequence[str], code: int) -> None:
 ASKS = 'version = 1\n[tools]\nbash = "confirm"\nwrite_file = "confirm"\n'
 
 
-def asking() -> Script:
+def asking() -> ModelScript:
     """Return a model that asks for hostile calls, and then says hostile things."""
     return replies(
         Reply(text=TEXT, calls=(call("bash", command=f"cat bytes.bin; ls; echo '{ANY.replace(chr(39), '')}'"),)),
