@@ -1,4 +1,4 @@
-"""The questions that were put before calls, with their answers, and what is to be noticed about them; pure."""
+"""The questions that were asked before calls, with their answers: who said what, how fast, and which came in a burst."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls were let do to the world, as their verdicts said: paths that they read and write, the network; pure.
+"""What calls were allowed to do to the world, as their verdicts said: paths they read and write, the network.
 
 What a command really did is not recorded: these are the known targets of its verdict, and what it might have done besides.
 """

@@ -1,4 +1,4 @@
-"""Calls as a log tells of them: the records about each, joined in one pass; it judges and verifies nothing.
+"""A call as the log tells of it: the records about each, joined in one pass to one `LoggedCall`.
 
 The values of the records are data of unknown make: whoever reads a log may be shown one that was tampered with.
 """

@@ -1,4 +1,4 @@
-"""In what two sessions differ: what was asked, under which policy, the calls and what became of them, and the files; pure.
+"""What two sessions differ in: prompts, policy, calls and their outcome, files.
 
 Not compared: times, token counts, the model's words, and what results said.
 """

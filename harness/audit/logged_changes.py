@@ -1,4 +1,4 @@
-"""The files that calls changed, path by path, and the commands of which that is not known; it looks at no file itself."""
+"""The files that calls changed, path by path, and the commands that could write without a record of what they wrote."""
 
 from __future__ import annotations
 

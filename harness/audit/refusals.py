@@ -1,4 +1,4 @@
-"""The calls that were refused: who refused, why, and what was advised; pure."""
+"""The calls that were refused: who refused, why, and what was advised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standings: how a call of a log stands before an auditor, one word a call; judges nothing anew."""
+"""How a call stands before an auditor, in one word: who let it run, or what became of it instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of logs, record by record: by rule, by tool and in all; keeps the calls in flight, and verifies nothing."""
+"""Statistics of logs, by rule, by tool and in all. One pass; only the calls in flight are kept."""
 
 from __future__ import annotations
 

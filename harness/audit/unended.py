@@ -1,4 +1,4 @@
-"""What has no end: calls that were begun, sessions that never said that they ended; it looks at no file itself."""
+"""What has no end: calls that were begun, and sessions that never said that they ended."""
 
 from __future__ import annotations
 

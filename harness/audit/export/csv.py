@@ -1,4 +1,4 @@
-"""CSV: one row a call as RFC 4180 has it, with a header; no cell that a spreadsheet would run, none with a control character.
+"""CSV: one row a call (RFC 4180), with a header. No cell can run as a formula, and none holds a control character.
 
 The columns are the fields of row.py, in their order. A text that would be taken for a formula has an apostrophe
 in front of it (OWASP, "CSV Injection"); numbers are numbers. Read it with the comma as separator, whatever a

@@ -1,4 +1,4 @@
-"""JSON Lines: one flat object a call, in ASCII, the fields of row.py in their order; null where a log does not say."""
+"""JSON Lines: one flat object a call, in ASCII, the fields of row.py in their order. Null where a log does not say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OTLP traces: one trace a session, in the JSON encoding of the OpenTelemetry Protocol; writes text and sends nothing.
+"""OTLP traces: one trace a session, in the JSON encoding of the OpenTelemetry Protocol.
 
 A line is one ExportTraceServiceRequest, as collectors read files (OpenTelemetry Protocol File Exporter); each can be sent
 by itself. Ids are hexadecimal, 64-bit numbers are texts, enums are numbers (OTLP specification, "JSON Protobuf

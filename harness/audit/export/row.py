@@ -1,4 +1,4 @@
-"""Rows of an export: one call as flat fields, under names that stay; notes what it could not take as it was meant.
+"""The row of a call in an export: flat fields under names that stay, and a count of what could not be taken as it was meant.
 
 What a log holds is of unknown make. A value of another type than its field has is told as JSON text where the column is
 a text, and left out where it is a number; either way it is counted, and whoever exports says how often.

@@ -1,4 +1,4 @@
-"""Figures of a report: what one pass over the logs counts before the page can begin; keeps counts, not records."""
+"""The figures of a report: what one pass over the logs counts before the page can begin. Counts are kept, not records."""
 
 from __future__ import annotations
 

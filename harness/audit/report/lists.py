@@ -1,4 +1,4 @@
-"""The tables of a report: what was refused, asked, changed, read, reached; each complete, a row a call or a file."""
+"""The tables of a report: what was refused, asked, changed, read, reached. Each is complete, a row a call or a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of a log on a page: whatever it holds becomes characters that are only read; the one door into the HTML.
+"""From text of a log to HTML: whatever the log holds becomes characters that are only read. Templates and tables too.
 
 INVARIANT: nothing of a log reaches the page but through `line`, `block` or `number` of this module.
 """

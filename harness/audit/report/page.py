@@ -1,4 +1,4 @@
-"""The page of a report: PAGE has every part in its place, `report` fills it; then what stands above the lists, in short."""
+"""The page of a report: PAGE shows every part in its place, and `report` fills it."""
 
 from __future__ import annotations
 

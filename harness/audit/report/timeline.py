@@ -1,4 +1,4 @@
-"""The time line of a report: every record in the log's order, folded by session, prompt and turn; holds the calls in flight."""
+"""The time line of a report: every record in the log's order, folded by session, prompt and turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of unattended runs (`run --report FORM=FILE`, `batch --report`): records in, text out.
+"""Reports of unattended runs (`run --report FORM:FILE`, `batch --report`): records in, text out.
 
 Read `facts` first: what the log says of one session, gathered as its records come. `result` makes of it the object of
 `--output json`, `reported` the words that all reports share; each form of report is one module: `markdown`, `junit`,

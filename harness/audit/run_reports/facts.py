@@ -1,4 +1,4 @@
-"""Facts: what the log's records say of one session, gathered as they come; pure, never raises, and judges nothing.
+"""What the log's records say of one session, gathered as they come. Never raises.
 
 Every text is hostile data. Texts that are read by people are made one line, cut and shown visibly here; paths, file names
 and digests stay as they are, for programs. What memory does not grow with is kept as counts: of calls, refusals, changes

@@ -1,4 +1,4 @@
-"""The report as a page of HTML: that of `harness audit report`, on the logs of these runs; it reads logs, and writes nothing.
+"""The report as a page of HTML: that of `harness audit report`, made of the logs of these runs.
 
 What the model wrote beside its calls is left out of the page unless it is asked for; the page then says so in its place.
 """

@@ -1,4 +1,4 @@
-"""The report as JUnit XML: a suite a run, a case a tool call; pure.
+"""The report as JUnit XML: a suite a run, a case a tool call.
 
 A refused call and an invalid one are failures; a hard block, a crash and a call whose end is not known are errors; what
 was not run is skipped. A call that ran passes, however its command ended: that is the model's affair, and its exit code

@@ -1,4 +1,4 @@
-"""The report as Markdown, for a step summary or a comment: text of a run is only ever read, nothing of it comes alive; pure.
+"""The report as Markdown, for a step summary or a comment. Text of a run is only ever read: none of it becomes markup.
 
 INVARIANT: what the model, a file or a policy wrote stands in `code()`, whose every character that means something in
 Markdown or HTML is a numeric character reference (CommonMark 6.2: these are literal text, never structure), inside a

@@ -1,4 +1,4 @@
-"""The result object: what `--output json` writes of one run, made of the facts of its log; pure, and its schema."""
+"""The result object: what `--output json` writes of one run, and its JSON Schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as SARIF 2.1.0: a result a refusal, a rule a rule of the policy that refused; pure.
+"""The report as SARIF 2.1.0: a result a refusal, a rule for each rule of the policy that refused.
 
 SARIF: OASIS Standard, 27 March 2020. One `run` for all: GitHub takes 20 of a file, and shows the first 5,000 results. In
 messages `[text](target)` is a link and braces are placeholders (3.11.5, 3.11.6): all four characters are written as escapes.

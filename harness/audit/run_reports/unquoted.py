@@ -1,4 +1,4 @@
-"""What happened, in the harness's own words: where a text of the log quotes what the model wrote, without the quote; pure.
+"""What happened in the harness's own words: texts of the log without what they quote of the model.
 
 For reports, in which the model's words stand only where they are asked for. The log and the result object have all of them.
 A text of a form that is not known here is taken for a quote, but for what a provider says of itself.

@@ -1,4 +1,4 @@
-"""Which rules would let one refused call run, word for word: for whoever writes the policy, and never applied; pure.
+"""Which rules would let one refused call run, word for word: for whoever writes the policy, and never applied.
 
 INVARIANT: the text is read back by the loader, whole, and the policy with just these rules lets the call run; what a
 written rule, or what is built in, refuses, no further rule lifts. A rule is for the words of the call or its file: what a

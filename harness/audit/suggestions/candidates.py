@@ -1,4 +1,4 @@
-"""What a rule could be about, out of repeated approvals: commands word for word, files by name; pure, proposes nothing.
+"""What a rule could be about, out of repeated approvals: commands word for word, files by name.
 
 INVARIANT: never about anything that was not approved itself, but for one command that only looks, of which the same words
 were approved with three different files in one place: those files are said one by one, and no other is meant.

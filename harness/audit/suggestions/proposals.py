@@ -1,4 +1,4 @@
-"""Rules that would have spared a person's repeated approvals, each held against every call of the logs; pure, allows nothing.
+"""Rules that would have spared a person's repeated approvals, each held against every call of the logs.
 
 What a person approved is the evidence: a rule covers what was seen and no more, and one that would have let through anything
 else is dropped, with the reason. Only questions that came from a default count: what a rule, a built-in or a suspended rule

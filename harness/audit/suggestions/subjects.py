@@ -1,4 +1,4 @@
-"""Which commands a rule may be suggested for: an allow-list over what the models of programs say; pure, judges nothing.
+"""Which commands and files a rule may be suggested for: an allow-list over what the models of programs say.
 
 Dull on purpose. What a model does not vouch for, what runs code that its words name, and what cannot be taken back is left
 to the person, with the reason.

@@ -1,4 +1,4 @@
-"""How an answer about logs is written: lines for people, made safe to show, or one JSON object a line; decides nothing."""
+"""How an answer about logs is written: lines that are safe to show, or one JSON object a line."""
 
 from __future__ import annotations
 

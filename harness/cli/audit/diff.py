@@ -1,4 +1,4 @@
-"""`harness audit diff A B`: in what two sessions differ, a line each; reads logs and changes nothing."""
+"""`harness audit diff A B`: what two sessions differ in, a line each."""
 
 from __future__ import annotations
 

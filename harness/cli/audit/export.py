@@ -1,4 +1,4 @@
-"""`harness audit export`: calls in another form, to a file or to stdout; sends nothing, and the log stays the record."""
+"""`harness audit export`: calls in another form, to a file or to stdout. Nothing is sent; the log stays the record."""
 
 from __future__ import annotations
 

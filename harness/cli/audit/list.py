@@ -1,4 +1,4 @@
-"""`harness audit list`: the sessions of the logs, a line each; verifies nothing and changes nothing."""
+"""`harness audit list`: the sessions of the logs, a line each. No log is verified."""
 
 from __future__ import annotations
 

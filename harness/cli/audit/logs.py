@@ -1,4 +1,4 @@
-"""Which logs a question is about, and what must be said of them beforehand; reads logs and changes nothing."""
+"""Which logs a question is about, and what must be said of them before it is answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness audit prune`: remove whole logs that are past, each with a tombstone; it never removes a part of one."""
+"""`harness audit prune`: remove whole logs that are past, each with a tombstone. Never a part of one."""
 
 from __future__ import annotations
 

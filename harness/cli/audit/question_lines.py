@@ -1,4 +1,4 @@
-"""The lines of `harness audit approvals`: a question with its answer, and the counts; writes nothing itself."""
+"""The lines of the six questions (`questions.py`): what is said to a person of each thing found, and the counts."""
 
 from __future__ import annotations
 

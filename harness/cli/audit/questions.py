@@ -1,4 +1,4 @@
-"""`harness audit approvals | denied | unknown | files | reads | outside`: puts a question to logs; changes nothing."""
+"""`harness audit approvals | denied | unknown | files | reads | outside`: put a question to logs."""
 
 from __future__ import annotations
 

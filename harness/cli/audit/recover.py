@@ -1,4 +1,4 @@
-"""`harness audit recover`: a log whose last line is torn is made one that can be continued; no whole record is touched.
+"""`harness audit recover`: make a log whose last line is torn one that can be continued. No whole record is touched.
 
 Each step is on disk before the next: the torn bytes are kept beside the log, the log is cut back to its last whole line, a
 session says what was done. A crash in between is made good by recovering again.

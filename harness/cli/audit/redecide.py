@@ -1,4 +1,4 @@
-"""`harness audit redecide`: the calls of logs judged again under another policy; nothing is run."""
+"""`harness audit redecide`: judge the calls of logs again under another policy. Nothing is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness audit report`: one page of HTML about logs; sends nothing, and the log stays the record."""
+"""`harness audit report`: write one page of HTML about logs. The log stays the record."""
 
 from __future__ import annotations
 

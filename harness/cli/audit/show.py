@@ -1,4 +1,4 @@
-"""`harness audit show`: a readable timeline of logs, or the calls of them that fit; changes nothing."""
+"""`harness audit show`: a readable timeline of logs, or those calls of them that fit."""
 
 from __future__ import annotations
 

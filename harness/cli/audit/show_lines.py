@@ -1,4 +1,4 @@
-"""The lines of `harness audit show`: what a timeline says of a call and of every other record; writes nothing itself."""
+"""The lines of `harness audit show`: what a timeline says of a call and of every other record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions to logs in SQL, by DuckDB (the extra `sql`), which may read these logs and nothing else; writes to no log."""
+"""`harness audit stats --sql QUERY`: DuckDB answers it (the extra `sql`). It may read these logs and nothing else."""
 
 from __future__ import annotations
 

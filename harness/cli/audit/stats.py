@@ -1,4 +1,4 @@
-"""`harness audit stats`: what rules decided, what people answered and what tools took, in tables; changes nothing."""
+"""`harness audit stats`: tables of what rules decided, what people answered and what tools took."""
 
 from __future__ import annotations
 

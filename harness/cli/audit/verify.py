@@ -1,4 +1,4 @@
-"""`harness audit verify`: says in words what reading whole logs proved, and what it did not; repairs nothing."""
+"""`harness audit verify`: say in words what reading whole logs proved, and what it did not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness policy test`: a file of cases held against a policy, one JSON object a line; nothing here runs a call."""
+"""`harness policy test`: hold a file of cases against a policy, one JSON object a line. No call is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plan mode: a read-only overlay over the policy that holds; reads the shipped file, and only tightens."""
+"""Plan mode: a read-only overlay over the policy that holds. It only tightens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which policies hold: the layers of this machine, user and project put together; reads files, decides nothing."""
+"""Which policies hold: the layers of this machine, user and project, read and put together."""
 
 from __future__ import annotations
 

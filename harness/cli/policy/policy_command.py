@@ -1,4 +1,4 @@
-"""`harness policy`: check a file, explain a decision, test, replay, suggest, trust a project's policy; none runs a call."""
+"""`harness policy`: check files, explain a decision, trust a project's policy; the other actions have modules of their own."""
 
 from __future__ import annotations
 

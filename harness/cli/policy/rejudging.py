@@ -1,4 +1,4 @@
-"""The calls of old logs as actions again, and their verdicts under another policy, in the order of the logs; runs nothing."""
+"""The calls of old logs judged again under another policy, in the order of the logs (`policy replay`). Nothing is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness policy suggest`: rules that would have spared a person's repeated approvals, to be read; writes no policy."""
+"""`harness policy suggest`: rules that would have spared a person's repeated approvals, to be read. No policy is written."""
 
 from __future__ import annotations
 

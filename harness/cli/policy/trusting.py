@@ -1,4 +1,4 @@
-"""Trusting: a policy that came with the workspace is asked about once, before it loosens anything; runs no call."""
+"""Trust in a policy that came with the workspace: it is asked about once, before it loosens anything."""
 
 from __future__ import annotations
 
