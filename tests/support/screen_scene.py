@@ -292,7 +292,10 @@ class PlayedTerminal:
         """Wait until `there()`; what is never there, or not before the program ended, fails with `otherwise`."""
         end = time.monotonic() + seconds
         with self._changed:
-            while not there():
+            while True:
+                began = time.monotonic()
+                if there():
+                    return
                 if self._problem is not None:
                     raise AssertionError(self._told("the emulator failed")) from self._problem
                 left = end - time.monotonic()
@@ -300,7 +303,10 @@ class PlayedTerminal:
                     raise AssertionError(
                         self._told(f"{otherwise} in {seconds} s" if left <= 0 else f"{otherwise}: ended")
                     )
+                looked = time.monotonic() - began
                 self._changed.wait(min(left, 0.5))
+                # While much is written, looking takes a part of the time only: what is drawn meanwhile is looked at together.
+                self._changed.wait_for(lambda: self._ended, min(left, 3 * looked))
 
     def exit_code(self, *, seconds: float = SECONDS) -> int:
         """Wait for the end of the program and return its exit code; of a signal, its negative number."""

@@ -1,4 +1,4 @@
-"""/cost, /context, /compact and /clear: what the session took, how long the conversation is, and how it is made shorter."""
+"""/cost, /context, /compact, /clear: what the session took, how long the conversation is, and how it is made shorter."""
 
 from __future__ import annotations
 

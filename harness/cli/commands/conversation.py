@@ -1,4 +1,4 @@
-"""Conversation: what the commands of the prompt act on; it holds the parts, and asks and shows nothing by itself."""
+"""What slash commands act on: the session, its parts, and what is shown of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/diff: what this session changed in files, each from what it first was to what it is now; it changes nothing."""
+"""/diff: what this session changed in files, each from what it first was to what it is now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/export: the conversation as a new Markdown file, readable by its owner alone; no file is written over."""
+"""/export: the conversation as a new Markdown file that its owner alone can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/grants: what the person granted beyond the policy, and the end of it; it grants nothing."""
+"""/grants: what the person granted beyond the policy, and how it is revoked."""
 
 from __future__ import annotations
 

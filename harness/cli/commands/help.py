@@ -1,4 +1,4 @@
-"""/help: what can be typed at the prompt, and which keys do what; made for the width there is."""
+"""/help: what can be typed at the prompt, and which keys do what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/model: which model answers, and another one of the same provider; the provider itself, and its key, stay what they are."""
+"""/model: which model answers, and how another one of the same provider is taken."""
 
 from __future__ import annotations
 

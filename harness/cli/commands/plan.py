@@ -1,4 +1,4 @@
-"""/plan: a read-only overlay over the policy until it is left; it only tightens, and the person alone ends it."""
+"""/plan: plan mode on and off. It puts a read-only policy over the one that holds; the person alone ends it."""
 
 from __future__ import annotations
 

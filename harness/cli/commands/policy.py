@@ -1,4 +1,4 @@
-"""/policy and /tools: what holds, why, and anew from its files; it loosens nothing that the person has not said yes to."""
+"""/policy and /tools: what holds, why, and how it is read again from its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`!command`: a command that the person runs, through the same gate and log; what a policy denies or blocks stays refused."""
+"""`!command`: a command that the person runs, through the same gate and into the same log."""
 
 from __future__ import annotations
 

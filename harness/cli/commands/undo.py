@@ -1,4 +1,4 @@
-"""/undo: the last turn forgotten, and its files put back if the person says so; asks before a file is touched."""
+"""/undo: forgets the last turn, and puts its files back if the person says yes."""
 
 from __future__ import annotations
 

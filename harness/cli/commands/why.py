@@ -1,4 +1,4 @@
-"""/why: the last decision as the log has it, and what would have allowed the call; decides nothing anew."""
+"""/why: the last decision as the log has it, and what would have allowed the call."""
 
 from __future__ import annotations
 

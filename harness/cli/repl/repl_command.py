@@ -1,4 +1,4 @@
-"""The prompt: a person, a model, and every call in between asked about or traced; never used without a terminal."""
+"""`harness`: the prompt. It reads a line, does what it means, and begins again until the person leaves."""
 
 from __future__ import annotations
 

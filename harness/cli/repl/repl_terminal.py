@@ -1,4 +1,4 @@
-"""The terminal of the prompt: screen, questions, input line and what is typed ahead, put together; it talks to no model."""
+"""The parts of the terminal that the prompt uses, put together: screen, questions, the line, what is typed ahead."""
 
 from __future__ import annotations
 

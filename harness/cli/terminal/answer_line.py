@@ -1,4 +1,4 @@
-"""A line of words, typed at a question: what a paste may not answer, it does not answer here either."""
+"""A line of words, typed at a question: a reason for a no, or the word that allows what destroys. A paste may be no answer."""
 
 from __future__ import annotations
 

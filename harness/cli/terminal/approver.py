@@ -1,4 +1,4 @@
-"""The question at the terminal: shows the judged action and takes a key; whatever else happens is a no."""
+"""Asks the person at the terminal about a call. Whatever goes wrong is a no."""
 
 from __future__ import annotations
 

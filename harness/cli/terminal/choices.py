@@ -1,4 +1,4 @@
-"""The choices at a question: which keys mean something now, and how that is said in the room there is; pure."""
+"""The keys that mean something at a question now, and how they are named in the room there is."""
 
 from __future__ import annotations
 

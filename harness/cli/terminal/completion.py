@@ -1,4 +1,4 @@
-"""Completion: `/commands` at the start of the line, `@files` anywhere, file names behind `!`. Inserts names, reads nothing."""
+"""Tab: `/commands` at the start of the line, `@files` anywhere, file names behind `!`."""
 
 from __future__ import annotations
 

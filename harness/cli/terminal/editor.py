@@ -1,4 +1,4 @@
-"""Editing what a call would do, in the person's own editor: a private file goes out, and arguments come back, or words why not.
+"""The person's own editor: for the line at the prompt, and for what a call would do.
 
 What comes back is a call like every other: it is judged anew. Nothing is taken that was not plainly meant: an editor that
 fails, a file that is gone, emptied, unchanged, too large or no text leaves the question as it is.

@@ -1,4 +1,4 @@
-"""The names of the files below a folder, at hand while a person types: gathered behind the prompt, never at the start.
+"""The names of the files below a folder, for Tab. They are gathered while a person types, never at the start.
 
 It names files and reads none. What is asked for first waits a moment for the names; later questions are answered at
 once, from names that are gathered again in the background when they are some seconds old.

@@ -1,4 +1,4 @@
-"""Keys of a question, read from the terminal one at a time; it never hands on what was typed ahead or pasted.
+"""Keys of a question, read from the terminal one at a time. What was typed ahead or pasted is dropped.
 
 Reads the terminal's bytes itself: a library that takes sequences apart for line editing makes keys out of what it does
 not know (`ESC [ ? y`), and a key here is an answer. What counts is one byte that came alone.

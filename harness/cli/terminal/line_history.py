@@ -1,4 +1,4 @@
-"""The lines that a person typed before: a private file that several programs add to; keeps no secret and sends nothing.
+"""The lines that a person typed before, in a private file that several programs may add to. It holds no secret.
 
 One JSON string a line (RFC 8259), so that an entry of many lines is one line of the file, and one that was cut short by
 a crash is passed over. A file that others may write is not used: what they put there could be sent with one key.

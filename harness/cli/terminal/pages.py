@@ -1,4 +1,4 @@
-"""Pages: rows shown a screenful at a time, append-only; knows what was shown, and reads no key."""
+"""Rows shown a screenful at a time, and how far they were shown."""
 
 from __future__ import annotations
 

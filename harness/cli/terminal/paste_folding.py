@@ -1,4 +1,4 @@
-"""Folding: a long paste is one character of the line, shown as `[paste 1: 214 lines]`; pure, keeps texts and counts them.
+"""A long paste is one character of the line, and is shown as `[paste 1: 214 lines]`.
 
 The character that stands for a text is one of a private-use range that no other text may bring into the line, so that
 words which only look like the mark are never taken for it, and every editing key treats the whole paste as one.

@@ -1,7 +1,7 @@
-"""The input line: where a person types to the model; hands back the exact text that they sent, and runs nothing of it.
+"""The line at the prompt, where a person types. It hands back exactly the text that they sent.
 
 prompt_toolkit edits the line on a terminal that may be painted anew; one that may not (a screen reader's, TERM=dumb) has
-its own editing (plain_line.py). Nothing polls: between two keys the process sleeps.
+its own editing (screen_reader_line.py). Nothing polls: between two keys the process sleeps.
 """
 
 from __future__ import annotations

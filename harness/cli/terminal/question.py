@@ -1,4 +1,4 @@
-"""What a question shows: the whole call, what it may do, and why it is asked about; made from what was judged, pure.
+"""What a question shows: the whole call, what it may do, and why it is asked about.
 
 Nothing here is the model's word but what stands behind a gutter, or in quotes with a note whose words they are.
 """

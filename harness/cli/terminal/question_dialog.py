@@ -1,4 +1,4 @@
-"""One question, from its first row to its answer: which key means what at which moment; it decides nothing by itself."""
+"""One question, from its first row to its answer: which key means what at which moment."""
 
 from __future__ import annotations
 

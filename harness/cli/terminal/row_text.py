@@ -1,4 +1,4 @@
-"""Rows of a terminal: text made safe to show and wrapped to a width, so that none can pass for another; pure.
+"""Rows of a terminal: text made safe to show and wrapped to a width, so that none can pass for another.
 
 INVARIANT: every row begins with its gutter, which is ours. What comes out of a call stands behind it, also where it was
 wrapped: no text can begin a row of its own.

@@ -1,5 +1,4 @@
-"""Screen: the console of interactive sessions. It only ever appends, but for one line at the end that is written over; it
-asks nothing, reads nothing, and no text from elsewhere reaches column 1."""
+"""The screen of a session. It only grows, but for one line at the end that is written over. Column 1 is the harness's own."""
 
 from __future__ import annotations
 

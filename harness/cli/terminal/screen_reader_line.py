@@ -1,4 +1,4 @@
-"""A line from a terminal that is only appended to: the terminal's own line editing, no escapes, nothing painted anew."""
+"""The line at the prompt for screen readers and TERM=dumb: the terminal edits it, and nothing is painted anew."""
 
 from __future__ import annotations
 

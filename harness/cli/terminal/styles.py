@@ -1,4 +1,4 @@
-"""Styles: every colour and sign that the terminal draws with, in one place."""
+"""Every colour and sign that the terminal draws with."""
 
 from __future__ import annotations
 

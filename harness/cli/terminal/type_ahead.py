@@ -1,5 +1,4 @@
-"""TypeAhead: what is typed while a turn runs is read, shown and kept; it never answers anything, and the terminal is always
-put back as it was."""
+"""What a person types while a turn runs: it is read, shown and kept for later, and answers no question."""
 
 from __future__ import annotations
 

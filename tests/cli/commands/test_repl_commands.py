@@ -255,10 +255,11 @@ def test_a_command_of_the_person_runs_and_the_model_hears_of_it_once(program: Pr
 def test_a_long_output_is_told_in_part_and_plan_mode_is_told_all_the_same(program: Program, start: Start) -> None:
     """There is only so much room for outputs, and none is needed for plan mode, which a forgotten turn does not end."""
     prompt = start(replies(Reply(text="Long."), Reply(text="Again."), Reply(text="Over.")))
-    for count in (1, 2):
-        prompt.say("!seq 1 9000", "more lines")
-        prompt.wait_count("the model is told with your next message", count)
-    prompt.say("!seq 1 9000", "there is no more room")
+    prompt.say("!seq 1 2100", "more lines")
+    prompt.wait_for("the model is told with your next message")
+    prompt.type("!printf %07000d 1")
+    prompt.wait_count("the model is told with your next message", 2)
+    prompt.say("!printf %07000d 2", "there is no more room")
     prompt.say("/plan", "plan mode: nothing")
     for line, answer in (("well?", "Long."), ("and now?", "Again.")):
         prompt.type(line)
