@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from git_scene import run_git
 from rows import all_rows
-from sizes import proof_size
+from sizes import proof_size, spread
 
 from harness.actions import Action
 from harness.cli.policy.policies import load_named
@@ -392,7 +392,7 @@ def test_a_secret_that_git_does_not_track_is_in_nobodys_way(line: str, policy: s
 )
 def test_every_option_that_makes_git_show_a_secret_is_known_to(name: str, words: list[str], leaky: Repository) -> None:
     wrong = []
-    for spelling, entry in option_table(LOOKING[name].options).items():
+    for spelling, entry in spread("GIT_OPTIONS", list(option_table(LOOKING[name].options).items()), 40):
         option = [spelling] if entry.role is None or entry.joined_only else [spelling, "1"]
         if spelling == "-NUM" or "WRITE" in str(entry.role):
             continue

@@ -46,7 +46,9 @@ def write_view(
     try:
         folder = open_to_list(os.path.dirname(target))
         try:
-            replace_file(os.path.basename(target), (piece.encode("utf-8", "backslashreplace") for piece in pieces), folder)
+            replace_file(
+                os.path.basename(target), (piece.encode("utf-8", "backslashreplace") for piece in pieces), folder
+            )
             sync_names(folder)
         finally:
             os.close(folder)
