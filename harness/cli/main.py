@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,6 @@ def program() -> NoReturn:
         code = 130
     if not light:
         _keep_code()
-    import os
-
     if not _flushed():
         # Python flushes once more at its end, and would exit with 120 where nobody reads.
         null = os.open(os.devnull, os.O_WRONLY)
@@ -81,18 +80,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     An expected failure is one line on stderr; an unexpected one is a line, and a traceback with HARNESS_DEBUG set.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    import os
-
-    from harness.cli.console import keep_standard_descriptors, use_utf8
     from harness.cli.exits import Exit
 
-    _, stdout_open, stderr_open = keep_standard_descriptors()
+    _, stdout_open, stderr_open = _keep_standard_descriptors()
     if not stdout_open or sys.stdout is None:
         _complain("stdout is closed; there is nowhere to write the answer")
         return Exit.USAGE
     if not stderr_open or sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
-    use_utf8()
+    _use_utf8()
     _guard(words)
     try:
         return _answer(words, os.environ)
@@ -115,10 +111,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _internal(error)
 
 
+def _keep_standard_descriptors() -> tuple[bool, bool, bool]:
+    """Say which of stdin, stdout and stderr are open, and put /dev/null in the place of the others.
+
+    Otherwise the next file that is opened (the action log, say) would become the standard output of something.
+    """
+    was_open = []
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+            was_open.append(True)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+            was_open.append(False)
+    return was_open[0], was_open[1], was_open[2]
+
+
+def _use_utf8() -> None:
+    """Let stdout and stderr take any character whatever the locale: what it lacks is written as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _guard(words: list[str]) -> None:
     """Let nothing that is printed in a GitHub Actions job be a command of its runner, whoever prints it."""
-    import os
-
     if os.environ.get("GITHUB_ACTIONS"):
         from harness.cli.run.workflow_commands import guard_streams, is_job
 
@@ -138,8 +158,6 @@ def _answer(words: list[str], environment: Mapping[str, str]) -> int:
 
 
 def _internal(error: Exception) -> int:
-    import os
-
     if os.environ.get("HARNESS_DEBUG"):
         raise error
     _complain(f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)")
