@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from harness.actions import JsonValue
-from harness.log.order import LogRecord
+from harness.log.order import RAN, LogRecord
 from harness.log.reader import whole
 from harness.record import Record
 
@@ -350,3 +350,72 @@ def edited_to(call: LoggedCall) -> JsonValue:
 
 def _scalar(value: JsonValue) -> JsonValue:
     return value if value is None or type(value) is int else word(value)
+
+
+FAILED_STATUSES = frozenset(RAN) - {"ok"}
+"""Statuses of a call that ran, and not well."""
+
+
+class CallStanding(Enum):
+    """Who let a call run, or what became of it instead. In the order in which a page tells them."""
+
+    UNASKED = "unasked"
+    APPROVED = "approved"
+    REFUSED = "refused"
+    BLOCKED = "blocked"
+    NEVER = "never"
+    UNKNOWN = "unknown"
+    UNACCOUNTED = "unaccounted"
+
+
+STANDING_NAMES = {
+    CallStanding.UNASKED: "ran without a human",
+    CallStanding.APPROVED: "ran after a yes",
+    CallStanding.REFUSED: "refused",
+    CallStanding.BLOCKED: "blocked (the run halted)",
+    CallStanding.NEVER: "not run (invalid, or its turn never came)",
+    CallStanding.UNKNOWN: "unknown: may have run",
+    CallStanding.UNACCOUNTED: "ran, and nothing in the log allows it",
+}
+
+
+def standing_of(call: LoggedCall) -> CallStanding:
+    """Return how the call stands."""
+    fate = call.fate
+    match fate:
+        case Fate.RAN if text(call.answered, "answer") == "yes":
+            return CallStanding.APPROVED
+        case Fate.RAN:
+            return CallStanding.UNASKED if call.decided == "auto" else CallStanding.UNACCOUNTED
+        case Fate.REFUSED:
+            return CallStanding.BLOCKED if text(call.outcome, "status") == "blocked" else CallStanding.REFUSED
+        case Fate.INVALID | Fate.NOT_RUN | Fate.OPEN:
+            return CallStanding.NEVER
+        case Fate.UNKNOWN:
+            return CallStanding.UNKNOWN
+        case _:
+            assert_never(fate)
+
+
+def did_fail(call: LoggedCall) -> bool:
+    """Say whether it ran and did not end well."""
+    return call.fate is Fate.RAN and text(call.outcome, "status") in FAILED_STATUSES
+
+
+def rule_of(call: LoggedCall) -> str:
+    """Return what decided, with its file and line as far as the log tells: hostile text."""
+    by = call.by
+    file, line = text(call.decision, "file"), call.decision.get("line")
+    if not file or file in by:
+        return by
+    return f"{by} ({file}:{line})" if line is not None else f"{by} ({file})"
+
+
+def sign_of_call(call: LoggedCall) -> str:
+    """Return the sign of a call, as the terminal's time line has it; `??` for one that nothing in the log allows."""
+    standing = standing_of(call)
+    if standing is CallStanding.UNACCOUNTED:
+        return "??"
+    if call.outcome:
+        return sign_of(text(call.outcome, "status"))
+    return "?" if standing is CallStanding.UNKNOWN else "."

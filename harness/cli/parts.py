@@ -16,8 +16,7 @@ from harness.cli.console import complain
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
-from harness.cli.policy.plan_policy import with_plan_mode
-from harness.cli.policy.policies import assemble
+from harness.cli.policy.policies import assemble, with_plan_mode
 from harness.cli.session_log import lost_log, opened_log, who_and_where
 from harness.cli.signals import Signals
 from harness.cli.state import State, current_folder

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from harness.actions import JsonValue
-from harness.audit.calls import LoggedCall, text
+from harness.audit.calls import CallStanding, LoggedCall, did_fail, rule_of, standing_of, text
 from harness.audit.export.row import Cell, Export, encoded, plain, row
-from harness.audit.standing import CallStanding, did_fail, rule_of, standing_of
 from harness.log.clocks import nanoseconds
 from harness.log.reader import whole
 from harness.tool_kinds import Does, tool_kind

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from harness.audit.calls import AuditedLogs, LoggedCall
+from harness.audit.calls import STANDING_NAMES, AuditedLogs, CallStanding, LoggedCall, did_fail, standing_of
 from harness.audit.report.figures import WAITS, Figures, SessionFigures
 from harness.audit.report.markup import line, number
-from harness.audit.standing import NAMES, CallStanding, did_fail, standing_of
 from harness.log.clocks import in_words, seconds_between
 
 CHARTED_SESSIONS = 24
@@ -49,7 +48,7 @@ def patterns() -> str:
 
 def legend() -> str:
     """Return what the standings look like."""
-    items = "".join(f"<li>{_swatch(one)}{NAMES[one]}</li>" for one in CallStanding)
+    items = "".join(f"<li>{_swatch(one)}{STANDING_NAMES[one]}</li>" for one in CallStanding)
     wait = '<svg aria-hidden="true" focusable="false"><rect width="100%" height="100%" fill="url(#p-wait)"/></svg>'
     failed = (
         '<svg aria-hidden="true" focusable="false"><rect width="100%" height="100%" class="f-unasked"/>'
@@ -72,7 +71,7 @@ def _filled(x: str, width: str, standing: CallStanding) -> str:
 
 def bar(counts: Counter[CallStanding], largest: int) -> str:
     """Return a bar of as many parts as there are standings, in proportion to `largest`."""
-    told = ", ".join(f"{number(counts[one])} {NAMES[one]}" for one in CallStanding if counts[one])
+    told = ", ".join(f"{number(counts[one])} {STANDING_NAMES[one]}" for one in CallStanding if counts[one])
     at, parts = 0.0, []
     for one in CallStanding:
         if counts[one]:
@@ -199,7 +198,7 @@ class Strip:
         """Return the drawing."""
         lanes = [one for one in CallStanding if any(lane is one for lane, _ in self.cells)]
         height = len(lanes) * _LANE + 26
-        names = ", ".join(NAMES[one] for one in lanes)
+        names = ", ".join(STANDING_NAMES[one] for one in lanes)
         place, seconds = self.session.place, self.session.seconds
         title = f"Session {self.session.name}: {number(self.session.calls)} calls in {in_words(seconds)}"
         parts = [f'<path class="grid" d="M{_LEFT} {height - 26.5}H{_LEFT + _WIDTH}"/>']

@@ -7,9 +7,19 @@ from collections.abc import Iterable, Iterator
 
 from harness.audit.approvals import questions
 from harness.audit.call_effects import CallEffects, effects_of
-from harness.audit.calls import QUICK_SECONDS, AuditedLogs, LoggedCall, Who, count_of, text
+from harness.audit.calls import (
+    QUICK_SECONDS,
+    AuditedLogs,
+    CallStanding,
+    LoggedCall,
+    Who,
+    count_of,
+    did_fail,
+    rule_of,
+    standing_of,
+    text,
+)
 from harness.audit.report.markup import shown
-from harness.audit.standing import CallStanding, did_fail, rule_of, standing_of
 from harness.audit.stats import Cost, Waits
 from harness.log.clocks import seconds_between
 from harness.log.order import LogRecord

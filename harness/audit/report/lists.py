@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.audit.approvals import LoggedQuestion, questions
 from harness.audit.call_effects import CallEffects, effects_of_calls, effects_words
-from harness.audit.calls import AuditedLogs, LoggedCall, text
+from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, rule_of, standing_of, text
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.figures import Figures, is_command
 from harness.audit.report.markup import digest, line, moment, number, table
-from harness.audit.standing import CallStanding, rule_of, standing_of
 
 
 class ReportDetail:

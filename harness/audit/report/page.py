@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from harness import __version__
 from harness.actions import JsonValue
 from harness.audit.approvals import BURST, BURST_SECONDS
-from harness.audit.calls import AuditedLogs, task_of
+from harness.audit.calls import AuditedLogs, CallStanding, task_of
 from harness.audit.report.charts import bar, legend, patterns, pictures
 from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionFigures, figures_of
 from harness.audit.report.lists import (
@@ -24,7 +24,6 @@ from harness.audit.report.lists import (
 from harness.audit.report.markup import block, digest, filled, html, line, many, moment, number, table
 from harness.audit.report.style import STYLE, content_policy
 from harness.audit.report.timeline import timeline
-from harness.audit.standing import CallStanding
 from harness.audit.stats import Cost
 from harness.log.clocks import in_words
 from harness.log.findings import Findings, Soundness

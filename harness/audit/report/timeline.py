@@ -6,11 +6,20 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
 from harness.actions import JsonValue
-from harness.audit.calls import ABOUT_CALLS, Joiner, LoggedCall
+from harness.audit.calls import (
+    ABOUT_CALLS,
+    STANDING_NAMES,
+    CallStanding,
+    Joiner,
+    LoggedCall,
+    did_fail,
+    rule_of,
+    sign_of_call,
+    standing_of,
+)
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.lists import ReportDetail
 from harness.audit.report.markup import block, digest, filled, html, line, moment, number, shown
-from harness.audit.standing import NAMES, CallStanding, did_fail, rule_of, sign, standing_of
 from harness.log.clocks import in_words
 from harness.log.order import LogRecord
 from harness.log.reader import finite, whole
@@ -208,7 +217,7 @@ def whole_call(call: LoggedCall, show: ReportDetail) -> Iterator[str]:
     return filled(
         CALL,
         anchor=f' id="{anchor}"' if anchor else "",
-        sign=sign(call),
+        sign=sign_of_call(call),
         number=line(call.number, 20),
         tool=line(call.tool, 60),
         summary=line(call.summary, 160),
@@ -258,7 +267,7 @@ def raw_if_odd(record: LogRecord, characters: int | None) -> str:
 
 
 def _ending(standing: CallStanding, call: LoggedCall) -> str:
-    told = [NAMES[standing]]
+    told = [STANDING_NAMES[standing]]
     if call.outcome and (standing in (CallStanding.UNASKED, CallStanding.APPROVED) or did_fail(call)):
         told.append(line(call.outcome.get("status"), 30))
         milliseconds = whole(call.outcome.get("duration_ms"))

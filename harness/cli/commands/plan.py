@@ -7,7 +7,7 @@ import time
 from harness.actions import JsonValue
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
-from harness.cli.policy.plan_policy import with_plan_mode
+from harness.cli.policy.policies import with_plan_mode
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.gate.approval import Answer, Approval

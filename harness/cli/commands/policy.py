@@ -109,8 +109,7 @@ def assembled(conversation: Conversation) -> Policy:
 
 
 def _reload(conversation: Conversation, why: str) -> None:
-    from harness.cli.policy.plan_policy import with_plan_mode
-    from harness.cli.policy.policies import describe
+    from harness.cli.policy.policies import describe, with_plan_mode
 
     before, found = conversation.parts.policy, assembled(conversation)
     if found.sha256 == before.sha256:

@@ -9,8 +9,10 @@ from harness.cli.state import MANAGED_POLICY, PROJECT_POLICY, State
 from harness.errors import PolicyError, UsageError
 from harness.policy.loader import combine, load_policy, nearest, tightening_only
 from harness.policy.policy import Policy, PolicySource
-from harness.policy.rules import Layer
+from harness.policy.rules import Decision, Layer, Rule
+from harness.record import replace
 from harness.text.visible import visible_line
+from harness.tool_kinds import READ_FILE
 
 SHIPPED = ("default", "ci", "readonly", "demo")
 _BASES = (Layer.FILE, Layer.USER, Layer.SHIPPED)
@@ -129,3 +131,30 @@ def home_of_rules(policy: Policy, state: State) -> str:
     own = "a file of yours for --policy" if named else visible_line(state.user_policy, 1_000)
     begin = f"begin with a copy of {visible_line(held, 1_000)}"
     return f"{own}, which takes the place of the shipped {shipped_name(held)} ({begin})"
+
+
+def with_plan_mode(held: Policy) -> Policy:
+    """Return `held` with plan mode's policy over it. Pure but for the shipped file. Raises PolicyError.
+
+    INVARIANT: nothing is decided more laxly than by `held`, no command but one that only reads runs, and no file is
+    written: an auto rule counts for reading files alone, a confirm rule refuses (it would lift a refusal by default, see
+    policy.evaluate), and readers run, and files are read, only where `held` lets them.
+    """
+    overlay = load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED)
+    if not any(readers.on for readers in held.readers):
+        overlay = replace(overlay, readers=())
+    if not any(default.tool in (READ_FILE.name, "default") for default in held.defaults):
+        strict = tuple(default for default in overlay.defaults if default.decision is not Decision.AUTO)
+        overlay = replace(overlay, defaults=strict)
+    rules = tuple(_tightened(rule) for rule in held.rules if rule.decision is not Decision.AUTO or _reads(rule))
+    below = replace(held, rules=rules, sandbox_tables=tuple(sandbox.tightening() for sandbox in held.sandbox_tables))
+    return combine((below, overlay))
+
+
+def _tightened(rule: Rule) -> Rule:
+    return replace(rule, decision=Decision.DENY) if rule.decision is Decision.CONFIRM else rule
+
+
+def _reads(rule: Rule) -> bool:
+    """Say whether an auto rule is about reading files and nothing else."""
+    return rule.argv is None and tuple(access.value for access in rule.access) == ("read",)

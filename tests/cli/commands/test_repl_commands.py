@@ -18,8 +18,7 @@ from harness.cli.commands.help import table
 from harness.cli.commands.meaning import COMMANDS, Ask, Do, RunAsPerson, Wrong, meaning_of
 from harness.cli.commands.notes_to_model import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, NotesToModel, own_words
 from harness.cli.policy.explain import action_for
-from harness.cli.policy.plan_policy import with_plan_mode
-from harness.cli.policy.policies import load_named
+from harness.cli.policy.policies import load_named, with_plan_mode
 from harness.cli.repl.repl_command import how_it_ended
 from harness.files.workspace import Workspace
 from harness.messages import Message, Role, RunResult, StopReason
