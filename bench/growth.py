@@ -294,7 +294,7 @@ def terminal() -> Iterator[Row]:
     for name, unit in MARKDOWN.items():
         yield Row(f"Markdown: {name}", repeated(unit), rendered, 100_000)
     for name, parts in MARKDOWN_LINES.items():
-        yield Row(f"Markdown, in one line: {name}", lines_of(*parts), rendered, 2_000)
+        yield Row(f"Markdown, in one line: {name}", lines_of(*parts), rendered, 900)
     yield Row("names of files", long_names, lambda names: names.matches("a" * 150 + "b"), 1_000)
 
 

@@ -171,7 +171,7 @@ class Repl:
             self._notes.append(Line(tone=Tone.WARNING, text=visible_line(problem, 2_000)))
         self._conversation = self._begun(about, kept, arguments.policy, carried)
         parts.log.observers.append(self._conversation.record)
-        self._lines = self._terminal.input_line(state.history, root, parts.redactor, self._toolbar)
+        self._lines = self._terminal.prompt_line(state.history, root, parts.redactor, self._toolbar)
         self._interrupts = Twice()
         self._left: deque[str] = deque()
         """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or

@@ -72,7 +72,7 @@ class Terminal:
             dead_seconds=settings.dead_seconds.value,
         )
 
-    def input_line(
+    def prompt_line(
         self,
         history: str,
         root: str,

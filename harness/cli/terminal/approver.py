@@ -116,7 +116,7 @@ class TerminalApprover:
         self._screen.settle()
         try:
             with self._keyboard() as keyboard:
-                put = QuestionDialog(
+                dialog = QuestionDialog(
                     question,
                     self._offer(action, verdict) if question.by_model else NOT_GRANTED,
                     lambda: self._advise(action, verdict),
@@ -128,7 +128,7 @@ class TerminalApprover:
                     dead_seconds=self._dead_seconds,
                     monotonic=self._monotonic,
                 )
-                return put.answer(away_since=self._last, began=began)
+                return dialog.answer(away_since=self._last, began=began)
         except OSError:
             return Approval(answer=Answer.NOBODY, by="nobody")  # the terminal is gone
 

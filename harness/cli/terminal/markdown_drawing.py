@@ -86,7 +86,7 @@ class Drawing:
         """Return a line of code as it is; only what no line can hold is broken, with a mark in the margin."""
         code.lines += 1
         coloured = self._colour and code.lines <= MOST_COLOURED
-        return self._texts(self._draw_code(line, code.language if coloured else "", room))
+        return self._texts(self._draw_code(line, code.language if coloured else "", room), room)
 
     def _draw_code(self, line: str, language: str, room: int) -> list[Text]:
         """Return one line of code, in as many lines as it takes."""
@@ -99,8 +99,13 @@ class Drawing:
             Text.assemble(self._signs.broken if number else "  ", part, end="") for number, part in enumerate(shown)
         ]
 
-    def _texts(self, texts: Iterable[Text]) -> list[str]:
-        return [self._line(text.render(self._console, end="")) for text in texts]
+    def _texts(self, texts: Iterable[Text], room: int) -> list[str]:
+        return self._fitted([self._line(text.render(self._console, end="")) for text in texts], room)
+
+    @staticmethod
+    def _fitted(lines: Sequence[str], room: int) -> list[str]:
+        """Return lines that all fit: what is counted wider here than by rich, or became so when it was made safe, is broken."""
+        return [row for line in lines for row in (narrowed([line], room) if _width(line) > room else (line,))]
 
     def _drawn(self, block: RenderableType, room: int) -> list[str]:
         options = self._console.options.update(width=room)
@@ -112,7 +117,7 @@ class Drawing:
             del shown[0]
         while shown and not shown[-1]:
             shown.pop()
-        return [row for line in shown for row in (narrowed([line], room) if _width(line) > room else (line,))]
+        return self._fitted(shown, room)
 
     def _line(self, segments: Iterable[Segment]) -> str:
         """Return one line, ready to be written: safe to show, whatever became of the text on the way here."""
@@ -124,7 +129,7 @@ class Drawing:
             parts[-1] = Segment(parts[-1].text.rstrip(), parts[-1].style)
         shown = []
         for text, style, _ in parts:
-            safe = text if text.isascii() and text.isprintable() else visible(text.replace("\n", ""))
+            safe = text if text.isprintable() else visible(text.replace("\n", ""))
             shown.append(style.render(safe, color_system=system) if style else safe)
         return "".join(shown)
 
@@ -177,6 +182,7 @@ def _text(content: str) -> Token:
 def _shown(tokens: Sequence[Token], *, colour: bool) -> Iterator[Token]:
     """Yield tokens that stand in a line: a link and a picture say where they lead, code keeps its ticks without colours."""
     opened: list[tuple[str, str]] = []
+    autolink = False
     for token in tokens:
         if token.type == "code_inline" and not colour:
             yield _text(f"{token.markup}{token.content}{token.markup}")
@@ -184,10 +190,12 @@ def _shown(tokens: Sequence[Token], *, colour: bool) -> Iterator[Token]:
             yield from (_text(f"{token.content} ("), *_address(str(token.attrs.get("src", ""))), _text(")"))
         elif token.type == "link_open":
             opened.append((str(token.attrs.get("href", "")), ""))
-            if token.markup == "autolink":
+            autolink = token.markup == "autolink"
+            if autolink:
                 yield Token("url_open", "url", 1)
         elif token.type == "link_close":
             address, text = opened.pop()
+            autolink = False
             if token.markup == "autolink":
                 yield Token("url_close", "url", -1)
             elif text != address:
@@ -195,11 +203,11 @@ def _shown(tokens: Sequence[Token], *, colour: bool) -> Iterator[Token]:
         else:
             if opened:
                 opened[-1] = (opened[-1][0], opened[-1][1] + token.content)
-            yield token
+            yield _text(visible(token.content)) if autolink and token.type == "text" else token
 
 
 def _address(address: str) -> tuple[Token, ...]:
-    return Token("url_open", "url", 1), _text(address), Token("url_close", "url", -1)
+    return Token("url_open", "url", 1), _text(visible(address)), Token("url_close", "url", -1)
 
 
 class _Heading(Heading):

@@ -7,7 +7,7 @@ import re
 from functools import partial
 
 import wcwidth
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from work import lines_run
 
@@ -114,7 +114,9 @@ ODD = "[x](http://y),[,](,),\\,<,>,\r,\x1b[2J,\u202e,日本,\u0301,\ud800,é"
 PARTS = st.sampled_from([*SIGNS.split(","), *ODD.split(","), "x" * 60])
 
 
-@settings(max_examples=300, deadline=None)
+@example(["```py\n", "    ", "\u0301", "\x1b[2J"], [], 20)
+@example(["<http://a/%ef%b8%8f%1b%cc%81>"], [], 20)
+@settings(max_examples=100, deadline=None)
 @given(
     parts=st.lists(PARTS, max_size=40),
     cuts=st.lists(st.integers(1, 30), max_size=40),
