@@ -27,7 +27,7 @@ from harness.cli.config.config_file import ConfigFile
 from harness.cli.config.settings import resolve
 from harness.cli.doctor.attempts import ATTEMPTS, Behind, Expectation, Ground, WallAttempt
 from harness.cli.doctor.doctor_command import MachineFindings, Report, tell
-from harness.cli.doctor.model_findings import Asked, findings
+from harness.cli.doctor.doctor_model import Asked, findings
 from harness.cli.doctor.trials import DONE, Scene, TrialOutcome, make, outcome_of
 from harness.cli.trace import Tone
 from harness.errors import ModelError, ModelFault

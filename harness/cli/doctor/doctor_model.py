@@ -5,26 +5,230 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, assert_never, runtime_checkable
 
 from harness.actions import JsonValue
 from harness.cli.config.provider import model_from, not_for, withhold
 from harness.cli.config.settings import DEFAULT, Settings, settings_from
 from harness.cli.console import Console, wants_colour
-from harness.cli.doctor.model_findings import REPORT, Asked, ModelFinding, findings
 from harness.cli.exits import Exit
 from harness.cli.state import here
 from harness.cli.text_lines import paragraph, row
 from harness.cli.trace import Line, Tone
-from harness.errors import ModelError, ModelFault
-from harness.messages import Message, Role
-from harness.model import Model, Retry
-from harness.models.endpoint import Quirks, shown_address
+from harness.errors import ModelError, ModelFault, ToolError
+from harness.gate.arguments import parse_arguments
+from harness.loop.reply_calls import no_answer
+from harness.messages import FinishReason, Message, ModelResponse, Role
+from harness.model import Model, Retry, ToolSpec
+from harness.models.endpoint import Quirks, is_local, shown_address
 from harness.models.exchange import Timing
-from harness.record import replace
+from harness.record import Record, field_names, replace
+from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+
+REPORT = ToolSpec(
+    name="report",
+    description="Report that tool calls work.",
+    parameters={
+        "type": "object",
+        "properties": {"status": {"type": "string", "description": "Always `ok`."}},
+        "required": ["status"],
+        "additionalProperties": False,
+    },
+)
+AS_TEXT = (
+    "the server has to parse this model's calls: vLLM wants --enable-auto-tool-choice and --tool-call-parser, llama-server "
+    "--jinja, Ollama and LM Studio a model whose template knows tools; or the model cannot call tools at all"
+)
+
+
+class ModelFinding(Record):
+    """One thing that was looked at."""
+
+    about: str
+    tone: Tone
+    said: str
+    advice: str = ""
+    """What to do, where something is to be done."""
+
+
+class Asked(Record):
+    """What came of the request."""
+
+    reply: ModelResponse | None
+    error: ModelError | None
+    seconds: float
+    first_text_seconds: float | None
+    """When the first text came; None where none did."""
+    again: tuple[str, ...] = ()
+    """Why it was sent again."""
+    quirks: Quirks | None = None
+    """How the server was asked in the end; None where the adapter does not say."""
+    timing: Timing = Timing()
+    """How fast the last try was, as far as the adapter says."""
+
+
+def findings(settings: Settings, asked: Asked) -> Iterator[ModelFinding]:
+    """Yield what was found, in the order in which a request goes its way. Pure."""
+    if asked.error is not None:
+        yield from _failed(settings, asked.error)
+    if asked.reply is not None:
+        yield _address(settings)
+        yield _key(settings)
+        yield _good("model", f"{settings.model.value} answered")
+        yield from _asking(settings, asked.quirks)
+        yield from _call(asked.reply)
+        yield _end(asked.reply)
+        yield _usage(asked.reply)
+        if asked.reply.echo:
+            yield _good("reasoning", "comes with the reply, and goes back with the next request")
+    for reason in asked.again:
+        yield ModelFinding(about="sent again", tone=Tone.WARNING, said=reason)
+    yield _time(asked)
+
+
+def _good(about: str, said: str) -> ModelFinding:
+    return ModelFinding(about=about, tone=Tone.GOOD, said=said)
+
+
+def _bad(about: str, said: str, advice: str = "") -> ModelFinding:
+    return ModelFinding(about=about, tone=Tone.BAD, said=said, advice=advice)
+
+
+def _failed(settings: Settings, error: ModelError) -> Iterator[ModelFinding]:
+    """Yield how far the request came, and where it ended."""
+    said = str(error)
+    match error.fault:
+        case ModelFault.SETTINGS:
+            yield _bad("settings", said)
+        case ModelFault.CONNECTION | ModelFault.TIMEOUT | ModelFault.TIME:
+            advice = "is the server running, and the address right? `harness config show --origin` says who named it"
+            yield _bad("address", said, advice)
+        case ModelFault.AUTHENTICATION:
+            yield _address(settings)
+            yield _bad("key", said, f"the key is taken from {settings.key_variable.value or 'no variable'}")
+        case ModelFault.NOT_FOUND:
+            yield _address(settings)
+            yield _bad("model", said, "a base URL usually ends in /v1; the model's name is what the server calls it")
+        case ModelFault.SERVER:
+            yield _address(settings)
+            yield _bad("server", said, "try again later")
+        case ModelFault.QUOTA:
+            yield _address(settings)
+            yield _bad("quota", said)
+        case ModelFault.CONTEXT | ModelFault.CONTENT | ModelFault.REQUEST:
+            yield _address(settings)
+            yield _bad(
+                "request", said, "what the server does not take may be tools: then the model cannot be used here"
+            )
+        case ModelFault.REPLY:
+            yield _address(settings)
+            yield _bad("reply", said)
+        case _:
+            assert_never(error.fault)
+
+
+def _address(settings: Settings) -> ModelFinding:
+    url, shown = settings.base_url.value, f"{shown_address(settings.base_url.value)} was reached"
+    title = f" ({settings.preset.title})" if settings.preset else ""
+    if settings.key_set and url.lower().startswith("http:") and not is_local(url):
+        advice = "use https, or a server on this machine"
+        return ModelFinding(
+            about="address", tone=Tone.WARNING, said=f"{shown}{title}, unencrypted: so is the key", advice=advice
+        )
+    return _good("address", shown + title)
+
+
+def _key(settings: Settings) -> ModelFinding:
+    if settings.key_set:
+        return _good("key", f"the one in {settings.key_variable.value} was accepted")
+    return _good("key", "none was sent, and none was wanted")
+
+
+def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[ModelFinding]:
+    """Yield how the server was asked, and what had to be learned for it."""
+    if quirks is None:
+        return
+    if quirks.stream:
+        yield _good("streaming", "the reply came as a stream")
+    else:
+        advice = "text appears only when a reply is whole; servers with --jinja or a tool parser stream calls too"
+        said = "replies are asked for as a whole: the server does not stream calls"
+        yield ModelFinding(about="streaming", tone=Tone.WARNING, said=said, advice=advice)
+    known = settings.preset.quirks if settings.preset else Quirks()
+    for name in field_names(Quirks):
+        if getattr(known, name) != getattr(quirks, name):
+            yield ModelFinding(about="learned", tone=Tone.PLAIN, said=f"{name} = {getattr(quirks, name)}, by a refusal")
+
+
+def _call(reply: ModelResponse) -> Iterator[ModelFinding]:
+    """Yield whether the tool was called as the harness needs it."""
+    calls = [call for call in reply.tool_calls if call.name == REPORT.name]
+    if not calls and reply.tool_calls:
+        yield _bad("tool call", f"the model called {reply.tool_calls[0].name!r}, which it was not offered")
+        return
+    if not calls:
+        said = (
+            f"none: the answer came as text: {visible_line(reply.text.strip(), 100)!r}"
+            if reply.text.strip()
+            else "none"
+        )
+        yield _bad("tool call", said, AS_TEXT)
+        return
+    if len(reply.tool_calls) > 1:
+        yield ModelFinding(
+            about="tool call", tone=Tone.WARNING, said=f"{len(reply.tool_calls)} calls where one was asked for"
+        )
+    else:
+        yield _good("tool call", "came as a call")
+    try:
+        arguments = parse_arguments(calls[0].arguments, REPORT)
+    except ToolError as error:
+        yield _bad("arguments", str(error), "the model or the server writes calls that cannot be read")
+        return
+    if arguments == {"status": "ok"}:
+        yield _good("arguments", "as asked for")
+    else:
+        said = f"can be read, but are not those that were asked for: {visible_line(calls[0].arguments, 100)}"
+        yield ModelFinding(about="arguments", tone=Tone.WARNING, said=said)
+
+
+def _end(reply: ModelResponse) -> ModelFinding:
+    match reply.finish_reason:
+        case FinishReason.DONE:
+            return _good("end", "the reply was finished")
+        case FinishReason.REASONING | FinishReason.NO_CALLS | FinishReason.FUNCTION_CALL:
+            return _bad("end", no_answer(reply))
+        case FinishReason.LENGTH:
+            return _bad("end", "the reply was cut at its greatest length", "raise the server's limit on output tokens")
+        case FinishReason.CONTENT_FILTER:
+            return _bad("end", "the provider's content filter ended the reply")
+        case _:
+            assert_never(reply.finish_reason)
+
+
+def _usage(reply: ModelResponse) -> ModelFinding:
+    if reply.usage.unreported:
+        advice = (
+            "limits of tokens and of cost cannot be held with this server: a run with one ends after its first reply"
+        )
+        return ModelFinding(about="usage", tone=Tone.WARNING, said="not reported", advice=advice)
+    return _good("usage", f"{reply.usage.input_tokens} tokens in, {reply.usage.output_tokens} out")
+
+
+def _time(asked: Asked) -> ModelFinding:
+    steps = {
+        "connected": asked.timing.connected,
+        "first event": asked.timing.first_event,
+        "first text": asked.first_text_seconds,
+        "all of it": asked.seconds,
+    }
+    said = ", ".join(f"{step} after {seconds * 1000:.0f} ms" for step, seconds in steps.items() if seconds is not None)
+    return ModelFinding(about="time", tone=Tone.PLAIN, said=said)
+
 
 MESSAGES = (
     Message(role=Role.SYSTEM, content="You answer by calling tools."),

@@ -15,7 +15,6 @@ from harness.cli.own_folders import place_of, set_right, worked_in
 from harness.cli.parts import SessionParts, Unattended, about_of, agent_of
 from harness.cli.policy.policies import describe
 from harness.cli.run.run_end import EndReports, RunEnd, runner_files
-from harness.cli.run.run_model import RunModel
 from harness.cli.run.run_output import RunOutput
 from harness.cli.run.run_prompt import given_prompt
 from harness.cli.session_log import close_log
@@ -26,11 +25,16 @@ from harness.gate.approval import deny_all
 from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import RunResult, StopReason
-from harness.record import replace
+from harness.paths import is_within
+from harness.record import field_names, replace
 
 if TYPE_CHECKING:
     from harness.cli.resume import Carried
     from harness.cli.run.answer_schema import AnswerSchema
+    from harness.model import Model
+    from harness.models.divergence import Divergence
+    from harness.models.recording import RecordingModel
+    from harness.models.replaying import ReplayingModel
 
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -276,3 +280,73 @@ def _tell_carried(carried: Carried | None, about: Mapping[str, JsonValue], conso
     for line in carried_lines(carried, about):
         if line.tone is Tone.WARNING or not quiet:
             console.line(line.text, line.tone)
+
+
+class RunModel:
+    """What `--record` and `--replay` make of a run's model."""
+
+    def __init__(self, *, record: str | None, replay: str | None) -> None:
+        """Take the paths of cassettes, that of a new one with links followed. Raises UsageError where both are given."""
+        if record is not None and replay is not None:
+            raise UsageError("--record and --replay cannot be given together: the cassette holds all of it already")
+        self.on_divergence: Callable[[Mapping[str, JsonValue]], None] = _ignore
+        """Told once, where a replayed conversation is first another than the recorded one."""
+        self._record = record
+        self._replay = replay
+        self._recording: RecordingModel | None = None
+        self._replaying: ReplayingModel | None = None
+
+    def of(self, parts: SessionParts) -> Model:
+        """Return the model of these parts. Raises UsageError for a cassette that cannot be read, or made."""
+        if self._replay is not None:
+            from harness.models.replaying import ReplayingModel
+
+            self._replaying = ReplayingModel(
+                self._replay, self._diverged, workspace=parts.workspace.root, redactor=parts.redactor
+            )
+            parts.redactor.note(self._replaying.marks)
+            return self._replaying
+        model = parts.named_model()
+        if self._record is not None:
+            if any(is_within(self._record, kept) for kept in parts.state.guarded):
+                raise UsageError(f"--record {self._record}: that lies among the harness's own files")
+            from harness.models.recording import RecordingModel
+
+            self._recording = RecordingModel(
+                model,
+                self._record,
+                parts.redactor,
+                workspace=parts.workspace.root,
+                api=parts.settings.api.value.value,
+            )
+            return self._recording
+        return model
+
+    @property
+    def about(self) -> dict[str, JsonValue]:
+        """What the log's first record says of it."""
+        return {"replay": self._replaying.about, "server": "a cassette"} if self._replaying else {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know before the run."""
+        return self._replaying.notes if self._replaying else ()
+
+    @property
+    def problem(self) -> str:
+        """Why a recording holds less than what happened, or nothing."""
+        return self._recording.problem if self._recording else ""
+
+    def tell_end(self, console: Console) -> None:
+        """Close a recording; say which replies of a cassette nobody asked for."""
+        if self._recording is not None:
+            self._recording.close()
+        if self._replaying is not None and self._replaying.unused:
+            console.line(f"harness: the cassette has {self._replaying.unused} more replies", Tone.WARNING)
+
+    def _diverged(self, divergence: Divergence) -> None:
+        self.on_divergence({name: getattr(divergence, name) for name in field_names(type(divergence))})
+
+
+def _ignore(fields: Mapping[str, JsonValue]) -> None:
+    pass
