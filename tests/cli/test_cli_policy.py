@@ -845,7 +845,9 @@ def test_the_cases_in_the_reference_come_out_as_expected_but_for_one(program: Pr
 
 def test_the_replay_in_the_reference_is_what_it_writes(program: Program, demo: str) -> None:
     """Its first line and its last."""
-    shown = block(reference("replay"), "text").replace("57b3312ab75c", str(program.records()[0]["session"])).splitlines()
+    shown = (
+        block(reference("replay"), "text").replace("57b3312ab75c", str(program.records()[0]["session"])).splitlines()
+    )
     written = program.run("policy", "replay", demo, "--policy", "ci").out.splitlines()
     assert shown == [written[0], "...", written[-1]]
 
