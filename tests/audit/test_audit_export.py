@@ -480,7 +480,7 @@ def test_a_call_of_which_hardly_anything_is_known() -> None:
 @all_rows("form", sorted(EXPORTS))
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, form: str) -> None:
     peaks = []
-    for count in (60, 500):
+    for count in (120, 700):
         steps = [step for number in range(1, count + 1) for step in one_call(number, "x" * 1_500)]
         path = write(tmp_path / f"{count}.jsonl", lines_of([started(), *steps, ended()]))
         del steps
