@@ -17,7 +17,7 @@ settings.register_profile("harness", deadline=None, suppress_health_check=[Healt
 settings.load_profile("harness")
 
 CENSUS = pytest.StashKey[Census]()
-LEAST_RECORDS = 100_000
+LEAST_RECORDS = 30_000
 """How many records the whole suite writes at the very least into folders that its tests leave behind."""
 
 
