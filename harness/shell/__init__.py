@@ -3,7 +3,8 @@
 Nothing is run here and nothing is decided. The disk is asked through `Disk` alone. What is not plainly understood is opaque:
 it is never guessed at.
 
-Read facets.py first: `read_commands` is the way in, and goes through two halves.
+Read facets.py first: `read_commands` is the way in, and goes through two halves. A reading that is wrong is mended where its
+part stands: a word in words.py, a redirection in redirections.py, what a program does in `programs/`.
 
 Text to tree:
     parser.py        commands, lists, pipelines, loops: `parse`

@@ -75,8 +75,8 @@ def _leaves_the_input(body: Script, lines: Lines) -> bool:
 
 
 def _is_plain(node: Simple) -> bool:
-    """Say whether a command sets nothing, runs nothing inside its words, and writes at most into nothing."""
-    targets = all(each.target.constant == "/dev/null" or each.operator == ">&" for each in node.redirections)
+    """Say whether a command sets nothing, runs nothing inside its words, and opens no file for writing but /dev/null."""
+    targets = all(each.target.constant == "/dev/null" or each.copies_descriptor for each in node.redirections)
     outputs = all(">" in each.operator and each.descriptor in (None, 1, 2) for each in node.redirections)
     pieces = [piece for word in node.words for piece in word.pieces]
     known = all(isinstance(piece, Literal | Parameter | Modified | Number) for piece in pieces)

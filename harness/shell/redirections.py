@@ -20,7 +20,7 @@ from harness.shell.words import WordReader, check_no_array_element
 
 _DESCRIPTOR = re.compile(r"[0-9]+(?=[<>])")
 _OPERATOR = re.compile(r"&>>|&>|<<<|<<-|<<|<&|<>|<|>>|>&|>\||>")
-_PLAIN_DESCRIPTOR_OR_FILE = re.compile(r"-|[A-Za-z0-9_./][A-Za-z0-9_./,:=@%+-]*")
+_PLAIN_TARGET = re.compile(r"-|[A-Za-z0-9_./][A-Za-z0-9_./,:=@%+-]*")
 
 
 def read_redirection(cursor: Cursor, words: WordReader, char: str) -> Redirection | None:
@@ -53,10 +53,8 @@ def read_redirection(cursor: Cursor, words: WordReader, char: str) -> Redirectio
         cursor.skip()
         target = words.word()
         check_no_array_element(cursor, target)
-        # bash 5.2 expands this target twice (`>&'$(id)'` runs id), and takes the dash of `>&-x` for a word of its own.
-        if operator in (">&", "<&") and not (
-            target.plain and _PLAIN_DESCRIPTOR_OR_FILE.fullmatch(target.constant or "")
-        ):
+        # bash 5.2 expands this target twice: `>&'$(id)'` runs id. Of `>&-x` it takes the dash alone: x is the next word.
+        if operator in (">&", "<&") and not (target.plain and _PLAIN_TARGET.fullmatch(target.constant or "")):
             raise cursor.stop(f"a target of {operator} that is more than a plain word", target.start)
     return Redirection(operator=operator, descriptor=descriptor, target=target, start=start, end=cursor.end)
 
@@ -71,7 +69,7 @@ _ACCESS = {
     ">&": Access.WRITE,
     "<>": Access.EITHER,
 }
-"""What each operator does to the file that it names."""
+"""What each operator does to the file that it names. `<&` opens none: `_check_target` refuses one that names a file."""
 
 
 class Stdin:
@@ -106,8 +104,7 @@ def apply_redirections(
         elif each.descriptor == 0:
             stdin = Stdin(None, stdin.paths)
         opens_no_file = each.operator in ("<<", "<<<")
-        copies_descriptor = each.operator in (">&", "<&") and (value == "-" or value.removesuffix("-").isdigit())
-        if opens_no_file or copies_descriptor:
+        if opens_no_file or each.copies_descriptor:
             continue
         _check_target(line, each, value, state)
         access = _ACCESS[each.operator]

@@ -117,7 +117,7 @@ class Assignment(Record):
 
 
 class Redirection(Record):
-    """One redirection; the target is a file, a descriptor, a string or the body of a here-document."""
+    """One redirection. Its target names a file, unless `copies_descriptor` or the operator (`<<`, `<<<`) says otherwise."""
 
     operator: str
     """One of > >> >| < <> &> &>> >& <& <<< <<; `<<-` is given as `<<`, the tabs already removed."""
@@ -127,6 +127,15 @@ class Redirection(Record):
     """Of `<<` the body: one quoted Literal. Its `start` and `end` are then those of the raw body."""
     start: int
     end: int
+
+    @property
+    def copies_descriptor(self) -> bool:
+        """Whether it copies, moves or closes a descriptor (`2>&1`, `>&3-`, `>&-`); every other `>&word` opens a file.
+
+        bash(1), "Duplicating File Descriptors".
+        """
+        word = self.target.constant or ""
+        return self.operator in (">&", "<&") and (word == "-" or word.removesuffix("-").isdecimal())
 
 
 class Simple(Record):
