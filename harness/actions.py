@@ -47,7 +47,10 @@ class Act(Enum):
 
 
 class Place(Enum):
-    """Where a resolved path lies. Everything but INSIDE, and reading OUTPUT or ADDED, is at least asked about."""
+    """Where a resolved path lies. OUTSIDE and ABOVE, and writing OUTPUT or ADDED, are at least asked about.
+
+    The few exceptions, /dev/null and public facts about the machine, are in policy/built_in.py.
+    """
 
     INSIDE = "inside"
     ROOT = "root"

@@ -17,7 +17,7 @@ class Does(Enum):
     """What a call of a tool does."""
 
     READS = "reads"
-    """It reads one file, and changes nothing."""
+    """It reads one file or one folder, and changes nothing."""
     WRITES = "writes"
     """It changes one file, which it reads for that; its intent says from what to what."""
     RUNS = "runs"
@@ -32,7 +32,9 @@ class ToolKind(Record):
     name: str
     does: Does = Does.OTHER
     subject: str = ""
-    """The argument that says what a call is about: the command line, or the path of the file."""
+    """The argument that says what a call is about: the command line, or a path. Read it with `subject_of`."""
+    unsaid: str = ""
+    """What a call is about that leaves `subject` out: the folder `.`, say. Empty where the argument must be given."""
     creates: bool = False
     """Whether it may make a file that is not there yet."""
     edited: str = ""
@@ -42,19 +44,33 @@ class ToolKind(Record):
 
     @property
     def is_of_files(self) -> bool:
-        """Whether it reads or writes one file: then its records tell all that a call changed."""
+        """Whether it reads or writes one path: then its records tell all that a call changed."""
         return self.does in (Does.READS, Does.WRITES)
 
+    def subject_of(self, arguments: object) -> str | None:
+        """Return what a call with these arguments is about; None where they do not say it, or are no object."""
+        if not self.subject or not isinstance(arguments, Mapping):
+            return None
+        said = arguments.get(self.subject, self.unsaid or None)
+        return said if isinstance(said, str) else None
 
-_SHIPPED = (
-    ToolKind(name="bash", does=Does.RUNS, subject="command", edited="command"),
-    ToolKind(name="read_file", does=Does.READS, subject="path"),
-    ToolKind(name="write_file", does=Does.WRITES, subject="path", creates=True, edited="content"),
-    ToolKind(name="edit_file", does=Does.WRITES, subject="path", edited="new_string", edited_each="edits"),
+
+_table: dict[str, ToolKind] = {}
+SHIPPED_TOOLS: Mapping[str, ToolKind] = _table
+"""The tools that ship, by name. Each row below is one of them."""
+
+
+def _ships(kind: ToolKind) -> ToolKind:
+    _table[kind.name] = kind
+    return kind
+
+
+BASH = _ships(ToolKind(name="bash", does=Does.RUNS, subject="command", edited="command"))
+READ_FILE = _ships(ToolKind(name="read_file", does=Does.READS, subject="path"))
+WRITE_FILE = _ships(ToolKind(name="write_file", does=Does.WRITES, subject="path", creates=True, edited="content"))
+EDIT_FILE = _ships(
+    ToolKind(name="edit_file", does=Does.WRITES, subject="path", edited="new_string", edited_each="edits")
 )
-SHIPPED_TOOLS: Mapping[str, ToolKind] = {kind.name: kind for kind in _SHIPPED}
-"""The tools that ship, by name."""
-BASH, READ_FILE, WRITE_FILE, EDIT_FILE = _SHIPPED
 
 
 def tool_kind(name: str) -> ToolKind:

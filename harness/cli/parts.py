@@ -254,7 +254,7 @@ def tools_in(
     *,
     log: str | None = None,
 ) -> tuple[Tool, ...]:
-    """Return the four tools, with the places where the program keeps things; no command can read the log that is named.
+    """Return the tools that ship, with the places where the program keeps things; no command can read the log that is named.
 
     From here on, nothing that a command starts can read this process's memory or environment: keys lie there.
     """

@@ -1,4 +1,4 @@
-"""Read judged files, and say in the model's words what stands in the way.
+"""Read judged files, and say in the model's words what stands in the way of a file or a folder.
 
 INVARIANT: what is opened is the resolved path of the `PathAccess`, every folder on the way opened without following
 links, so that a link swapped in after the judgement is an error and never another file.
@@ -172,7 +172,10 @@ def binary(path: PathAccess, start: bytes, size: int) -> ToolError:
 
 
 def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
-    """Return what an OSError means for the model; `verb` says what was tried: `read` or `write`."""
+    """Return what an OSError means for the model, of a file or a folder.
+
+    `verb` is what was tried, as in "Cannot read x": `read`, `write`, or what else your tool does.
+    """
     name = shown(path)
     match error.errno:
         case errno.EACCES | errno.EPERM:

@@ -237,6 +237,8 @@ def _command_problem(command: Command) -> str:
 
 
 def _path_problem(path: PathAccess) -> str:
+    if path.place is Place.ROOT:
+        return "it is the workspace folder itself"
     if path.place is not Place.INSIDE:
         return "it lies outside the workspace"
     if path.tree or path.shared:

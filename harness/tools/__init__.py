@@ -1,11 +1,12 @@
 """The tools that ship, each in a module of its name, and `builtin_tools`, which puts them together for one workspace.
 
-Read write_file.py first: it is the plainest. Each says what it is with `kind` (harness/tool_kinds.py), prepares a call into
-an action without touching anything, and does what the action says. edit_file.py finds the text that is meant in matching.py
-and explains a miss in near_miss.py; bash.py runs a command behind the walls of command_walls.py.
+Read first read_file.py for a tool that reads, write_file.py for one that writes. Each tool says what it is with `kind`
+(harness/tool_kinds.py), prepares a call into an action without touching anything, and does what the action says.
+edit_file.py finds the text that is meant in matching.py and explains a miss in near_miss.py; bash.py runs a command behind
+the walls of command_walls.py.
 
-One more that ships is a module here, a line in `builtin_tools`, and a row in harness/tool_kinds.py. A tool of your own
-program is a class anywhere: tests/tools/test_fifth_tool.py shows a whole one.
+One more that ships is a module here, a line in `builtin_tools`, a row in harness/tool_kinds.py, and a line under `[tools]`
+of each shipped policy. A tool of your own program is a class anywhere: tests/tools/test_fifth_tool.py shows a whole one.
 
 Not here: whether a call may run (gate/), how files are replaced (files/), how a command is ended (process/).
 """
@@ -37,7 +38,7 @@ def builtin_tools(
     on_output: Callable[[str], None] | None = None,
     interrupts: Callable[[], int] | None = None,
 ) -> tuple[Tool, ...]:
-    """Return the four tools for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS.
+    """Return the tools that ship, for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS.
 
     `limits` bounds the seconds of a command and the characters of a result. `environment` is where commands get their few
     variables from (PATH, HOME, locale; never keys): this process's where it is None. `images` keeps what files held

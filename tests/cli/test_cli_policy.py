@@ -24,6 +24,7 @@ from rows import all_rows
 from harness.actions import JsonValue
 from harness.cli.policy.cases import CASE_KEYS, FAILED, read_cases
 from harness.cli.policy.explain import EXIT_CODES, LEAST_WIDTH, CallReader, action_for, explanation
+from harness.cli.policy.policies import load_named
 from harness.cli.policy.policy_command import WARNED
 from harness.cli.policy.rejudging import CHANGED
 from harness.errors import UsageError
@@ -33,7 +34,9 @@ from harness.log.action_log import ActionLog
 from harness.messages import ToolCall
 from harness.models.scripted import Reply, call, replies
 from harness.policy.loader import parse_policy
+from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict, evaluate
+from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools import builtin_tools
 
 Write = Callable[[str, str], Path]
@@ -42,10 +45,7 @@ RULES = """\
 version = 1
 
 [tools]
-read_file  = "auto"
-write_file = "confirm"
-edit_file  = "confirm"
-bash       = "confirm"
+TOOLS
 
 [[rule]]
 id       = "secrets"
@@ -69,7 +69,19 @@ decision = "auto"
 argv     = [["ls", "cat"], "..."]
 flags    = ["-l"]
 reason   = "Looks."
-"""
+""".replace("TOOLS", "\n".join(f'{tool} = "{"auto" if tool == "read_file" else "confirm"}"' for tool in SHIPPED_TOOLS))
+
+
+def by_default(policy: Policy, tool: str) -> str:
+    """Return what a verdict by the default for `tool` says that it is by: `default for bash (rules.toml:7)`."""
+    (found,) = (default for default in policy.defaults if default.tool == tool)
+    return f"default for {found.what} ({os.path.basename(found.origin.file)}:{found.origin.line})"
+
+
+LOADED = parse_policy(RULES.encode(), "rules.toml")
+RULE_AT = {rule.id: str(rule.origin) for rule in LOADED.rules}
+"""Where each rule of RULES begins: `rules.toml:9`."""
+OF_BASH = by_default(LOADED, "bash")
 
 
 @pytest.fixture
@@ -84,7 +96,7 @@ EXPLAINED = [
     pytest.param("bash", "ls -l src", "auto", "rule look (rules.toml:", id="a command that a rule covers"),
     pytest.param("bash", "git -C sub push --force", "deny", "rule force-push (rules.toml:", id="past global options"),
     pytest.param("bash", "rm -rf /", "block", "built-in delete-tree", id="a recursive delete of the root"),
-    pytest.param("bash", "frobnicate", "confirm", "default for bash (rules.toml:7)", id="a default"),
+    pytest.param("bash", "frobnicate", "confirm", OF_BASH, id="a default"),
     pytest.param("bash", "cat .env", "deny", "rule secrets (rules.toml:", id="a secret by a command"),
     pytest.param("bash", 'eval "$x"', "confirm", "built-in opaque", id="what cannot be understood"),
     pytest.param("bash", "cat " + "x/" * 2500, "confirm", "built-in outside", id="a path that cannot be followed"),
@@ -92,7 +104,7 @@ EXPLAINED = [
         "bash", "cat /proc/self/cwd/x", "confirm", "built-in outside", id="a link that depends on who follows"
     ),
     pytest.param("read_file", ".env", "deny", "rule secrets (rules.toml:", id="a secret"),
-    pytest.param("read_file", "src/a.py", "auto", "default for read_file (rules.toml:4)", id="a plain file"),
+    pytest.param("read_file", "src/a.py", "auto", by_default(LOADED, "read_file"), id="a plain file"),
     pytest.param("write_file", ".github/workflows/x.yml", "confirm", "built-in protected", id="a protected file"),
     pytest.param("write_file", "rules.toml", "block", "built-in own-files", id="the policy itself"),
     pytest.param("edit_file", "a.pem", "deny", "rule secrets (rules.toml:", id="an edit"),
@@ -148,10 +160,10 @@ def test_the_table_has_a_line_for_each_part(program: Program, rules: str) -> Non
     done = program.run("policy", "explain", "--policy", rules, "ls src && cat .env; frobnicate")
     rows = table_of(done.out)
     assert [row[:4] for row in rows] == [
-        ["ls src", "auto", "rule look", "rules.toml:25"],
-        ["cat .env", "auto", "rule look", "rules.toml:25"],
-        [rows[2][0], "deny", "rule secrets", "rules.toml:9"],
-        ["frobnicate", "confirm", "default for bash", "rules.toml:7"],
+        ["ls src", "auto", "rule look", RULE_AT["look"]],
+        ["cat .env", "auto", "rule look", RULE_AT["look"]],
+        [rows[2][0], "deny", "rule secrets", RULE_AT["secrets"]],
+        ["frobnicate", "confirm", "default for bash", OF_BASH.rpartition("(")[2].rstrip(")")],
     ]
     assert rows[2][0].endswith(" .env")
     assert (rows[0][4], rows[2][4]) == ("Looks.", "Secrets stay out.")
@@ -164,9 +176,9 @@ def test_the_json_has_every_facet_and_where_it_was_decided(program: Program, rul
     assert list(told["effects"]) == ["read", "write", "named", "granted", "network", "hide", "enforcement", "unasked"]
     assert {tuple(facet) for facet in told["facets"]} == {tuple(told["facets"][0])}
     by_name = {facet["facet"]: facet for facet in told["facets"]}
-    assert (told["decision"], told["by"], told["hint"]) == ("deny", "rule force-push (rules.toml:17)", "")
+    assert (told["decision"], told["by"], told["hint"]) == ("deny", f"rule force-push ({RULE_AT['force-push']})", "")
     look, push = by_name["ls -l src"], by_name["git push -f"]
-    assert (look["kind"], look["rule"], look["file"], look["line"]) == ("Command", "look", "rules.toml", 25)
+    assert (look["kind"], look["rule"], f"{look['file']}:{look['line']}") == ("Command", "look", RULE_AT["look"])
     assert (push["decision"], push["source"], push["argv"]) == ("deny", "rule", ["git", "push", "-f"])
     operand = next(
         facet for facet in told["facets"] if facet["kind"] == "PathAccess" and facet["facet"].endswith("src")
@@ -454,7 +466,7 @@ def test_cases_that_come_out_as_expected(held: Callable[..., Done]) -> None:
     lines = done.out.splitlines()
     assert [line.split()[0] for line in lines] == ["look", "push", "write", "edit", "free", "5"]
     assert [line.split()[-1] for line in lines[:5]] == ["ok", "ok", "ok", "ok", "-"]
-    assert lines[0].split()[1:] == ["auto", "rule", "look", "(rules.toml:25)", "ok"]
+    assert lines[0].split()[1:] == ["auto", "rule", "look", f"({RULE_AT['look']})", "ok"]
     assert len({line.rindex("  ") for line in lines[:5]}) == 1
     assert lines[5] == "5 cases: 4 ok, 0 failed, 1 without an expectation"
 
@@ -467,7 +479,7 @@ FAILING = (
     (case("an unknown tool", "bsh"), "there is no tool named 'bsh'; did you mean bash?"),
     (
         case("a hostile tool", "\x1b[2J"),
-        "there is no tool named '\\x1b[2J'; known: bash, read_file, write_file, edit_file",
+        f"there is no tool named '\\x1b[2J'; known: {', '.join(SHIPPED_TOOLS)}",
     ),
     (case("no object", args=[]), "args must be an object"),
     (case("nothing", args={}), "Invalid arguments for bash: command is missing."),
@@ -505,7 +517,7 @@ def test_the_json_of_cases(held: Callable[..., Done]) -> None:
     assert [(each["id"], each["line"], each["decision"], each["ok"]) for each in told] == [
         ("a", 1, "auto", True), ("b", 2, "auto", False), ("c", 3, "auto", None), ("d", 4, None, False),
     ]  # fmt: skip
-    assert told[0]["by"] == "rule look (rules.toml:25)"
+    assert told[0]["by"] == f"rule look ({RULE_AT['look']})"
     assert (told[3]["error"].startswith("there is no tool"), told[0]["error"]) == (True, None)
     assert (summary, done.code) == ({"summary": {"cases": 4, "ok": 1, "failed": 2, "unchecked": 1}}, 1)
 
@@ -639,8 +651,8 @@ def test_replay_lists_what_would_change(program: Program, demo: str) -> None:
     session = program.records()[0]["session"]
     *lines, summary = done.out.splitlines()
     assert lines[0] == (
-        f"{session} #4 edit_file  slugs.py: confirm by default for edit_file (demo.toml:8) -> "
-        f"auto by default for edit_file (ci.toml:9): laxer"
+        f"{session} #4 edit_file  slugs.py: confirm by {by_default(load_named('demo'), 'edit_file')} -> "
+        f"auto by {by_default(load_named('ci'), 'edit_file')}: laxer"
     )
     assert [line.rpartition(": ")[2] for line in lines] == ["laxer", "laxer", "stricter"]
     assert (done.code, summary) == (0, "9 calls, 3 changes: 2 laxer, 1 stricter")
@@ -799,7 +811,7 @@ def test_logs_of_other_programs_are_judged_as_far_as_they_go(program: Program) -
     assert (done.code, "\x1b" in done.out) == (0, False)
     *lines, summary = [line.partition(" #")[2] or line for line in done.out.splitlines()]
     assert [line.replace("s\\x1b[2J", "s") for line in lines] == [
-        "1 fetch  s: auto by rule x (old.toml:1) -> confirm by default for any other tool (default.toml:11): stricter",
+        f"1 fetch  s: auto by rule x (old.toml:1) -> confirm by {by_default(load_named('default'), 'default')}: stricter",
         "2 fetch  s: cannot be judged: fetch is a tool of another program",
         (
             "3 bash  s: cannot be judged: Invalid arguments for bash: unknown field 'cmd'; "

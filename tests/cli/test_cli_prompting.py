@@ -11,6 +11,7 @@ from program import made_program
 from rows import all_rows
 
 from harness.models.scripted import Reply, call, replies, say
+from harness.tool_kinds import SHIPPED_TOOLS
 
 if TYPE_CHECKING:
     from program import Program
@@ -78,7 +79,7 @@ def test_a_system_template(program: Program, in_workspace: InWorkspace) -> None:
     template.write_text("You work in {{workspace}} with {{tools}}.\n{{instructions}}\nEnd.")
     run(program, "go", "--system", str(template))
     system, _ = first_messages(program)
-    assert system.startswith(f"You work in {program.workspace} with bash, read_file, write_file, edit_file.\n")
+    assert system.startswith(f"You work in {program.workspace} with {', '.join(SHIPPED_TOOLS)}.\n")
     assert system.endswith("\nEnd.")
     assert system.count("Be brief.") == 1
 

@@ -20,6 +20,7 @@ from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import evaluate
 from harness.shell.facets import read_commands
+from harness.tool_kinds import SHIPPED_TOOLS
 
 
 class World(NamedTuple):
@@ -73,7 +74,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         ("src/up", ".."),
     ):
         (root / link).symlink_to(target)
-    tools = "\n".join(f'{tool} = "auto"' for tool in ("bash", "read_file", "write_file", "edit_file", "default"))
+    tools = "\n".join(f'{tool} = "auto"' for tool in (*SHIPPED_TOOLS, "default"))
     everything = parse_policy(f"version = 1\n[tools]\n{tools}\n".encode(), "everything.toml")
     guarded = everything.guarding(
         str(root / "policies/own.toml"), str(root / ".harness/policy.toml"), str(home / "state")

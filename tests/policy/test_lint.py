@@ -22,6 +22,7 @@ from harness.policy.rules import Decision, Layer, Origin
 from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.shell.facets import read_commands
+from harness.tool_kinds import SHIPPED_TOOLS
 
 
 def rule(name: str, decision: str, **keys: object) -> str:
@@ -272,17 +273,20 @@ def test_a_warning_reads_like_an_error_of_the_loader() -> None:
     assert str(found[0]) == f"p.toml:2: warning: [[rule]] yes: {problem}"
 
 
-MISSING = "[tools]: no line names {}, and there is no `default`: confirm, so refused with nobody to ask"
+def missing(*named: str) -> str:
+    """Return the warning of a policy that names these tools and no other that ships."""
+    others = ", ".join(name for name in SHIPPED_TOOLS if name not in named)
+    return f"[tools]: no line names {others}, and there is no `default`: confirm, so refused with nobody to ask"
 
 
 @all_rows(
     ("text", "told"),
     [
-        ('[tools]\nwrite_file = "auto"\n', [f"p.toml:3: warning: {MISSING.format('bash, read_file, edit_file')}"]),
+        ('[tools]\nwrite_file = "auto"\n', [f"p.toml:3: warning: {missing('write_file')}"]),
         (
             '[tools]\nwrite_file = "auto"\nbash = "deny"\n'
             + rule("a", "auto", tool=["read_file"], path=["a"], access=["read"]),
-            [f"p.toml:3: warning: {MISSING.format('edit_file')}"],
+            [f"p.toml:3: warning: {missing('write_file', 'bash', 'read_file')}"],
         ),
         ('[tools]\nwrite_file = "auto"\ndefault = "deny"\n', []),
         ('[tools]\nbash = "deny"\n', []),

@@ -51,17 +51,22 @@ def problem(text: str) -> str:
     return str(caught.value)
 
 
+# By name, what FULL says of each tool: four decisions, and any that ships besides.
+FULL_TOOLS = {
+    **dict.fromkeys(SHIPPED_TOOLS, Decision.CONFIRM),
+    "read_file": Decision.AUTO,
+    "write_file": Decision.DENY,
+    "edit_file": Decision.BLOCK,
+    "default": Decision.DENY,
+}
+
 FULL = """\
 # every key there is
 version = 1
 name = "full"
 
 [tools]
-bash = "confirm"   # a comment
-read_file = "auto"
-write_file = "deny"
-edit_file = "block"
-default = "deny"
+TOOLS
 
 [unattended]
 confirm = "block"
@@ -118,7 +123,12 @@ id = "raw"
 decision = "block"
 text = "| sh"
 reason = "No."
-"""
+""".replace("TOOLS", "\n".join(f'{tool} = "{said.word}"   # a comment' for tool, said in FULL_TOOLS.items()))
+
+
+def line_of(line: str) -> int:
+    """Return the number of this line of FULL."""
+    return FULL.splitlines().index(line) + 1
 
 
 def test_every_key_is_accepted_and_means_what_it_says() -> None:
@@ -129,7 +139,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="tests",
                 decision=Decision.AUTO,
-                origin=Origin(file="p.toml", line=32),
+                origin=Origin(file="p.toml", line=line_of('id = "tests"') - 1),
                 layer=Layer.USER,
                 tools=("bash",),
                 argv=ArgvPattern(tokens=(("pytest", "py.test"),), rest=True, flags=("-q", "-NUM", "--maxfail")),
@@ -142,7 +152,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="secrets",
                 decision=Decision.DENY,
-                origin=Origin(file="p.toml", line=52),
+                origin=Origin(file="p.toml", line=line_of('id = "secrets"') - 1),
                 layer=Layer.USER,
                 access=(Access.READ,),
                 path=PathPatterns(patterns=(".env", "*.pem")),
@@ -152,7 +162,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="raw",
                 decision=Decision.BLOCK,
-                origin=Origin(file="p.toml", line=62),
+                origin=Origin(file="p.toml", line=line_of('id = "raw"') - 1),
                 layer=Layer.USER,
                 text="| sh",
                 reason="No.",
@@ -160,13 +170,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
         ),
         defaults=tuple(
             ToolDefault(tool=tool, decision=decision, origin=Origin(file="p.toml", line=line), layer=Layer.USER)
-            for tool, decision, line in (
-                ("bash", Decision.CONFIRM, 6),
-                ("read_file", Decision.AUTO, 7),
-                ("write_file", Decision.DENY, 8),
-                ("edit_file", Decision.BLOCK, 9),
-                ("default", Decision.DENY, 10),
-            )
+            for line, (tool, decision) in enumerate(FULL_TOOLS.items(), start=6)
         ),
         limits=Limits(
             max_turns=5,
@@ -182,7 +186,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
         sources=(PolicySource(layer=Layer.USER, path="p.toml", content=FULL.encode()),),
         sandbox_tables=(
             SandboxTable(
-                origin=Origin(file="p.toml", line=26),
+                origin=Origin(file="p.toml", line=line_of("required = true")),
                 layer=Layer.USER,
                 required=True,
                 network=False,
@@ -702,7 +706,7 @@ def test_a_loaded_file_is_named_digested_and_guarded(tmp_path: Path) -> None:
     loaded = load_policy(str(link), layer=Layer.PROJECT)
     assert loaded.sources == (PolicySource(layer=Layer.PROJECT, path=str(link), content=FULL.encode()),)
     assert loaded.guarded == (os.path.realpath(path),)
-    assert loaded.rules[0].origin == Origin(file=str(link), line=32)
+    assert loaded.rules[0].origin == Origin(file=str(link), line=line_of('id = "tests"') - 1)
     assert loaded.sha256 == parse(FULL).sha256
 
 
@@ -854,5 +858,5 @@ def test_tightening_only_keeps_what_is_stricter_than_auto_and_nothing_else() -> 
     loaded = parse(FULL)
     tight = tightening_only(loaded)
     assert [rule.id for rule in tight.rules] == ["secrets", "raw"]
-    assert [default.tool for default in tight.defaults] == ["bash", "write_file", "edit_file", "default"]
+    assert [default.tool for default in tight.defaults] == [name for name in FULL_TOOLS if name != "read_file"]
     assert (tight.limits, tight.unattended, tight.sources[0].trusted) == (loaded.limits, loaded.unattended, False)

@@ -150,6 +150,7 @@ def test_what_is_offered(workspace: Workspace, tool: str, text: str, patterns: l
         ("edit_file", "odd[1].py", "mean something in a pattern"),
         ("edit_file", "link.py", "would ask all the same"),
         ("edit_file", "../outside.py", "built-in"),
+        ("edit_file", ".", "it is the workspace folder itself"),
     ],
 )
 def test_what_is_not_offered(workspace: Workspace, tool: str, text: str, why: str) -> None:

@@ -25,6 +25,7 @@ from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
+from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools import builtin_tools
 
 FOLDER = os.path.join(ROOT, "policies")
@@ -101,7 +102,7 @@ def test_a_policy_is_the_same_policy_whenever_it_is_loaded(name: str) -> None:
 @all_rows("name", SHIPPED)
 def test_a_policy_states_a_default_for_every_tool(name: str, policies: dict[str, Policy]) -> None:
     stated = {default.tool for default in policies[name].defaults}
-    assert stated == {"bash", "read_file", "write_file", "edit_file", "default"}
+    assert stated == {*SHIPPED_TOOLS, "default"}
 
 
 @all_rows("rule", RULES)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playing import Playing
+from rows import all_rows
 
 import harness
 from harness import ActionLog, Agent, Answer, Approval, Tool, ToolError, ToolOutput, Verdict, Workspace, builtin_tools
@@ -203,3 +204,30 @@ def test_each_tool_that_ships_is_what_the_table_says(tmp_path: Path) -> None:
         assert isinstance(properties, dict)
         named = {kind.subject, kind.edited, kind.edited_each} - {""}
         assert named <= properties.keys()
+        required = tool.spec.parameters["required"]
+        assert isinstance(required, list)
+        assert (kind.subject in required) != bool(kind.unsaid)
+
+
+LISTS = ToolKind(name="list", does=Does.READS, subject="path", unsaid=".")
+
+
+@all_rows(
+    ("kind", "arguments", "subject"),
+    [
+        (SHIPPED_TOOLS["read_file"], {"path": "a"}, "a"),
+        (SHIPPED_TOOLS["bash"], {"command": "ls", "path": "a"}, "ls"),
+        (SHIPPED_TOOLS["read_file"], {}, None),
+        (SHIPPED_TOOLS["read_file"], {"path": 3}, None),
+        (LISTS, {"path": "a"}, "a"),
+        (LISTS, {}, "."),
+        (LISTS, {"path": None}, None),
+        (LISTS, ["path"], None),
+        (LISTS, None, None),
+        (ToolKind(name="other"), {"": "a"}, None),
+    ],
+)
+def test_a_call_is_about_what_its_arguments_say_or_what_the_tool_takes_for_unsaid(
+    kind: ToolKind, arguments: object, subject: str | None
+) -> None:
+    assert kind.subject_of(arguments) == subject

@@ -219,9 +219,9 @@ def _host(fields: Mapping[str, Cell]) -> Event:
     return {"hostname": fields["host"]} if fields["host"] else {"name": "unknown"}
 
 
-def _process(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event, export: Export) -> Event:
-    command = arguments.get(tool_kind(call.tool).subject)
-    if not isinstance(command, str):
+def _process(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event | None, export: Export) -> Event:
+    command = tool_kind(call.tool).subject_of(arguments)
+    if command is None:
         export.note("a command that cannot be read from its arguments")
         command = str(fields["summary"] or "")
     process: Event = {
@@ -240,10 +240,10 @@ def _process(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event, exp
     )
 
 
-def _file(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event, export: Export) -> tuple[str, Event]:
+def _file(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event | None, export: Export) -> tuple[str, Event]:
     """Return the activity and the file; a path that was only asked for is told as the model wrote it."""
     tool, change = tool_kind(call.tool), export.part(call.intent, "change")
-    path = fields["changed_path"] or change.get("path") or arguments.get(tool.subject)
+    path = fields["changed_path"] or change.get("path") or tool.subject_of(arguments)
     if not isinstance(path, str) or not path:
         export.note("a file that cannot be read from its arguments")
         path = str(fields["summary"] or "") or "unknown"
@@ -274,10 +274,10 @@ def _api(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
     }
 
 
-def _arguments(call: LoggedCall) -> Event:
-    """Return the arguments as an object, empty where they are none: a call may have been refused for just that."""
+def _arguments(call: LoggedCall) -> Event | None:
+    """Return the arguments, or None where they are no object: a call may have been refused for just that."""
     try:
         found = json.loads(text(call.proposed, "arguments"))
     except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    return found if isinstance(found, dict) else None

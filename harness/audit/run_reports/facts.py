@@ -387,8 +387,7 @@ def _argument(call: LoggedCall) -> str:
         found: JsonValue = json.loads(arguments)
     except (ValueError, RecursionError):
         return ""
-    path = found.get(kind.subject) if isinstance(found, dict) else None
-    return path if isinstance(path, str) else ""
+    return kind.subject_of(found) or ""
 
 
 class Started(Record):

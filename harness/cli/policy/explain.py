@@ -316,12 +316,13 @@ class CallReader:
         if tool not in self._specs:
             raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         parsed = parse_arguments(arguments, self._specs[tool])
-        text = parsed[tool_kind(tool).subject]
-        return action_for(tool, str(text), workspace, cwd=str(parsed.get("cwd", "")), changes=changes)
+        text = tool_kind(tool).subject_of(parsed) or ""
+        return action_for(tool, text, workspace, cwd=str(parsed.get("cwd", "")), changes=changes)
 
 
 def _relaxed(spec: ToolSpec) -> ToolSpec:
-    required: list[JsonValue] = [tool_kind(spec.name).subject]
+    kind = tool_kind(spec.name)
+    required: list[JsonValue] = [] if kind.unsaid else [kind.subject]
     return replace(spec, parameters={**spec.parameters, "required": required})
 
 

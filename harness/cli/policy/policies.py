@@ -12,7 +12,6 @@ from harness.policy.policy import Policy, PolicySource
 from harness.policy.rules import Decision, Layer, Rule
 from harness.record import replace
 from harness.text.visible import visible_line
-from harness.tool_kinds import READ_FILE
 
 SHIPPED = ("default", "ci", "readonly", "demo")
 _BASES = (Layer.FILE, Layer.USER, Layer.SHIPPED)
@@ -140,12 +139,24 @@ def with_plan_mode(held: Policy) -> Policy:
     written: an auto rule counts for reading files alone, a confirm rule refuses (it would lift a refusal by default, see
     policy.evaluate), and readers run, and files are read, only where `held` lets them.
     """
-    overlay = load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED)
+    return put_over(held, load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED))
+
+
+def put_over(held: Policy, overlay: Policy) -> Policy:
+    """Return `held` with plan mode's `overlay` over it, as `with_plan_mode` says.
+
+    An `auto` of the overlay counts for a tool of which `held` says something itself, by name or by `default`: the
+    stricter of the two then decides. Of a tool that `held` is silent on, it would make an `auto` out of a `confirm`.
+    """
     if not any(readers.on for readers in held.readers):
         overlay = replace(overlay, readers=())
-    if not any(default.tool in (READ_FILE.name, "default") for default in held.defaults):
-        strict = tuple(default for default in overlay.defaults if default.decision is not Decision.AUTO)
-        overlay = replace(overlay, defaults=strict)
+    stated = {default.tool for default in held.defaults}
+    counting = tuple(
+        default
+        for default in overlay.defaults
+        if default.decision is not Decision.AUTO or not stated.isdisjoint((default.tool, "default"))
+    )
+    overlay = replace(overlay, defaults=counting)
     rules = tuple(_tightened(rule) for rule in held.rules if rule.decision is not Decision.AUTO or _reads(rule))
     below = replace(held, rules=rules, sandbox_tables=tuple(sandbox.tightening() for sandbox in held.sandbox_tables))
     return combine((below, overlay))

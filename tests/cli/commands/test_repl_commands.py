@@ -17,8 +17,8 @@ from screen_scene import CTRL_C, ENTER, TAB
 from harness.cli.commands.help import table
 from harness.cli.commands.meaning import COMMANDS, Ask, Do, RunAsPerson, Wrong, meaning_of
 from harness.cli.commands.notes_to_model import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, NotesToModel, own_words
-from harness.cli.policy.explain import action_for
-from harness.cli.policy.policies import load_named, with_plan_mode
+from harness.cli.policy.explain import action_for, tool_use
+from harness.cli.policy.policies import load_named, put_over, with_plan_mode
 from harness.cli.repl.repl_command import how_it_ended
 from harness.files.workspace import Workspace
 from harness.messages import Message, Role, RunResult, StopReason
@@ -657,3 +657,28 @@ def test_plan_mode_only_tightens(tmp_path: Path, held: str, tool: str, text: str
 def test_nothing_runs_in_plan_mode_that_the_policy_never_let_run(tmp_path: Path, tool: str, text: str) -> None:
     policy = parse_policy(b'version = 1\n[tools]\nbash = "confirm"\n', "own.toml")
     assert evaluate(with_plan_mode(policy), action_for(tool, text, Workspace(str(tmp_path)))).decision is Decision.DENY
+
+
+@all_rows(
+    ("held", "expected"),
+    [
+        ('read_file = "auto"', Decision.DENY),  # it says nothing of the tool: a question before, and no call now
+        ('read_file = "auto"\nlook = "auto"', Decision.AUTO),
+        ('default = "auto"', Decision.AUTO),
+        ('look = "confirm"', Decision.CONFIRM),
+        ('default = "confirm"', Decision.CONFIRM),
+        ('default = "auto"\nlook = "deny"', Decision.DENY),
+    ],
+)
+def test_an_auto_of_plan_mode_counts_for_a_tool_of_which_the_policy_says_something(
+    held: str, expected: Decision
+) -> None:
+    overlay = parse_policy(
+        b'version = 1\n[tools]\nread_file = "auto"\nlook = "auto"\ndefault = "deny"\n',
+        "plan.toml",
+        extra_tools=("look",),
+    )
+    policy = parse_policy(f"version = 1\n[tools]\n{held}\n".encode(), "own.toml", extra_tools=("look",))
+    decided = evaluate(put_over(policy, overlay), tool_use("look")).decision
+    assert decided is expected
+    assert decided >= evaluate(policy, tool_use("look")).decision
