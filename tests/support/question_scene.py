@@ -106,7 +106,8 @@ def together(play: Callable[..., None], cases: Mapping[str, tuple[Any, ...]], *,
 
     with ThreadPoolExecutor(at_once) as threads:
         problems = dict(zip(cases, threads.map(problem, cases.values()), strict=True))
-    assert {name: told for name, told in problems.items() if told} == {}
+    failed = {name: told for name, told in problems.items() if told}
+    assert not failed, failed
 
 
 def at_once(*cases: tuple[Any, ...]) -> Callable[[Callable[..., None]], Callable[[pytest.FixtureRequest], None]]:
