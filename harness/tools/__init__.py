@@ -6,7 +6,9 @@ edit_file.py finds the text that is meant in matching.py and explains a miss in 
 the walls of command_walls.py.
 
 One more that ships is a module here, a line in `builtin_tools`, a row in harness/tool_kinds.py, and a line under `[tools]`
-of each shipped policy. A tool of your own program is a class anywhere: tests/tools/test_fifth_tool.py shows a whole one.
+of each shipped policy; tests/test_docs.py then says which documents show what was, and tests/support/demo_cassette.py
+records the session of examples/demo anew. A tool of your own program is a class anywhere: tests/tools/test_fifth_tool.py
+shows a whole one.
 
 Not here: whether a call may run (gate/), how files are replaced (files/), how a command is ended (process/).
 """

@@ -424,7 +424,7 @@ def test_the_demo_job_needs_no_key(program: Program, runner: Runner) -> None:
 
 
 def test_the_cassette_is_what_its_script_records(tmp_path: Path) -> None:
-    """Made anew by tests/demo_cassette.py; but for its first line, which names folder and version."""
+    """Made anew by tests/support/demo_cassette.py; but for its first line, which names folder and version."""
     made = tmp_path / "cassette.jsonl"
     assert demo_cassette.record(made) == 7
     bundled = (Path(ROOT) / "examples" / "demo" / "cassette.jsonl").read_text().splitlines()

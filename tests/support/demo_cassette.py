@@ -1,4 +1,4 @@
-"""Records examples/demo/cassette.jsonl: the demo job's model, scripted. `python tests/demo_cassette.py` makes it anew."""
+"""Records examples/demo/cassette.jsonl: the demo job's model, scripted. `python tests/support/demo_cassette.py` does it."""
 
 from __future__ import annotations
 
