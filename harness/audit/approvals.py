@@ -22,7 +22,7 @@ class LoggedQuestion(Record):
 
     @property
     def answer(self) -> str:
-        """One of counts.ANSWERS; empty where the log has no answer."""
+        """One of order.ANSWERS; empty where the log has no answer."""
         return self.call.answer
 
     @property

@@ -132,7 +132,7 @@ def refusals(calls: Iterable[LoggedCall], ends: Ends, *, invalid: bool) -> Itera
 
 
 def _after_part(told: str, call: LoggedCall) -> str:
-    """Return what follows `Part: ...` in the text of a refusal (see gate.refusal_text), without its last sentence.
+    """Return what follows `Part: ...` in the text of a refusal (see ruling.refusal_text), without its last sentence.
 
     The parts are those that the decision names. So a command that spells `Hint:` itself is not taken for the policy.
     """

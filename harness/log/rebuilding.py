@@ -75,7 +75,7 @@ UNKNOWN = (
 NOT_RUN = "Not run: the harness was stopped before this call's turn came."
 _EDITED = "[At the question this call was changed into: {}]\n{}"
 _MAX_EDITED_CHARACTERS = 999
-"""Of arguments that a call was changed into, in what the model reads; the log has more (gate_records.MAX_CUT_ARGUMENTS)."""
+"""Of arguments that a call was changed into, in what the model reads; the log has more (gate.records.MAX_CUT_ARGUMENTS)."""
 _OLD_STYLE = FinishReason.FUNCTION_CALL.value
 """The finish reason of a reply that is no answer whatever its text says: it never entered the conversation."""
 _SHOWN_CHARACTERS = 200

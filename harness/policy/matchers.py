@@ -42,7 +42,7 @@ class ArgvPattern(Record):
 
         The program is compared as it was written: `/tmp/pytest` is not `pytest`. Options may stand anywhere after the
         pattern's own words; one that is not listed is not covered. Letters in one word, or a value that is joined on, are
-        taken apart where the program is known to (joined.py).
+        taken apart where the program is known to (options_in).
         """
         if len(argv) < len(self.tokens):
             return False

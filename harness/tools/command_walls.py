@@ -157,7 +157,7 @@ def walls_for(
 
 
 def _is_no_place(path: str) -> bool:
-    """Say whether a path is where a policy may not hide anything (grants.place_problem): a link to it was made since."""
+    """Say whether a path is where a policy may not hide anything (effects.place_problem): a link to it was made since."""
     return path == "/" or any(is_within(path, folder) for folder in ("/dev", "/proc", "/sys"))
 
 

@@ -45,7 +45,7 @@ class RunFacts:
         self.ended = False
         self.stop = ""
         self.detail = ""
-        """May quote the model: see words.detail_of."""
+        """May quote the model: see unquoted.py."""
         self.exit_code: int | None = None
         self.turns = 0
         """Requests to the model that were begun, those for summaries too: as the limit of turns counts them."""

@@ -137,7 +137,7 @@ def with_plan_mode(held: Policy) -> Policy:
 
     INVARIANT: nothing is decided more laxly than by `held`, no command but one that only reads runs, and no file is
     written: an auto rule counts for reading files alone, a confirm rule refuses (it would lift a refusal by default, see
-    policy.evaluate), and readers run, and files are read, only where `held` lets them.
+    verdict.evaluate), and readers run, and files are read, only where `held` lets them.
     """
     return put_over(held, load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED))
 

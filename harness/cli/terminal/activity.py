@@ -276,7 +276,7 @@ def _left(output: CommandOutput, outcome: LogRecord, way: str) -> UnshownOutput:
 
 
 def _saved(content: str) -> str:
-    """Return the path that a result names for its full output (see tools/output.py), or nothing.
+    """Return the path that a result names for its full output (see process/capture.py), or nothing.
 
     Nothing, too, where it is named twice: then the output of the command does so itself, and one of them may be a lie.
     """

@@ -39,7 +39,7 @@ STILL_SECONDS = 10.0
 LEAST_WIDTH, WIDEST_RULE = 8, 120
 """Cells: what is written fits a terminal as narrow as that."""
 LEAST_TEXT_WIDTH = 20
-"""What is made of Markdown is made for that at least (`markdown.LEAST_WIDTH`), and broken again where there is less."""
+"""What is made of Markdown is at least so wide (`markdown_stream.LEAST_WIDTH`), and broken again where there is less."""
 
 
 DEFAULT_SIZE = (80, 24)
