@@ -1,7 +1,33 @@
 """What a person sees and types at: the screen, the line at the prompt, questions about calls.
 
-Read first: screen.py (all that is written, in order, never again but for one line), question.py (what a question shows) and
-question_dialog.py (which key means what), prompt_line.py (the line, edited by prompt_toolkit). styles.py has every colour
-and sign; markdown_stream.py and markdown_drawing.py show what the model says, with rich. Text from elsewhere becomes rows in
-row_text.py or lines in markdown_drawing.py, where it is made safe to show. Nothing here decides on a call or runs one.
+Nothing here decides on a call or runs one.
+
+Read first: screen.py, prompt_line.py and question_dialog.py, which are the heads of three groups.
+
+The screen: all that is written, in order, never again but for one line
+    screen.py              what is written, for good or for the moment
+    activity.py            what goes on right now, and for how long: the line that is written over
+    row_text.py            text from elsewhere made safe to show, in rows that fit
+    markdown_stream.py     what the model says, as it comes
+    markdown_drawing.py    the same, drawn with rich
+    styles.py              every colour and sign
+
+The line at the prompt
+    prompt_line.py         the line, edited by prompt_toolkit
+    paste_folding.py       a long paste as one character of it
+    completion.py          what Tab offers: commands and files
+    file_names.py          the names of files, for Tab
+    line_history.py        what was typed before
+    screen_reader_line.py  the same line where nothing may be painted anew
+    type_ahead.py          what is typed while a turn runs
+
+A question about a call
+    approver.py            who asks: it puts one question after another
+    question.py            what a question shows
+    question_dialog.py     which key means what, from the first row to the answer
+    choices.py             the keys, and how they are named
+    pages.py               rows a screenful at a time, and whether all were seen
+    answer_line.py         words that are typed as an answer
+    editor.py              a call or a line, in the person's own editor
+    keys.py                its keys, one at a time; what was typed ahead or pasted is dropped
 """

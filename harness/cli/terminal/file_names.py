@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from harness.process.environment import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables
+from harness.process.environment import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables, child_environment
 from harness.record import Record
 from harness.safe_files import read_small
 
@@ -48,9 +48,6 @@ def git_names(root: str, which: tuple[str, ...], environment: Mapping[str, str])
     At most MOST_NAMES of them. It gets MOST_SECONDS and has no terminal that it could ask on.
     """
     import subprocess
-    import threading
-
-    from harness.process.environment import child_environment
 
     variables = child_environment(environment)
     git = _program("git", variables["PATH"], root)
@@ -98,8 +95,6 @@ def walked_names(root: str, *, seconds: float = MOST_SECONDS) -> list[str]:
 
     At most MOST_NAMES, and what was found within `seconds`.
     """
-    import time
-
     end = time.monotonic() + seconds
     names: list[str] = []
     waiting: list[tuple[str, tuple[tuple[str, GitIgnoreSpec], ...]]] = [("", ())]
@@ -156,15 +151,15 @@ MOST_MATCHES = 50
 LONGEST_QUESTION = 200
 """Characters that are looked for: what stands behind them does not count."""
 FRESH_SECONDS = 5.0
-"""NameIndex that are older are gathered again when they are asked for."""
+"""Names that are older are gathered again when they are asked for."""
 REST_SHARE = 20.0
-"""NameIndex that took a second to gather are gathered again after that many seconds at the earliest."""
+"""Names that took a second to gather are gathered again after that many seconds at the earliest."""
 FIRST_SECONDS = 1.5
 """How long a question waits for the first names; what comes later is there for the next one."""
 REST_SECONDS = 0.15
 """How long it waits for the rest, where git has told what it tracks."""
 NAMES_IN_PIECE = 5_000
-"""NameIndex that are searched in one go: no other thread runs meanwhile."""
+"""Names that are searched in one go: no other thread runs meanwhile."""
 
 
 class FileIndex:
@@ -247,7 +242,7 @@ class Piece(Record):
 
 
 class NameIndex:
-    """NameIndex of files, the shorter first, ready to be searched."""
+    """Names of files, the shorter first, ready to be searched."""
 
     def __init__(self, names: Sequence[str]) -> None:
         """Take names relative to one folder. What no prompt can say (bytes that are no UTF-8) is left out."""
