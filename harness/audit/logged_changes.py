@@ -11,7 +11,7 @@ from enum import Enum
 from harness.actions import JsonValue
 from harness.audit.call_effects import CallEffects, effects_of
 from harness.audit.calls import LoggedCall, Who, about_call, about_decision, call_number, edited_from, text, word
-from harness.files.undo import Ending, Undoable, Unrestorable, plan
+from harness.files.undo import Ending, Undoable, Unrestorable, changes_to_undo
 from harness.log.order import LogRecord
 from harness.record import Record
 
@@ -191,7 +191,7 @@ def found_changes(
     changes: list[LoggedChange] = []
     commands: list[WritingCommand] = []
     for call in calls:
-        for step in plan(_plain_records(call), call.session):
+        for step in changes_to_undo(_plain_records(call), call.session):
             match step:
                 case Unrestorable(is_command=True):
                     if (reach := effects_of(call)) is not None:
@@ -286,7 +286,7 @@ def _on_disk(changes: tuple[LoggedChange, ...], found: FileOnDisk) -> OnDisk:
 
 
 def _plain_records(call: LoggedCall) -> list[LogRecord]:
-    """Return what `plan` reads of a call, its values in words: one of another make could be of any depth and size."""
+    """Return what `changes_to_undo` reads of a call, in words: one of another make could have any depth."""
     number = call_number(call)
     plain: list[LogRecord] = []
     for kind, record in (("decision", call.decision), ("intent", call.intent), ("outcome", call.outcome)):

@@ -21,7 +21,17 @@ from harness.cli.state import State, here
 from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
 from harness.files.before_images import BeforeImages
-from harness.files.undo import Rehearsal, Result, Step, StepOutcome, Undoable, Unrestorable, plan, restore, unwind
+from harness.files.undo import (
+    Rehearsal,
+    Result,
+    Step,
+    StepOutcome,
+    Undoable,
+    Unrestorable,
+    changes_to_undo,
+    restore,
+    unwind,
+)
 from harness.files.workspace import Workspace
 from harness.interrupt import Interrupt
 from harness.log.action_log import ActionLog
@@ -99,7 +109,7 @@ def _steps(found: LoggedSession, state: State, to: int | None, folder: str) -> t
         raise UsageError(
             f"--to: session {found.session} has no call {to}; `harness undo --to 1 --dry-run` numbers them"
         )
-    steps = plan(records, found.session, undone_calls(state.log_paths(), found.session))
+    steps = changes_to_undo(records, found.session, undone_calls(state.log_paths(), found.session))
     foreign = not is_within(os.path.realpath(found.path), os.path.realpath(state.sessions))
     bounds = folder if foreign and state.known_head(found.path) is None else None
     return tuple(unless_forged(step, state.guarded, bounds) for step in steps if to is None or step.call >= to)

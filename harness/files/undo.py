@@ -1,4 +1,4 @@
-"""Undo the changes of files that a session's log tells of: plan what can be undone, and put it back."""
+"""Undo the changes of files that a session's log tells of: find what can be undone, and put it back."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def standing(step: Undoable, sha256: str | None) -> FileStanding:
     return FileStanding.UNDONE if sha256 in step.earlier else FileStanding.CHANGED
 
 
-def plan(records: Iterable[LogRecord], session: str, undone: Collection[int] = ()) -> tuple[Step, ...]:
+def changes_to_undo(records: Iterable[LogRecord], session: str, undone: Collection[int] = ()) -> tuple[Step, ...]:
     """Return the changes of a session, newest first, and the calls of which the log cannot tell what they changed.
 
     `records` are those of a verified log; records of other sessions are passed over, and so are the calls in `undone`.

@@ -37,7 +37,7 @@ _CAPS = (4_000, 1_000, 250)
 _LEFT_OUT = '{{"left out here":"{} messages"}}'
 
 
-class Plan(Record):
+class OlderPart(Record):
     """What is to be summarized. The range is counted without the system message, and begins right after it."""
 
     start: int
@@ -55,7 +55,7 @@ class Plan(Record):
         return (Message(role=Role.USER, content=content),)
 
 
-def plan(messages: Sequence[Message], *, keep_characters: int, request_characters: int) -> Plan | None:
+def older_part(messages: Sequence[Message], *, keep_characters: int, request_characters: int) -> OlderPart | None:
     """Return what of `messages` (the system message first) is to be summarized, or None if that is not worth it.
 
     Kept are the last turns that fit into `keep_characters`; where not even the last one does, the person's message and
@@ -72,7 +72,7 @@ def plan(messages: Sequence[Message], *, keep_characters: int, request_character
     over = stop == len(spoken) and spoken[-1].role is Role.ASSISTANT
     prompt = "" if asked is None or over else split_summary(spoken[asked].content)[1]
     after = stop < len(spoken) and spoken[stop].role is Role.USER
-    return Plan(
+    return OlderPart(
         start=0,
         stop=stop + 1 if after else stop,
         request=_request(spoken[:stop], max(request_characters, 4_000)),
@@ -220,11 +220,11 @@ def summarize(
     """
     messages = run.session.messages
     keep, request = _room(messages, context_tokens, too_long=too_long)
-    planned = plan(messages, keep_characters=0 if keep_nothing else keep, request_characters=request)
-    if planned is None:
+    older = older_part(messages, keep_characters=0 if keep_nothing else keep, request_characters=request)
+    if older is None:
         return "there is nothing in the conversation that is worth a summary"
     try:
-        response = requests.ask_for_summary(run, planned.request)
+        response = requests.ask_for_summary(run, older.request)
     except ModelError as error:
         if error.fault is ModelFault.TIME:
             raise
@@ -234,7 +234,7 @@ def summarize(
         return f"the summary is not whole ({response.finish_reason.value})"
     if not response.text.strip():
         return "the model gave no summary"
-    run.session.change(run.log, "compacted", planned.start, planned.stop, planned.replacement(response.text))
+    run.session.change(run.log, "compacted", older.start, older.stop, older.replacement(response.text))
     return ""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from harness.paths import TreeNames, fold
@@ -155,8 +155,8 @@ class PathPatterns(Record):
 
     def covers(self, names: Sequence[str]) -> bool:
         """Say whether every one of `names`, taken for files, is matched exactly as written; absolute names never are."""
-        plan = _plan(self.patterns)
-        return all(not name.startswith("/") and _is_meant(plan, name) for name in names)
+        compiled = _compiled(self.patterns)
+        return all(not name.startswith("/") and _is_meant(compiled, name) for name in names)
 
     def hits(self, names: Sequence[str]) -> bool:
         """Say whether any of `names`, or a folder on the way to it, is matched, as it is or folded (`fold`)."""
@@ -167,9 +167,9 @@ class PathPatterns(Record):
 
         INVARIANT: the expressions find all of them, and perhaps more; `hits` alone decides.
         """
-        plan = _plan(self.patterns)
-        ways = [(plan.folded, names.folded)]
-        if plan.hard or not names.lines.isascii():  # else what is matched as it is, is matched folded too
+        compiled = _compiled(self.patterns)
+        ways = [(compiled.folded, names.folded)]
+        if compiled.hard or not names.lines.isascii():  # else what is matched as it is, is matched folded too
             ways.append((self.patterns, names.lines))
         for patterns, text in ways:
             for expression in _expressions(patterns):
@@ -177,35 +177,35 @@ class PathPatterns(Record):
 
     def _matches_folded(self, name: str) -> bool:
         folded = fold(name)
-        patterns = _plan(self.patterns).folded
+        patterns = _compiled(self.patterns).folded
         if folded == name and patterns == self.patterns:
             return False
         return PathPatterns(patterns=patterns)._matches(folded)  # noqa: SLF001 - its own class
 
     def _matches(self, name: str) -> bool:
-        plan = _plan(self.patterns)
+        compiled = _compiled(self.patterns)
         parts = name.strip("/").split("/")
-        if not plan.names.isdisjoint(parts) or (plan.folders and not plan.folders.isdisjoint(parts)):
+        if not compiled.names.isdisjoint(parts) or (compiled.folders and not compiled.folders.isdisjoint(parts)):
             return True
-        if plan.endings:
+        if compiled.endings:
             for part in parts:
-                if part.endswith(plan.endings):
+                if part.endswith(compiled.endings):
                     return True
         inside = name[:1] != "/"
-        if any(_simple_match(each, parts, inside=inside) for each in plan.simple):
+        if any(_simple_match(each, parts, inside=inside) for each in compiled.simple):
             return True
-        return bool(plan.hard) and _pathspec_match(plan.hard, name)
+        return bool(compiled.hard) and _pathspec_match(compiled.hard, name)
 
 
-def _is_meant(plan: _Plan, name: str) -> bool:
+def _is_meant(compiled: _Compiled, name: str) -> bool:
     """Say whether a pattern means the file `name` itself, or a folder with all below it in which that lies."""
     *folders, last = parts = name.strip("/").split("/")
-    if last in plan.names or last.endswith(plan.endings) or not plan.folders.isdisjoint(folders):
+    if last in compiled.names or last.endswith(compiled.endings) or not compiled.folders.isdisjoint(folders):
         return True
-    return any(_leads_to(each, parts) for each in plan.ways)
+    return any(_leads_to(each, parts) for each in compiled.ways)
 
 
-class _Plan(Record):
+class _Compiled(Record):
     """Patterns sorted by what it takes to match them: most are a name or an ending, at any depth."""
 
     names: frozenset[str]
@@ -233,18 +233,9 @@ class _Way(Record):
     """Whether it means what lies below a folder."""
 
 
-_plans: dict[tuple[str, ...], _Plan] = {}
-
-
-def _plan(patterns: tuple[str, ...]) -> _Plan:
-    """Return how to match `patterns`, worked out once: a policy asks again for every path."""
-    plan = _plans.get(patterns)
-    if plan is None:
-        plan = _plans[patterns] = _new_plan(patterns)
-    return plan
-
-
-def _new_plan(patterns: tuple[str, ...]) -> _Plan:
+@cache
+def _compiled(patterns: tuple[str, ...]) -> _Compiled:
+    """Return `patterns` sorted, once for each tuple: a policy asks again for every path."""
     names, folders, endings, simple, hard, ways = [], [], [], [], [], []
     for pattern in patterns:
         if not is_simple(pattern):
@@ -261,7 +252,7 @@ def _new_plan(patterns: tuple[str, ...]) -> _Plan:
             anchored = not pattern.startswith("**/") and (pattern.startswith("/") or len(wanted) > 1)
             simple.append(_SimplePattern(wanted=wanted, anchored=anchored))
             ways.append(_way(pattern))
-    return _Plan(
+    return _Compiled(
         names=frozenset(names),
         folders=frozenset(folders),
         endings=tuple(endings),
@@ -352,17 +343,17 @@ def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
     Each begins, or ends, with what all of its ways have in common: then a search is four times as quick.
     """
-    plan = _plan(patterns)
-    inside = [re.escape(name) for name in (*plan.names, *plan.folders)]
+    compiled = _compiled(patterns)
+    inside = [re.escape(name) for name in (*compiled.names, *compiled.folders)]
     anchored: list[str] = []
-    for each in plan.simple:
+    for each in compiled.simple:
         wanted = "/".join(re.escape(part).replace(r"\*", "[^/]*") for part in each.wanted)
         (anchored if each.anchored else inside).append(wanted)
     forms = {
         "/(?:%s)/": inside,
         "\n/(?:%s)/": anchored,
-        "(?:%s)/": list(map(re.escape, plan.endings)),
-        "%s": list(map(_on_lines, plan.hard)),
+        "(?:%s)/": list(map(re.escape, compiled.endings)),
+        "%s": list(map(_on_lines, compiled.hard)),
     }
     return tuple(re.compile(form % "|".join(ways), re.MULTILINE) for form, ways in forms.items() if ways)
 

@@ -30,7 +30,7 @@ from harness.files.undo import (
     StepOutcome,
     Undoable,
     Unrestorable,
-    plan,
+    changes_to_undo,
     restore,
     standing,
     unwind,
@@ -109,7 +109,7 @@ def command(call: int, what: str = "make gen") -> Unrestorable:
 
 MADE = change(A, B)
 
-PLANS = [
+LOGGED_CHANGES = [
     pytest.param([], (), id="nothing"),
     pytest.param(written(1, A, B), (undoable(1, A, B),), id="one change"),
     pytest.param(
@@ -184,14 +184,14 @@ PLANS = [
 ]
 
 
-@all_rows(("records", "steps"), PLANS)
+@all_rows(("records", "steps"), LOGGED_CHANGES)
 def test_a_plan_is_what_the_records_tell(records: list[LogRecord], steps: tuple[Step, ...]) -> None:
-    assert plan(records, SESSION) == steps
+    assert changes_to_undo(records, SESSION) == steps
 
 
 def test_calls_that_were_undone_are_left_out_and_still_count_as_what_the_file_was() -> None:
     records = written(1, A, B) + written(2, C, D) + written(3, B, D)
-    assert plan(records, SESSION, undone={2}) == (undoable(3, B, D, A, C), undoable(1, A, B))
+    assert changes_to_undo(records, SESSION, undone={2}) == (undoable(3, B, D, A, C), undoable(1, A, B))
 
 
 def outcome_saying(**fields: JsonValue) -> list[LogRecord]:
@@ -241,7 +241,7 @@ NONSENSE = [
 
 @all_rows(("records", "why"), NONSENSE)
 def test_a_record_that_makes_no_sense_is_never_acted_on(records: list[LogRecord], why: str) -> None:
-    (step,) = plan(records, SESSION)
+    (step,) = changes_to_undo(records, SESSION)
     assert isinstance(step, Unrestorable)
     assert (why in step.why, step.is_command) == (True, False)
 
@@ -264,7 +264,7 @@ RECORDS = st.builds(
 @given(st.lists(RECORDS, max_size=6))
 @settings(max_examples=examples(200), deadline=None)
 def test_whatever_a_log_says_the_plan_holds_plain_paths_and_digests(records: list[LogRecord]) -> None:
-    for step in plan(records, SESSION):
+    for step in changes_to_undo(records, SESSION):
         if isinstance(step, Undoable):
             assert os.path.normpath(step.path) == step.path
             assert os.path.isabs(step.path)
@@ -360,7 +360,7 @@ def test_permissions_stay_and_others_than_the_call_left_are_told(tmp_path: Path,
 
 
 def test_set_id_bits_do_not_come_back(place: Place) -> None:
-    (step,) = plan(intent_with(path=f"{place.workspace.root}/a", before_mode=0o6755), SESSION)
+    (step,) = changes_to_undo(intent_with(path=f"{place.workspace.root}/a", before_mode=0o6755), SESSION)
     assert isinstance(step, Undoable)
     assert step.before_mode == 0o755
     place.file(b"B", mode=0o755)  # as the call left it
@@ -776,7 +776,7 @@ def test_unwinding_leaves_what_the_calls_found_or_what_others_left(acts: list[Ac
                 (place.root / act.name).unlink()
             else:
                 place.file(act.content, act.name)
-        steps = [one for one in plan(records, SESSION) if one.call >= to]
+        steps = [one for one in changes_to_undo(records, SESSION) if one.call >= to]
         rehearsed = [_brief(one) for one in unwind(steps, Rehearsal(place.workspace, place.images), all_of_them=True)]
         assert [_brief(one) for one in unwind(steps, place.restore, all_of_them=True)] == rehearsed
         for name in ("a", "b"):

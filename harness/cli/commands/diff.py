@@ -10,7 +10,7 @@ from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.diffs import Diff, compare
-from harness.files.undo import Undoable, Unrestorable, plan
+from harness.files.undo import Undoable, Unrestorable, changes_to_undo
 from harness.log.order import LogRecord
 from harness.record import Record
 from harness.text.visible import visible_line
@@ -34,7 +34,7 @@ def diff(conversation: Conversation, rest: str) -> None:
     """Show it; `--stat` only counts lines. Raises UsageError and LogError."""
     if rest not in ("", "--stat"):
         raise UsageError("usage: /diff, or /diff --stat")
-    steps = plan(_records(conversation), conversation.session.identity)
+    steps = changes_to_undo(_records(conversation), conversation.session.identity)
     files = changed_files([step for step in steps if isinstance(step, Undoable)])
     images = BeforeImages(conversation.parts.state.before_images)
     for file in files:

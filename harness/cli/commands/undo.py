@@ -13,7 +13,7 @@ from harness.cli.sessions import undone_calls
 from harness.cli.trace import Tone
 from harness.cli.undo import EFFECTS, Ended, put_back, undo_line, unless_forged
 from harness.files.before_images import BeforeImages
-from harness.files.undo import Rehearsal, Step, StepOutcome, plan, restore, unwind
+from harness.files.undo import Rehearsal, Step, StepOutcome, changes_to_undo, restore, unwind
 from harness.log.reader import read_log
 from harness.loop.compaction import split_summary, without_turn
 
@@ -74,7 +74,7 @@ class _Files:
         records = tuple(one for one in read_log(self._log.path) if one["session"] == self._identity)
         undone = undone_calls([self._log.path], self._identity)
         guarded = self._parts.state.guarded
-        found = plan(records, self._identity, undone)
+        found = changes_to_undo(records, self._identity, undone)
         return tuple(unless_forged(step, guarded, None) for step in found if step.call in calls)
 
     def _is_wanted(self, foreseen: list[Ended]) -> bool:
