@@ -32,12 +32,12 @@ from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import SHAPES, shape_spans
 from harness.redaction.stream import RedactedStream
 from harness.shell.facets import read_commands
-from harness.shell.loose_reading import loose_commands
+from harness.shell.loose_words import loose_commands
 from harness.shell.parser import parse
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import suspicious, visible, visible_prose
 from harness.tools.bash import BashTool
-from harness.tools.matching import Edit, Occurrences, splice_all
+from harness.tools.edits import Edit, Occurrences, splice_all
 from harness.tools.near_miss import explain_miss
 
 FACTOR = 4

@@ -15,7 +15,7 @@ from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
 from harness.log.order import LogRecord
 from harness.log.reader import is_in_use
-from harness.log.rebuilding import Rebuilt, rebuilt
+from harness.log.transcript import Rebuilt, rebuilt
 from harness.loop.compaction import split_summary
 from harness.messages import Message, Role
 from harness.record import Record, replace

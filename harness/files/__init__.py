@@ -2,11 +2,11 @@
 
 Read these first:
     workspace.py      where a path really lies: the one place that follows links
-    reading.py        reads a judged file, and says in the model's words what stands in the way
-    replacing.py      puts new bytes in a file's place, if it is still what was judged
+    judged_files.py   reads a judged file, and says in the model's words what stands in the way
+    file_changes.py   puts new bytes in a file's place, if it is still what was judged
 
 What these rest on:
-    opening.py        a folder, opened with no link on the way
+    folders.py        a folder, opened with no link on the way
     atomic.py         new bytes for a file: all or none
     encoding.py, diffs.py      bytes as text, and their difference
     before_images.py, undo.py  what a file held, and how it comes back

@@ -12,9 +12,9 @@ from harness.actions import Access, Enforcement, JsonValue, PathAccess, Place
 from harness.errors import ErrorCode, ToolError
 from harness.files.atomic import TornError
 from harness.files.before_images import BeforeImages
-from harness.files.opening import open_folder
-from harness.files.reading import Present, read_in, read_whole
-from harness.files.replacing import change_to, put, sha256
+from harness.files.file_changes import change_to, put, sha256
+from harness.files.folders import open_folder
+from harness.files.judged_files import Present, read_in, read_whole
 from harness.files.workspace import Workspace
 from harness.log.order import CUT_SHORT, LogRecord
 from harness.record import Record

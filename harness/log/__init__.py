@@ -9,7 +9,7 @@ Then, to read logs:
     reader.py       opens them and yields their records
     verify.py       checks a whole file: chain, fields, order, digests
     findings.py     says what that proves, compared with what was kept of the log outside (heads_file.py)
-    rebuilding.py   makes a session's conversation again
+    transcript.py   makes a session's conversation again
     clocks.py       times, written and read
 
 Not here: what an auditor asks of logs (audit/), and in which folder they lie (cli/state.py).

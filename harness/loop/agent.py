@@ -166,7 +166,7 @@ class Agent:
     def start(self, *, carried: Sequence[Message] = (), origin: Mapping[str, JsonValue] | None = None) -> Session:
         """Begin a session and record it. Raises LogError, and ValueError, before anything is recorded, for no conversation.
 
-        `carried` is a conversation to go on with, without its system message and whole (see rebuilding.rebuilt); `origin`
+        `carried` is a conversation to go on with, without its system message and whole (see transcript.rebuilt); `origin`
         says where it comes from: session, log, records, head, and `how`: resumed or forked.
         """
         if carried:

@@ -8,7 +8,7 @@ from typing import Self, assert_never
 
 from harness.gate.gate import CallEnd, Gate, PendingCall
 from harness.interrupt import Interrupt, Interrupted
-from harness.log.rebuilding import UNKNOWN, edited_text
+from harness.log.transcript import UNKNOWN, edited_text
 from harness.loop.run import Run
 from harness.messages import FinishReason, ModelResponse, ResultStatus, StopReason, ToolResult
 

@@ -9,7 +9,7 @@ from harness.actions import JsonValue
 from harness.history import History
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
-from harness.log.rebuilding import message_json
+from harness.log.transcript import message_json
 from harness.messages import Message, RunResult, StopReason, ToolCall, Usage
 from harness.model import Prices
 

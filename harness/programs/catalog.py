@@ -130,7 +130,7 @@ _GIT_LOOKS = frozenset(("status", "log", "diff", "show", "blame", "ls-files", "l
 def only_reads(argv: Sequence[str]) -> bool:
     """Say whether `argv` is known never to write what its operands name; a program given with its folder is not known.
 
-    For words of which quotes, expansions and redirections are gone (shell/loose_reading.py). No model vouches for those:
+    For words of which quotes, expansions and redirections are gone (shell/loose_words.py). No model vouches for those:
     `awk '{print > "x"}'`, which writes x, is loosely `awk print x`, which reads it. That a command reads says nothing of
     whether it may run. Being wrong here makes a verdict on a write laxer by one step, never auto.
     """

@@ -24,5 +24,5 @@ Tree to facets:
     shell_state.py, loops.py  what is known of the shell between two commands; what a loop changes
     disk.py             what is asked of the disk
 
-loose_reading.py takes over where the text is opaque: it finds what could be commands and paths, for strict rules alone.
+loose_words.py takes over where the text is opaque: it finds what could be commands and paths, for strict rules alone.
 """

@@ -9,7 +9,7 @@ from harness.programs.program import FileNames
 from harness.record import replace
 from harness.shell.disk import Disk, Remembered
 from harness.shell.expansion import PIPE_FILE, Expander
-from harness.shell.loose_reading import loose_opaque
+from harness.shell.loose_words import loose_opaque
 from harness.shell.shell_state import ShellState, StopReading
 from harness.shell.syntax import Script, Word
 

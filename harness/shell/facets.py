@@ -19,7 +19,7 @@ from harness.shell.command_line import CommandLine
 from harness.shell.conditions import NUMBER_TESTS
 from harness.shell.disk import Disk
 from harness.shell.loops import Lines, assigned_names, counted_names, first_words, lines_of
-from harness.shell.loose_reading import loose_opaque
+from harness.shell.loose_words import loose_opaque
 from harness.shell.parser import parse
 from harness.shell.printed_names import HandedNames
 from harness.shell.redirections import apply_redirections

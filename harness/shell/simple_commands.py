@@ -23,7 +23,7 @@ from harness.shell.builtins import (
 )
 from harness.shell.command_line import CommandLine
 from harness.shell.expansion import Expander, is_pattern
-from harness.shell.loose_reading import MAX_CLUSTER_LETTERS, cluster, likely_paths
+from harness.shell.loose_words import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
 from harness.shell.printed_names import HandedNames
 from harness.shell.program_use import SYSTEM_FOLDERS, git_problem, may_import, paths_used, program_of, use_of

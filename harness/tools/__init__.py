@@ -2,7 +2,7 @@
 
 Read first read_file.py for a tool that reads, write_file.py for one that writes. Each tool says what it is with `kind`
 (harness/tool_kinds.py), prepares a call into an action without touching anything, and does what the action says.
-edit_file.py finds the text that is meant in matching.py and explains a miss in near_miss.py; bash.py runs a command behind
+edit_file.py finds the text that is meant in edits.py and explains a miss in near_miss.py; bash.py runs a command behind
 the walls of command_walls.py.
 
 One more that ships is a module here, a line in `builtin_tools`, a row in harness/tool_kinds.py, and a line under `[tools]`

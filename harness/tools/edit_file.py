@@ -9,8 +9,8 @@ from harness.errors import ErrorCode, ToolError
 from harness.files.baselines import Baselines
 from harness.files.before_images import BeforeImages
 from harness.files.encoding import read_text
-from harness.files.reading import MAX_FILE_BYTES, binary, not_found, read_whole, shown, where
-from harness.files.replacing import Replacement, Unable, apply, change_to, stale, unable, write_and_read
+from harness.files.file_changes import Replacement, Unable, apply, change_to, stale, unable, write_and_read
+from harness.files.judged_files import MAX_FILE_BYTES, binary, not_found, read_whole, shown, where
 from harness.files.workspace import Workspace
 from harness.gate.arguments import PATH_SCHEMA, flag, objects, text
 from harness.gate.tool import Arguments, ToolOutput
@@ -19,7 +19,7 @@ from harness.model import ToolSpec
 from harness.record import Record
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import EDIT_FILE, READ_FILE
-from harness.tools.matching import Edit, Occurrences, Unmatched, splice_all
+from harness.tools.edits import Edit, Occurrences, Unmatched, splice_all
 
 MAX_EDITS = 50
 MAX_RESULT_LINES = 60

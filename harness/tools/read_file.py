@@ -11,8 +11,17 @@ from harness.actions import SUMMARY_CHARACTERS, Access, Action, Effects, PathAcc
 from harness.errors import ErrorCode, ToolError
 from harness.files.baselines import Baselines
 from harness.files.encoding import BINARY_PROBE_BYTES, UTF_8_MARK, Encoding, encoding_of, is_binary, read_text
-from harness.files.opening import names_in
-from harness.files.reading import MAX_FILE_BYTES, binary, check_unmoved, failure, not_found, open_file, shown, where
+from harness.files.folders import names_in
+from harness.files.judged_files import (
+    MAX_FILE_BYTES,
+    binary,
+    check_unmoved,
+    failure,
+    not_found,
+    open_file,
+    shown,
+    where,
+)
 from harness.files.workspace import Workspace
 from harness.gate.arguments import PATH_SCHEMA, text, whole
 from harness.gate.tool import Arguments, ToolOutput

@@ -8,8 +8,7 @@ from harness.files.baselines import Baselines
 from harness.files.before_images import BeforeImages
 from harness.files.diffs import count_lines
 from harness.files.encoding import adapted, read_text, readable
-from harness.files.reading import MAX_FILE_BYTES, Present, check_unmoved, names_folder, read_whole, shown, where
-from harness.files.replacing import (
+from harness.files.file_changes import (
     Replacement,
     Unable,
     apply,
@@ -19,6 +18,7 @@ from harness.files.replacing import (
     unable,
     write_and_read,
 )
+from harness.files.judged_files import MAX_FILE_BYTES, Present, check_unmoved, names_folder, read_whole, shown, where
 from harness.files.workspace import Workspace
 from harness.gate.arguments import PATH_SCHEMA, text
 from harness.gate.tool import Arguments, ToolOutput

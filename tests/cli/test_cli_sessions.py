@@ -25,7 +25,7 @@ from harness.cli.resume import Carried
 from harness.cli.sessions import LoggedSession
 from harness.history import History
 from harness.log.reader import read_log
-from harness.log.rebuilding import NOT_RUN, UNKNOWN, Rebuilt, rebuilt
+from harness.log.transcript import NOT_RUN, UNKNOWN, Rebuilt, rebuilt
 from harness.messages import Message, Role
 from harness.models.openai_chat import ChatBodies
 from harness.models.scripted import ModelScript, Reply, call, replies, request_problem, say

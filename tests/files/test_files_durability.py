@@ -21,7 +21,7 @@ from sizes import proof_size
 
 from harness.files import atomic
 from harness.files.before_images import BeforeImages
-from harness.files.opening import open_folder
+from harness.files.folders import open_folder
 from harness.messages import ResultStatus
 from harness.safe_files import write_whole
 
@@ -260,7 +260,7 @@ from pathlib import Path
 import pathspec
 from file_road import Road
 from harness.redaction.redactor import Redactor
-import harness.files.reading
+import harness.files.judged_files
 
 os.setgroups([])
 os.setgid(int(sys.argv[3]))
@@ -583,7 +583,7 @@ def test_where_no_nameless_file_can_be_made_the_named_road_is_taken(tmp_path: Pa
     code = """
 import os, sys
 from harness.files import atomic
-from harness.files.opening import open_folder
+from harness.files.folders import open_folder
 folder = open_folder(sys.argv[1])
 os.chroot(sys.argv[2])
 atomic.replace(folder, "new", b"new", present=None)

@@ -254,9 +254,9 @@ def test_a_folder_whose_lock_is_held_for_long_is_an_error_and_then_free(
 ) -> None:
     import fcntl
 
-    from harness.files import replacing
+    from harness.files import file_changes
 
-    monkeypatch.setattr(replacing, "MAX_LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(file_changes, "MAX_LOCK_SECONDS", 0.05)
     road.file("f.txt", b"old\n")
     folder = os.open(road.root, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -16,7 +16,7 @@ from harness.gate.gate import MAX_EDITS
 from harness.limits import Limits
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
-from harness.log.rebuilding import rebuilt
+from harness.log.transcript import rebuilt
 from harness.log.verify import verify
 from harness.messages import StopReason
 

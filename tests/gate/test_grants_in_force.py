@@ -23,7 +23,7 @@ from harness.gate.approval import Answer, Approval, Approver
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
-from harness.log.rebuilding import rebuilt
+from harness.log.transcript import rebuilt
 from harness.log.verify import verify
 from harness.loop.agent import Agent
 from harness.messages import ModelResponse, ResultStatus, StopReason, ToolCall

@@ -17,7 +17,7 @@ from harness.actions import JsonValue
 from harness.history import History, pairing_problem
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
-from harness.log.rebuilding import NOT_RUN, UNKNOWN, Rebuilt, message_json, message_of, rebuilt
+from harness.log.transcript import NOT_RUN, UNKNOWN, Rebuilt, message_json, message_of, rebuilt
 from harness.messages import Message, Role, ToolCall
 from harness.models.openai_chat import ChatBodies
 from harness.models.scripted import request_problem

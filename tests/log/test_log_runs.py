@@ -26,7 +26,7 @@ from harness.gate.tool import ToolOutput
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log.reader import read_log
-from harness.log.rebuilding import rebuilt
+from harness.log.transcript import rebuilt
 from harness.log.verify import verify
 from harness.loop.reply_calls import ENDED_HERE
 from harness.messages import FinishReason, Message, Role, StopReason, ToolCall

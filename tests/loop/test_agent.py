@@ -61,7 +61,7 @@ from harness.log import action_log as action_log_module
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
-from harness.log.rebuilding import UNKNOWN, rebuilt
+from harness.log.transcript import UNKNOWN, rebuilt
 from harness.log.verify import Verification, verify
 from harness.loop import agent as agent_module
 from harness.loop import model_requests, reply_calls

@@ -37,8 +37,8 @@ from harness.models.cassette import (
     read_header,
 )
 from harness.models.divergence import SHOWN_CHARACTERS, Divergence, Outlines, common_form
-from harness.models.recording import RecordingModel
-from harness.models.replaying import ReplayingModel
+from harness.models.recorder import RecordingModel
+from harness.models.replayer import ReplayingModel
 from harness.redaction.redactor import Redactor
 
 SECRET = "correct-horse-battery-9"

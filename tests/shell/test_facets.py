@@ -12,7 +12,7 @@ from harness.actions import Access, Command, Facet, Opaque, PathAccess
 from harness.files.workspace import Workspace
 from harness.policy.rule_examples import EXAMPLE_DISK
 from harness.shell.facets import MAX_ROUNDS, read_commands
-from harness.shell.loose_reading import MAX_CLUSTER_LETTERS, likely_paths, loose_commands
+from harness.shell.loose_words import MAX_CLUSTER_LETTERS, likely_paths, loose_commands
 
 Argv = tuple[str, ...]
 

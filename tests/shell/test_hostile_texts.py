@@ -20,7 +20,7 @@ from harness.files.workspace import Workspace
 from harness.messages import ToolCall
 from harness.policy.rule_examples import EXAMPLE_DISK
 from harness.shell.facets import read_commands
-from harness.shell.loose_reading import MAX_PATHS, loose_commands
+from harness.shell.loose_words import MAX_PATHS, loose_commands
 from harness.shell.parser import MAX_CHARACTERS
 from harness.tools.bash import MAX_COMMAND_BYTES, BashTool
 

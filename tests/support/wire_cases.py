@@ -30,7 +30,7 @@ from harness.limits import Limits
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
-from harness.log.rebuilding import rebuilt
+from harness.log.transcript import rebuilt
 from harness.log.verify import Verification
 from harness.loop.agent import Agent
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, Usage

@@ -16,7 +16,7 @@ from sizes import examples
 
 from harness.files.encoding import Encoding, adapted, read_text
 from harness.messages import ResultStatus
-from harness.tools.matching import Edit, Occurrences, Spliced, Unmatched, splice_all
+from harness.tools.edits import Edit, Occurrences, Spliced, Unmatched, splice_all
 
 LIMIT = 10_000
 

@@ -23,7 +23,7 @@ from harness.gate.arguments import parse_arguments
 from harness.gate.tool import Tool
 from harness.messages import ResultStatus, ToolCall
 from harness.tools.edit_file import EditFileTool
-from harness.tools.matching import Edit, Occurrences, Spliced, Unmatched, splice_all
+from harness.tools.edits import Edit, Occurrences, Spliced, Unmatched, splice_all
 from harness.tools.near_miss import explain_miss
 from harness.tools.write_file import WriteFileTool
 

@@ -23,7 +23,7 @@ from harness.actions import Access, Action, PathAccess, Place
 from harness.cli.policy.explain import action_for
 from harness.files import diffs
 from harness.files.diffs import Diff, compare
-from harness.files.reading import failure
+from harness.files.judged_files import failure
 from harness.files.workspace import Workspace
 from harness.gate.approval import deny_all
 from harness.gate.gate import Gate

@@ -17,7 +17,7 @@ from harness.cli.own_folders import place_of
 from harness.cli.run.report_files import why_not
 from harness.cli.state import State, here
 from harness.errors import UsageError
-from harness.files.opening import open_to_list
+from harness.files.folders import open_to_list
 from harness.paths import is_within
 from harness.safe_files import replace_file, sync_names
 

@@ -105,7 +105,7 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
 def _content(conversation: Conversation, path: str) -> bytes | None:
     """Return what the file holds now, None where there is none. Raises OSError and ToolError, also for a link or a device."""
     from harness.actions import Access
-    from harness.files.reading import read_whole
+    from harness.files.judged_files import read_whole
 
     resolved = conversation.parts.workspace.resolve(path, Access.READ)
     if resolved.real != os.path.normpath(path):

@@ -11,7 +11,7 @@ from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.own_folders import place_of
 from harness.cli.trace import Tone
 from harness.errors import UsageError
-from harness.files.opening import open_folder
+from harness.files.folders import open_folder
 from harness.messages import Message, Role
 from harness.paths import is_within
 from harness.text.visible import visible, visible_line

@@ -10,7 +10,7 @@ from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.history import pairing_problem
-from harness.log.rebuilding import rebuilt
+from harness.log.transcript import rebuilt
 from harness.messages import RunResult, StopReason
 from harness.policy.session_grants import GrantScope
 from harness.text.visible import visible_line

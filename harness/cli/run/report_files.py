@@ -12,7 +12,7 @@ from harness.audit.run_reports import RUN_REPORTS, run_report
 from harness.audit.run_reports.reported import ReportedRun
 from harness.cli.own_folders import place_of
 from harness.errors import LogError, UsageError
-from harness.files.opening import open_to_list
+from harness.files.folders import open_to_list
 from harness.paths import is_within
 from harness.record import Record
 from harness.safe_files import NEW_FILE, name_beside, replace_file, sync_names

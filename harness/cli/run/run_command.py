@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from harness.cli.run.answer_schema import AnswerSchema
     from harness.model import Model
     from harness.models.divergence import Divergence
-    from harness.models.recording import RecordingModel
-    from harness.models.replaying import ReplayingModel
+    from harness.models.recorder import RecordingModel
+    from harness.models.replayer import ReplayingModel
 
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -299,7 +299,7 @@ class RunModel:
     def of(self, parts: SessionParts) -> Model:
         """Return the model of these parts. Raises UsageError for a cassette that cannot be read, or made."""
         if self._replay is not None:
-            from harness.models.replaying import ReplayingModel
+            from harness.models.replayer import ReplayingModel
 
             self._replaying = ReplayingModel(
                 self._replay, self._diverged, workspace=parts.workspace.root, redactor=parts.redactor
@@ -310,7 +310,7 @@ class RunModel:
         if self._record is not None:
             if any(is_within(self._record, kept) for kept in parts.state.guarded):
                 raise UsageError(f"--record {self._record}: that lies among the harness's own files")
-            from harness.models.recording import RecordingModel
+            from harness.models.recorder import RecordingModel
 
             self._recording = RecordingModel(
                 model,

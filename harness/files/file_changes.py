@@ -18,8 +18,8 @@ from harness.files.baselines import Baseline
 from harness.files.before_images import BeforeImages
 from harness.files.diffs import Diff, compare
 from harness.files.encoding import readable
-from harness.files.opening import open_folder
-from harness.files.reading import Present, check_regular, check_unmoved, failure, read_in, shown
+from harness.files.folders import open_folder
+from harness.files.judged_files import Present, check_regular, check_unmoved, failure, read_in, shown
 from harness.files.workspace import Workspace
 from harness.record import Record, replace
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from harness.actions import PathAccess
 from harness.errors import ErrorCode, ToolError
 from harness.files.encoding import BINARY_PROBE_BYTES
-from harness.files.opening import names_in, open_folder
+from harness.files.folders import names_in, open_folder
 from harness.files.workspace import Workspace
 from harness.policy.matchers import PathPatterns, check_pattern
 from harness.record import Record

@@ -1,4 +1,4 @@
-"""Make the conversation of a session out of its records again, whatever ended it."""
+"""The conversation of a session, made again out of its records, whatever ended it."""
 
 from __future__ import annotations
 
