@@ -1,7 +1,7 @@
 """What the words of a git command mean: paths inside revisions, pathspecs, options after all, and what makes it list or change.
 
 Each public function is a refinement (program.py): it returns what the tables said, something stricter, or a gap.
-git.py and git_changing.py say which function holds for which subcommand.
+git.py says which function holds for which subcommand.
 """
 
 from __future__ import annotations
