@@ -18,7 +18,7 @@ import pytest
 from rows import all_rows
 
 from harness.actions import Action
-from harness.cli.commands.meaning import COMMANDS as PROMPT_COMMANDS
+from harness.cli.commands.slash_command import slash_commands
 from harness.cli.config.config_file import parse_config
 from harness.cli.config.declared import VARIABLES
 from harness.cli.exits import Exit, exit_code
@@ -507,7 +507,7 @@ def test_every_flag_is_in_a_document(command: str, action: str) -> None:
 
 def test_every_command_of_the_prompt_is_in_its_table() -> None:
     documented = {word for text in code(section(TERMINAL, "Commands")) for word in re.findall(r"^/\w+$", text)}
-    assert documented == {name for command in PROMPT_COMMANDS for name in (command.name, *command.aliases)}
+    assert documented == {name for command in slash_commands() for name in (command.name, *command.aliases)}
 
 
 def test_every_variable_that_the_command_line_reads_is_documented() -> None:

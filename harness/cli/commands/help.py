@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
-from harness.cli.terminal.row_text import cells, wrapped
+from harness.cli.terminal.row_text import two_columns
 from harness.cli.trace import Tone
 
 KEYS = (
@@ -44,30 +42,13 @@ def show_help(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - 
     for group in HelpGroup:
         conversation.say(group.value, Tone.QUIET)
         rows = [(one.usage, one.summary) for one in conversation.commands if one.group is group]
-        conversation.say("\n".join(table(rows, width)))
+        conversation.say("\n".join(two_columns(rows, width)))
     for title, rows in (("keys", list(KEYS)), ("at a question", list(QUESTION_KEYS))):
         conversation.say(title, Tone.QUIET)
-        conversation.say("\n".join(table(rows, width)))
+        conversation.say("\n".join(two_columns(rows, width)))
     conversation.say(
         "What you type while a turn runs is kept and run after it; it never answers a question.", Tone.QUIET
     )
-
-
-def table(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield lines of at most `width` (of at least 24) cells: two columns, or the second below the first.
-
-    The rows hold visible text without line ends.
-    """
-    first = max(cells(name) for name, _ in rows) + 4
-    if first > width * 2 // 5:
-        for name, text in rows:
-            yield from (f"  {line}" for line in wrapped(name, width - 2))
-            yield from (f"      {line}" for line in wrapped(text, width - 6))
-        return
-    for name, text in rows:
-        head, *rest = wrapped(text, width - first)
-        yield f"  {name}{' ' * (first - 2 - cells(name))}{head}".rstrip()
-        yield from (" " * first + line for line in rest)
 
 
 COMMANDS = (

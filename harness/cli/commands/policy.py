@@ -12,6 +12,7 @@ from harness.cli.parts import check_confinement
 from harness.cli.policy.explain import tool_use
 from harness.cli.policy.policies import assemble, source_name, without_shipped_folder
 from harness.cli.state import PROJECT_POLICY
+from harness.cli.terminal.row_text import two_columns
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
 from harness.paths import short_place
@@ -77,7 +78,6 @@ def _show(conversation: Conversation) -> None:
 
 def _explain(conversation: Conversation, what: str) -> None:
     """Say what would be decided on a command, or on reading and writing a path, by the policy in force."""
-    from harness.cli.commands.help import table
     from harness.cli.policy.explain import LEAST_WIDTH, action_for, explanation
 
     if not what:
@@ -95,7 +95,7 @@ def _explain(conversation: Conversation, what: str) -> None:
                 (one.decision.word, visible_line(f"{describe_facet(one.facet)}  [{one.by}]", 500))
                 for one in verdict.shown
             ]
-            lines = [*lines[: lines.index("")], *table(rows, conversation.width)]
+            lines = [*lines[: lines.index("")], *two_columns(rows, conversation.width)]
         conversation.say(without_shipped_folder("\n".join(lines)))
 
 

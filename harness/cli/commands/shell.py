@@ -16,8 +16,8 @@ MOST_TOLD = 6_000
 """Characters of one command's output that the model is told; of more, beginning and end."""
 
 
-def run_as_person(conversation: Conversation, text: str, *, told: bool) -> bool:
-    """Run `text` in the workspace, show what it prints, and keep it for the person's next message if it is to be `told`.
+def run_as_person(conversation: Conversation, text: str, *, model_hears: bool) -> bool:
+    """Run `text` in the workspace, show what it prints, and keep it for the person's next message where `model_hears`.
 
     Returns whether it ran and succeeded.
 
@@ -37,9 +37,9 @@ def run_as_person(conversation: Conversation, text: str, *, told: bool) -> bool:
         else:
             conversation.say_line(result.content.removesuffix(NO_DETOUR).rstrip(), Tone.BAD)  # that is for the model
         return False
-    if told and conversation.notes.add(_attachment(text, result)):
+    if model_hears and conversation.notes.add(_attachment(text, result)):
         conversation.say("the model is told with your next message", Tone.QUIET)
-    elif told:
+    elif model_hears:
         conversation.say("there is no more room: the model is not told of this one", Tone.WARNING)
     return result.status is ResultStatus.OK
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from harness.actions import JsonValue
 from harness.audit.calls import word
 from harness.cli.commands.conversation import Conversation
-from harness.cli.commands.help import table
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.policy.policies import home_of_rules, shipped_name, without_shipped_folder
+from harness.cli.terminal.row_text import two_columns
 from harness.cli.trace import Tone
 from harness.log.order import LogRecord
 from harness.policy.verdict import Source
@@ -30,7 +30,7 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
     if shown:
         conversation.say("parts:", Tone.QUIET)
         rows = [_row(facet) for facet in shown]
-        conversation.say("\n".join(table(rows, conversation.width)))
+        conversation.say("\n".join(two_columns(rows, conversation.width)))
     count = record.get("facet_count")
     if isinstance(count, int) and count > len(shown):
         conversation.say(

@@ -12,9 +12,8 @@ from typing import assert_never
 
 from harness.actions import Action, Effects, JsonValue
 from harness.cli.commands.conversation import Conversation, Turns
-from harness.cli.commands.meaning import COMMANDS, Ask, Do, Meaning, RunAsPerson, Wrong, meaning_of
 from harness.cli.commands.notes_to_model import is_unanswered
-from harness.cli.commands.slash_command import Effect
+from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of, slash_commands
 from harness.cli.config.settings import TerminalSettings, settings_from
 from harness.cli.console import look_from, terminal_is_there
 from harness.cli.exits import Exit
@@ -198,7 +197,7 @@ class Repl:
             approver=self._terminal.approver,
             agent=self._agent,
             session=session,
-            commands=COMMANDS,
+            commands=slash_commands(),
             turns=Turns(carried.found.session if carried else ""),
             about=about,
             kept=kept,
@@ -348,7 +347,7 @@ class Repl:
             case RunAsPerson():
                 from harness.cli.commands.shell import run_as_person
 
-                return run_as_person(self._conversation, meaning.text, told=meaning.told)
+                return run_as_person(self._conversation, meaning.text, model_hears=meaning.model_hears)
             case Wrong():
                 self._conversation.say_line(meaning.problem, Tone.WARNING, most=1_000)
                 return False

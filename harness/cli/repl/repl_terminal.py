@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
-from harness.cli.commands.meaning import COMMANDS
+from harness.cli.commands.slash_command import slash_commands
 from harness.cli.config.settings import TerminalSettings
 from harness.cli.console import look_from
 from harness.cli.terminal.approver import TerminalApprover
@@ -87,7 +87,7 @@ class Terminal:
         self._history = KeptHistory(history, redactor)
         return PromptLine(
             history=self._history,
-            commands=[(command.name, command.summary) for command in COMMANDS],
+            commands=[(command.name, command.summary) for command in slash_commands()],
             files=FileIndex(root, self._environment).matches,
             vi=self._settings.vi.value,
             look=self.screen.look,

@@ -14,12 +14,12 @@ from repl_scene import Prompt, Start, prompts, write_config
 from rows import all_rows
 from screen_scene import CTRL_C, ENTER, TAB
 
-from harness.cli.commands.help import table
-from harness.cli.commands.meaning import COMMANDS, Ask, Do, RunAsPerson, Wrong, meaning_of
 from harness.cli.commands.notes_to_model import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, NotesToModel, own_words
+from harness.cli.commands.slash_command import Ask, Do, RunAsPerson, Wrong, meaning_of, slash_commands
 from harness.cli.policy.explain import action_for, tool_use
 from harness.cli.policy.policies import load_named, put_over, with_plan_mode
 from harness.cli.repl.repl_command import how_it_ended
+from harness.cli.terminal.row_text import two_columns
 from harness.files.workspace import Workspace
 from harness.messages import Message, Role, RunResult, StopReason
 from harness.models.scripted import Reply, call, replies
@@ -58,8 +58,8 @@ def verified(program: Program) -> bool:
         pytest.param("/etc/hosts says this", Ask(text="/etc/hosts says this"), id="a path"),
         pytest.param("/", Wrong(problem=NO_NAME), id="a slip of the finger"),
         pytest.param("//", Wrong(problem=NO_NAME), id="two of them"),
-        pytest.param("!ls -l", RunAsPerson(text="ls -l", told=True), id="a command of the person"),
-        pytest.param("!! ls", RunAsPerson(text="ls", told=False), id="one that nobody is told of"),
+        pytest.param("!ls -l", RunAsPerson(text="ls -l", model_hears=True), id="a command of the person"),
+        pytest.param("!! ls", RunAsPerson(text="ls", model_hears=False), id="one that nobody is told of"),
         pytest.param("!", Wrong(problem="! and a command runs it as you, !! tells nobody"), id="no command"),
     ],
 )
@@ -140,17 +140,17 @@ def test_a_command_is_one_module_in_the_folder_of_commands(program: Program, tmp
 
 
 def test_no_two_commands_have_one_name() -> None:
-    names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
+    names = [name for command in slash_commands() for name in (command.name, *command.aliases)]
     assert sorted(names) == sorted(set(names))
 
 
 @all_rows("width", [24, 40, 80, 200])
 def test_help_fits_the_width(width: int) -> None:
-    rows = [(one.usage, one.summary) for one in COMMANDS]
-    lines = list(table(rows, width))
+    rows = [(one.usage, one.summary) for one in slash_commands()]
+    lines = list(two_columns(rows, width))
     longest = max(len(word) for row in rows for text in row for word in text.split())
     assert max(map(len, lines)) <= max(width, longest + 6)
-    assert [one.name for one in COMMANDS if not any(one.name in line for line in lines)] == []
+    assert [one.name for one in slash_commands() if not any(one.name in line for line in lines)] == []
 
 
 @pytest.mark.parametrize("columns", [40, 80])
@@ -158,7 +158,7 @@ def test_help_names_every_command_and_the_keys(start: Start, columns: int) -> No
     prompt = start(replies(), columns=columns, lines=40)
     prompt.say("/help", "never answers")
     text = prompt.text()
-    assert [one.name for one in COMMANDS if one.name not in text] == []
+    assert [one.name for one in slash_commands() if one.name not in text] == []
     assert "Ctrl-C" in text
     assert max(map(len, prompt.rows())) <= columns
     assert prompt.leave() == 0

@@ -32,7 +32,7 @@ from terminal_corpus import (
     problems_of_screen,
 )
 
-from harness.cli.commands.meaning import COMMANDS as PROMPT_COMMANDS
+from harness.cli.commands.slash_command import slash_commands
 from harness.cli.exits import Exit
 from harness.cli.flags import ACTIONS
 from harness.cli.main import COMMANDS
@@ -302,7 +302,7 @@ def test_every_action_of_every_command_has_a_row() -> None:
 
 
 def test_every_command_of_the_prompt_has_a_row() -> None:
-    assert set(PROMPT_ROWS) == {command.name for command in PROMPT_COMMANDS}
+    assert set(PROMPT_ROWS) == {command.name for command in slash_commands()}
 
 
 def test_no_command_does_what_hostile_text_says(scene: Scene) -> None:
