@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -34,6 +36,37 @@ def write_whole(descriptor: int, data: bytes, write: Callable[[int, bytes], int]
         if count <= 0:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         data = data[count:]
+
+
+def append_line(descriptor: int, line: bytes, *, alone: bool) -> None:
+    """Add a line to a file that is open to be read and appended to; behind a torn line it begins on a line of its own.
+
+    `alone` says that the caller holds the lock of the file: then a part that was written is taken back where the rest
+    cannot be. Raises OSError.
+    """
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        line = b"\n" + line
+    try:
+        write_whole(descriptor, line)
+    except OSError:
+        if alone:
+            os.ftruncate(descriptor, size)
+        raise
+
+
+def is_locked_within(descriptor: int, seconds: float) -> bool:
+    """Wait for the lock of a file (flock(2)), at most so long; say whether it is held now."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.005)
+        else:
+            return True
 
 
 def check_size(descriptor: int, size: int, path: str) -> None:

@@ -19,11 +19,13 @@ from harness.policy.session_grants import (
     pattern_problem,
 )
 from harness.record import Record
-from harness.safe_files import open_private
+from harness.safe_files import append_line, open_private
 
 MAX_BYTES = 1_000_000
 """Of the file; what is longer was written by nobody."""
 _NOTHING = GrantPattern(tools=())
+_GRANT_BEGINS = b'{"access": '
+"""So does a line that grants, its keys being sorted, and none that revokes."""
 
 
 class KeptForWorkspace(Record):
@@ -98,19 +100,31 @@ class KeptGrants:
         grants[identity] = Grant(id=identity, scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin)
 
     def _append(self, fields: Mapping[str, JsonValue]) -> int:
-        """Add one line; return its number. Raises OSError, and ValueError for a file that counts for nothing."""
+        """Add one line; return its number. Raises OSError, and ValueError for a file that counts for nothing.
+
+        A grant that a crash cut short at the end of the file is cut off first: nobody was told that it is kept.
+        """
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        descriptor = open_private(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        with open(descriptor, "ab", buffering=0) as file:
+        descriptor = open_private(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _cut_off_torn_grant(descriptor)
             if problem := self.read().problem:
                 raise ValueError(problem)
             number = len(self._lines()) + 1
-            line = json.dumps(dict(fields), sort_keys=True).encode() + b"\n"
-            if file.write(line) != len(line):
-                raise OSError("the disk is full")
+            append_line(descriptor, json.dumps(dict(fields), sort_keys=True).encode() + b"\n", alone=True)
             os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         return number
+
+
+def _cut_off_torn_grant(descriptor: int) -> None:
+    """INVARIANT: a torn line that may have revoked a grant stays, and with it no grant counts."""
+    data = os.pread(descriptor, MAX_BYTES, 0)
+    torn = data[data.rfind(b"\n") + 1 :]
+    if torn.startswith(_GRANT_BEGINS) and len(data) == os.fstat(descriptor).st_size:
+        os.ftruncate(descriptor, len(data) - len(torn))
 
 
 def _said(error: OSError | ValueError) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness.audit.calls import ATTEMPTS, LOG, TASK, is_summary
 from harness.errors import LogError, PolicyError, UsageError
 from harness.record import Record
-from harness.safe_files import open_private
+from harness.safe_files import append_line, is_locked_within, open_private
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ OUTPUT_SECONDS = 7 * 24 * 3600
 HEADS_NAME = "heads.jsonl"
 _DECLINED = "declined"
 """How a line of the trust file begins that trusts nothing."""
+_LOCK_SECONDS = 5.0
+"""How long another program that writes the trust file is waited for."""
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 
 
@@ -248,9 +250,12 @@ class State(Record):
         line = visible_line(" ".join(words), 5_000)
         try:
             _make_private(self.state)
-            descriptor = open_private(self.trust, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(f"{line}\n")
+            descriptor = open_private(self.trust, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            try:
+                append_line(descriptor, f"{line}\n".encode(), alone=is_locked_within(descriptor, _LOCK_SECONDS))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
         except OSError as error:
             raise PolicyError(f"the trust file cannot be written: {self.trust}: {error.strerror}") from None
 

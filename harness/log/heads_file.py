@@ -6,7 +6,6 @@ purpose. A signed note lies beside its log; `cli/audit/sign` makes and checks th
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import stat
@@ -18,7 +17,7 @@ from harness.actions import JsonValue
 from harness.errors import LogError, UsageError
 from harness.log.clocks import timestamp
 from harness.record import Record
-from harness.safe_files import write_whole
+from harness.safe_files import append_line, is_locked_within
 
 if TYPE_CHECKING:
     from harness.log.action_log import ActionLog
@@ -296,8 +295,8 @@ def append_note(heads: str, entry: Mapping[str, JsonValue], *, lock_seconds: flo
     try:
         descriptor = opened_heads(heads)
         try:
-            _lock(descriptor, lock_seconds)
-            _append(descriptor, line)
+            is_locked_within(descriptor, lock_seconds)
+            append_line(descriptor, line, alone=False)  # others do not wait for ever: a part may have a line behind it
             os.fdatasync(descriptor)
         finally:
             os.close(descriptor)
@@ -315,25 +314,6 @@ def opened_heads(heads: str) -> int:
         os.close(descriptor)
         raise LogError(f"the heads file cannot be written: {heads}: not a regular file")
     return descriptor
-
-
-def _lock(descriptor: int, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.005)
-        else:
-            return
-
-
-def _append(descriptor: int, line: bytes) -> None:
-    """Write a line that begins on a line of its own, also after one that a crash tore. Raises OSError."""
-    size = os.fstat(descriptor).st_size
-    if size and os.pread(descriptor, 1, size - 1) != b"\n":
-        line = b"\n" + line
-    write_whole(descriptor, line)
 
 
 _ORIGIN = "harness action log"

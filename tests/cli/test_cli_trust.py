@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -455,3 +457,25 @@ def test_a_trust_file_that_is_not_ones_own_trusts_nothing_and_is_not_written(
         here.autos()
     with pytest.raises(PolicyError, match=problem):
         here.state.trust_policy("0" * 64, "p")
+
+
+TRUSTING = """
+import os, resource, sys
+from harness.cli.state import State
+state = State(state=sys.argv[1], config=sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(state.trust) + 10, resource.RLIM_INFINITY))
+state.trust_policy("c" * 64, "p")
+"""
+
+
+@all_rows("torn", ["b" * 20, "declined", "declined " + "b" * 64 + " /sr"])
+def test_a_yes_behind_a_line_that_a_crash_cut_short_is_not_lost(tmp_path: Path, torn: str) -> None:
+    state = State(state=str(tmp_path), config=str(tmp_path))
+    state.trust_policy("a" * 64, "p")
+    with Path(state.trust).open("a") as file:
+        file.write(torn)
+    state.trust_policy("c" * 64, "p")
+    assert (state.is_trusted("a" * 64), state.is_trusted("c" * 64), state.is_declined("c" * 64)) == (True, True, False)
+    before = Path(state.trust).read_bytes()
+    done = subprocess.run([sys.executable, "-c", TRUSTING, tmp_path], capture_output=True, text=True, check=False)
+    assert ("cannot be written" in done.stderr, Path(state.trust).read_bytes()) == (True, before)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -241,6 +243,59 @@ def test_a_file_of_grants_that_is_not_understood_counts_for_nothing(
     read = kept.read()
     assert read.grants == ()
     assert problem in read.problem
+
+
+PATTERN = GrantPattern(tools=("bash",), argv=("mkdir", "a"), folder="/w")
+OTHER = GrantPattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")
+
+
+@all_rows("cut", [1, 20, 100])
+def test_a_grant_that_a_crash_cut_short_goes_with_the_next_that_is_kept(tmp_path: Path, cut: int) -> None:
+    """Until then the file counts for nothing; what was cut short had never been said to be kept."""
+    kept = KeptGrants(str(tmp_path), "w", "/w")
+    kept.keep(PATTERN)
+    whole = Path(kept.path).read_bytes()
+    kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "torn"), folder="/w"))
+    Path(kept.path).write_bytes(Path(kept.path).read_bytes()[:-cut])
+    assert kept.read().grants == ()
+    assert kept.keep(OTHER) == Origin(file=kept.path, line=2)
+    assert Path(kept.path).read_bytes().startswith(whole)
+    assert [grant.pattern for grant in kept.read().grants] == [PATTERN, OTHER]
+
+
+@all_rows("left", [1, 20, 40])
+def test_a_revocation_that_was_cut_short_is_not_thrown_away(tmp_path: Path, left: int) -> None:
+    """What it took back would be granted again; a person has to look at it."""
+    kept = KeptGrants(str(tmp_path), "w", "/w")
+    kept.keep(PATTERN)
+    whole = Path(kept.path).read_bytes()
+    assert kept.revoke(kept.read().grants[0].id)
+    torn = Path(kept.path).read_bytes()[: len(whole) + left]
+    assert not torn.endswith(b"\n")
+    Path(kept.path).write_bytes(torn)
+    assert "torn" in str(kept.keep(OTHER))
+    assert (kept.read().grants, Path(kept.path).read_bytes()) == ((), torn)
+
+
+KEEPING = """
+import os, resource, sys
+from harness.cli.kept_grants import KeptGrants
+from harness.policy.session_grants import GrantPattern
+kept = KeptGrants(sys.argv[1], "w", "/w")
+(grant,) = kept.read().grants
+resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(kept.path) + 10, resource.RLIM_INFINITY))
+print(kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")), kept.revoke(grant.id))
+"""
+
+
+def test_a_grant_for_which_the_disk_has_no_room_leaves_the_others(tmp_path: Path) -> None:
+    """A limit on the size of files takes a part of the line first, as a full disk does (setrlimit(2))."""
+    kept = KeptGrants(str(tmp_path), "w", "/w")
+    kept.keep(PATTERN)
+    whole = Path(kept.path).read_bytes()
+    done = subprocess.run([sys.executable, "-c", KEEPING, tmp_path], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{kept.path}: File too large False\n"
+    assert (Path(kept.path).read_bytes(), len(kept.read().grants)) == (whole, 1)
 
 
 @all_rows("mode", [0o622, 0o602])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.history import History
 
-from harness.safe_files import MAY_USE, open_private, remove_if_there, write_new
+from harness.safe_files import MAY_USE, append_line, open_private, remove_if_there, write_new
 
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
@@ -149,7 +149,7 @@ class HistoryFile:
             if descriptor is None:
                 return
             try:
-                self._add(descriptor, json.dumps(text).encode("ascii") + b"\n")
+                append_line(descriptor, json.dumps(text).encode("ascii") + b"\n", alone=True)
                 self._count += 1
                 if os.fstat(descriptor).st_size > MOST_BYTES or self._count > MOST_ENTRIES:
                     self._trim(descriptor)
@@ -160,12 +160,6 @@ class HistoryFile:
 
     def _failed(self, error: OSError) -> None:
         self.problem = f"{self._path}: {error.strerror or error}"
-
-    def _add(self, descriptor: int, line: bytes) -> None:
-        size = os.fstat(descriptor).st_size
-        if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            line = b"\n" + line  # somebody else's was cut short
-        os.write(descriptor, line)
 
     def _trim(self, descriptor: int) -> None:
         """Put a shorter file in the place of the one that is locked.
