@@ -12,7 +12,6 @@ import pytest
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.audit.approvals import LoggedQuestion, questions
 from harness.audit.calls import CALL_KINDS, Fate, Joiner, LoggedCall, logged_calls, number, text, word
 from harness.audit.logged_changes import (
     FileOnDisk,
@@ -25,8 +24,16 @@ from harness.audit.logged_changes import (
     found_changes,
     undone_calls,
 )
-from harness.audit.refusals import Ends, LoggedRefusal, Refuser, refusals
-from harness.audit.unended import OpenSession, UnknownCall, open_ends
+from harness.audit.questions import (
+    LoggedRefusal,
+    OpenSession,
+    RefusalCounts,
+    Refuser,
+    UnknownCall,
+    open_ends,
+    questions,
+    refusals,
+)
 from harness.cli.audit.list import sessions_of
 from harness.cli.audit.show import CallFilter
 from harness.log.order import LogRecord
@@ -250,7 +257,7 @@ def test_bursts_are_of_people_and_of_one_log() -> None:
 def test_under_one_second(seconds: JsonValue, by: str, quick: bool) -> None:
     answered = record("approval_answered", answer="yes", by=by, seconds=seconds)
     call = LoggedCall(log="l", session="s", number="1", started={}, asked=record("approval_asked"), answered=answered)
-    assert LoggedQuestion(call=call, in_burst=False).is_quick is quick
+    assert call.is_quick is quick
 
 
 # refusals
@@ -312,9 +319,9 @@ def test_what_did_not_run_is_counted_by_why() -> None:
         record("outcome", call, status=status)
         for call, status in enumerate(("denied", "blocked", "invalid", "not_run", "ok", "failed"))
     ]
-    ends = Ends()
-    assert len(list(refusals(logged_calls("log", made), ends, invalid=False))) == 2
-    assert (sum(ends.refused.values()), ends.invalid, ends.never_came) == (2, 1, 1)
+    counts = RefusalCounts()
+    assert len(list(refusals(logged_calls("log", made), counts, invalid=False))) == 2
+    assert (sum(counts.refused.values()), counts.invalid, counts.never_came) == (2, 1, 1)
 
 
 # endings

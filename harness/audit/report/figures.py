@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from harness.audit.approvals import questions
 from harness.audit.call_effects import CallEffects, effects_of
 from harness.audit.calls import (
     QUICK_SECONDS,
@@ -19,6 +18,7 @@ from harness.audit.calls import (
     standing_of,
     text,
 )
+from harness.audit.questions import questions
 from harness.audit.report.markup import shown
 from harness.audit.stats import Cost, Waits
 from harness.log.clocks import seconds_between

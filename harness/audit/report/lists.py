@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.audit.approvals import LoggedQuestion, questions
 from harness.audit.call_effects import CallEffects, effects_of_calls, effects_words
 from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, rule_of, standing_of, text
+from harness.audit.questions import LoggedQuestion, questions
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.figures import Figures, is_command
 from harness.audit.report.markup import digest, line, moment, number, table

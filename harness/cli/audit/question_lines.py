@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from harness.actions import JsonValue
-from harness.audit.approvals import LoggedQuestion
 from harness.audit.call_effects import CallEffects, FileRead, effects_words
-from harness.audit.calls import Fate, edited_from, edited_to, text, word
+from harness.audit.calls import Fate, Who, edited_from, edited_to, text, word
 from harness.audit.logged_changes import ChangedFile, LoggedChange, OnDisk, WritingCommand, file_on_disk, undone_calls
-from harness.audit.refusals import Ends, LoggedRefusal, Refuser
+from harness.audit.questions import LoggedQuestion, LoggedRefusal, OpenSession, RefusalCounts, Refuser, UnknownCall
 from harness.audit.stats import Waits
-from harness.audit.unended import OpenSession, UnknownCall
 from harness.cli.audit.answer_writer import count, moment, name, quoted, seconds, short_digest, what, who, why
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.state import State
@@ -37,19 +35,19 @@ def question_line(question: LoggedQuestion) -> tuple[str, Tone]:
     """Return the line for a question."""
     call = question.call
     parts = [moment(call.asked or call.answered), name(call), what(call), f"[{why(call)}]", _answer(question)]
-    if question.is_quick:
+    if question.call.is_quick:
         parts.append("under 1 s")
     if question.in_burst:
         parts.append("burst")
     if (origin := edited_from(call)) is not None:
         parts.append(visible_line(f"made of call {origin}", 60))
-    tone = _TONES.get(question.answer, Tone.WARNING)
-    return "  ".join(parts), Tone.WARNING if question.is_quick or question.in_burst else tone
+    tone = _TONES.get(question.call.answer, Tone.WARNING)
+    return "  ".join(parts), Tone.WARNING if question.call.is_quick or question.in_burst else tone
 
 
 def _answer(question: LoggedQuestion) -> str:
     call = question.call
-    match question.answer:
+    match question.call.answer:
         case "" if call.fate is Fate.OPEN:
             return "asked, no answer recorded: the log ends there"
         case "":
@@ -74,14 +72,14 @@ class Tally:
 
     def take(self, question: LoggedQuestion) -> None:
         """Count one question."""
-        answer = question.answer if question.answer in ANSWERS or not question.answer else "other"
+        answer = question.call.answer if question.call.answer in ANSWERS or not question.call.answer else "other"
         self.asked += 1
         self._answers[answer] = self._answers.get(answer, 0) + 1
-        self.quick += question.is_quick
-        self.quick_yes += question.is_quick and question.answer == "yes"
+        self.quick += question.call.is_quick
+        self.quick_yes += question.call.is_quick and question.call.answer == "yes"
         self.in_bursts += question.in_burst
-        if question.by_person and question.seconds is not None:
-            self._waits.add(question.seconds)
+        if question.call.answered_by is Who.PERSON and question.call.waited is not None:
+            self._waits.add(question.call.waited)
 
     @property
     def median(self) -> float | None:
@@ -149,15 +147,15 @@ def _by(refusal: LoggedRefusal) -> str:
             assert_never(refusal.refuser)
 
 
-def ends_line(ends: Ends, sessions: int, *, listed: bool) -> str:
+def refusal_counts_line(counts: RefusalCounts, sessions: int, *, listed: bool) -> str:
     """Return the counts in words."""
-    total = sum(ends.refused.values())
-    by = ", ".join(f"{ends.refused[one]} {_BY[one]}" for one in _BY if one in ends.refused)
+    total = sum(counts.refused.values())
+    by = ", ".join(f"{counts.refused[one]} {_BY[one]}" for one in _BY if one in counts.refused)
     line = f"{count(total, 'call')} refused: {by}" if total else f"no call was refused in {count(sessions, 'session')}"
-    if ends.invalid:
-        line += f"; {ends.invalid} invalid{'' if listed else ' (--invalid lists them)'}"
-    if ends.never_came:
-        line += f"; {ends.never_came} not run, for something else ended the run"
+    if counts.invalid:
+        line += f"; {counts.invalid} invalid{'' if listed else ' (--invalid lists them)'}"
+    if counts.never_came:
+        line += f"; {counts.never_came} not run, for something else ended the run"
     return line
 
 
@@ -264,7 +262,7 @@ def _undoing(change: LoggedChange) -> str:
     return f"cannot be undone: {visible_line(change.why_not, 200)}" if change.why_not else "can be undone"
 
 
-class EndsOf:
+class OpenEnds:
     """What is said of the open ends of one log, with what the disk says of them now."""
 
     def __init__(self, path: str) -> None:

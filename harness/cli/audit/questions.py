@@ -100,7 +100,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _approvals(logs: ChosenLogs, output: AnswerWriter) -> None:
-    from harness.audit.approvals import questions
+    from harness.audit.questions import questions
     from harness.cli.audit.question_lines import Tally, question_line
 
     tally = Tally()
@@ -118,28 +118,28 @@ def _approvals(logs: ChosenLogs, output: AnswerWriter) -> None:
 
 
 def _denied(logs: ChosenLogs, output: AnswerWriter, *, invalid: bool) -> None:
-    from harness.audit.refusals import Ends, refusals
-    from harness.cli.audit.question_lines import ends_line, refusal_lines
+    from harness.audit.questions import RefusalCounts, refusals
+    from harness.cli.audit.question_lines import refusal_counts_line, refusal_lines
 
-    ends = Ends()
-    for refusal in refusals(logs.calls(), ends, invalid=invalid):
+    counts = RefusalCounts()
+    for refusal in refusals(logs.calls(), counts, invalid=invalid):
         if output.as_json:
             output.row(refusal.fields())
             continue
         for text, tone in refusal_lines(refusal):
             output.line(text, tone)
-    output.row({"row": "counts", "sessions": logs.sessions, **ends.fields()})
-    output.line(ends_line(ends, logs.sessions, listed=invalid))
+    output.row({"row": "counts", "sessions": logs.sessions, **counts.fields()})
+    output.line(refusal_counts_line(counts, logs.sessions, listed=invalid))
 
 
 def _unknown(logs: ChosenLogs, output: AnswerWriter) -> bool:
     """Write what has no end; return whether there is any."""
-    from harness.audit.unended import OpenSession, open_ends
-    from harness.cli.audit.question_lines import EndsOf, nothing_open
+    from harness.audit.questions import OpenSession, open_ends
+    from harness.cli.audit.question_lines import OpenEnds, nothing_open
 
     calls = sessions = torn = 0
     for path in logs.paths:
-        ends = EndsOf(path)
+        ends = OpenEnds(path)
         for one in open_ends(path, logs.counted(logs.records_of(path, CALL_KINDS))):
             if isinstance(one, OpenSession):
                 sessions += 1

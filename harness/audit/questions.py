@@ -1,0 +1,357 @@
+"""What is asked of calls: which a person was asked about (`questions`), which were refused (`refusals`), which have no end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from harness.actions import JsonValue
+from harness.audit.calls import (
+    Fate,
+    Joiner,
+    LoggedCall,
+    Who,
+    about_call,
+    about_decision,
+    call_number,
+    edited_from,
+    edited_to,
+    task_of,
+    text,
+)
+from harness.log.clocks import NANO, nanoseconds, seconds_between
+from harness.log.order import LogRecord
+from harness.record import Record
+
+BURST_SECONDS, BURST = 10.0, 3
+"""So many times yes within so many seconds are a burst."""
+_DETOURS = (" Do not retry this call, and do not seek the same effect another way.", " The run stops here.")
+
+
+class LoggedQuestion(Record):
+    """A question that the gate asked."""
+
+    call: LoggedCall
+    in_burst: bool
+    """Whether the person said yes at least BURST times within BURST_SECONDS, this among them."""
+
+    def fields(self) -> dict[str, JsonValue]:
+        """Return what is written of it as JSON."""
+        answered = self.call.answered
+        return {
+            "row": "question",
+            **about_call(self.call),
+            **about_decision(self.call),
+            "time": text(self.call.asked or self.call.answered, "time"),
+            "shown_sha256": text(self.call.asked, "shown_sha256") or None,
+            "answer": self.call.answer or None,
+            "answered_at": text(answered, "time") or None,
+            "answered_by": text(answered, "by") or None,
+            "words": text(answered, "words"),
+            "seconds": self.call.waited,
+            "quick": self.call.is_quick,
+            "in_burst": self.in_burst,
+            "edited_to": edited_to(self.call),
+            "edited_from": edited_from(self.call),
+            "fate": self.call.fate.value,
+            "status": text(self.call.outcome, "status") or None,
+        }
+
+
+def questions(calls: Iterable[LoggedCall]) -> Iterator[LoggedQuestion]:
+    """Yield the questions among these calls, in their order; keeps those of the last BURST_SECONDS.
+
+    Whether a yes is in a burst is told within one log: the answers of one person at one terminal.
+    """
+    waiting: deque[_Waiting] = deque()
+    yeses: deque[_Waiting] = deque(maxlen=BURST)
+    for call in calls:
+        if not (call.asked or call.answered):
+            continue
+        if waiting and waiting[-1].call.log != call.log:
+            yield from _released(waiting)
+            yeses.clear()
+        one = _Waiting(call)
+        waiting.append(one)
+        if one.is_yes:
+            yeses.append(one)
+            if len(yeses) == BURST and _within(yeses[0], one):
+                for yes in yeses:
+                    yes.in_burst = True
+        while waiting and not (waiting[0] in list(yeses)[-BURST + 1 :] and _within(waiting[0], one)):
+            yield waiting.popleft().question()
+    yield from _released(waiting)
+
+
+class _Waiting:
+    """A question of which it is not known yet whether two more times yes follow soon."""
+
+    def __init__(self, call: LoggedCall) -> None:
+        self.call = call
+        self.in_burst = False
+        self.is_yes = call.answer == "yes" and call.answered_by is Who.PERSON
+
+    def question(self) -> LoggedQuestion:
+        return LoggedQuestion(call=self.call, in_burst=self.in_burst)
+
+
+def _within(first: _Waiting, last: _Waiting) -> bool:
+    earlier, later = first.call.answered, last.call.answered or last.call.asked
+    if first.call.session == last.call.session:
+        between = seconds_between(earlier, later)
+        return between is not None and between <= BURST_SECONDS
+    # Monotonic clocks of two sessions cannot be compared: they may be of two boots.
+    begun, ended = nanoseconds(earlier.get("time")), nanoseconds(later.get("time"))
+    return begun is not None and ended is not None and abs(ended - begun) <= BURST_SECONDS * NANO
+
+
+def _released(waiting: deque[_Waiting]) -> Iterator[LoggedQuestion]:
+    while waiting:
+        yield waiting.popleft().question()
+
+
+class Refuser(Enum):
+    """Who refused."""
+
+    POLICY = "policy"
+    """A rule, a default, or what is built in: `decided_by` says which."""
+    PERSON = "person"
+    SCRIPT = "script"
+    """Answers that were prepared."""
+    NOBODY = "nobody"
+    """A person's yes was needed, and nobody was there."""
+    EDIT = "edit"
+    """A person changed the call, and the changed one was judged in its place."""
+    TOOL = "tool"
+    """Nobody: the call was invalid."""
+    UNSAID = "unsaid"
+    """The log does not say."""
+
+
+_REFUSERS = {
+    Who.PERSON: Refuser.PERSON,
+    Who.SCRIPT: Refuser.SCRIPT,
+    Who.NOBODY: Refuser.NOBODY,
+    Who.UNSAID: Refuser.UNSAID,
+}
+
+
+class LoggedRefusal(Record):
+    """A call that was refused, or that was invalid."""
+
+    call: LoggedCall
+
+    @property
+    def refuser(self) -> Refuser:
+        """Who refused."""
+        call = self.call
+        if call.fate is Fate.INVALID:
+            return Refuser.TOOL
+        match call.answer:
+            case "edit":
+                return Refuser.EDIT
+            case "nobody":
+                return Refuser.NOBODY
+            case "no" | "stop" | "halt":
+                return _REFUSERS[call.answered_by]
+            case _:
+                return Refuser.POLICY if call.decided in ("deny", "block") else Refuser.UNSAID
+
+    @property
+    def words(self) -> str:
+        """What the person said to it."""
+        return text(self.call.answered, "words")
+
+    @property
+    def reason(self) -> str:
+        """Why: the policy's reason, or what is wrong with an invalid call."""
+        if self.call.fate is Fate.INVALID:
+            return text(self.call.outcome, "content")
+        return text(self.call.decision, "reason")
+
+    @property
+    def hint(self) -> str:
+        """What the policy advised. Read out of what the model was told, of which all but this is known."""
+        if self.refuser not in (Refuser.POLICY, Refuser.NOBODY):
+            return ""
+        rest = _after_part(text(self.call.outcome, "content"), self.call)
+        return rest.removeprefix(" Hint: ") if rest.startswith(" Hint: ") else ""
+
+    def fields(self) -> dict[str, JsonValue]:
+        """Return what is written of it as JSON."""
+        answered = self.call.answered
+        return {
+            "row": "refusal",
+            **about_call(self.call),
+            **about_decision(self.call),
+            "status": text(self.call.outcome, "status"),
+            "refused_by": self.refuser.value,
+            "reason": self.reason,
+            "hint": self.hint or None,
+            "answered_by": text(answered, "by") or None,
+            "words": self.words,
+            "edited_to": edited_to(self.call),
+            "told": text(self.call.outcome, "content"),
+            "ended_at": text(self.call.outcome, "time"),
+        }
+
+
+class RefusalCounts:
+    """Calls that did not run, counted by why."""
+
+    def __init__(self) -> None:
+        self.refused: dict[Refuser, int] = {}
+        self.invalid = 0
+        self.never_came = 0
+        """Their turn never came: something else ended the run."""
+
+    def fields(self) -> dict[str, JsonValue]:
+        """Return what is written of them as JSON: the refused by who refused, and the others."""
+        by: dict[str, JsonValue] = {one.value: self.refused.get(one, 0) for one in Refuser if one is not Refuser.TOOL}
+        return {"refused": sum(self.refused.values()), "by": by, "invalid": self.invalid, "not_run": self.never_came}
+
+
+def refusals(calls: Iterable[LoggedCall], counts: RefusalCounts, *, invalid: bool) -> Iterator[LoggedRefusal]:
+    """Yield the refused calls among these, with `invalid` also those that could not be prepared; count in `counts`."""
+    for call in calls:
+        refusal = LoggedRefusal(call=call)
+        match call.fate:
+            case Fate.REFUSED:
+                counts.refused[refusal.refuser] = counts.refused.get(refusal.refuser, 0) + 1
+                yield refusal
+            case Fate.INVALID:
+                counts.invalid += 1
+                if invalid:
+                    yield refusal
+            case Fate.NOT_RUN:
+                counts.never_came += 1
+            case _:
+                pass
+
+
+def _after_part(told: str, call: LoggedCall) -> str:
+    """Return what follows `Part: ...` in the text of a refusal (see ruling.refusal_text), without its last sentence.
+
+    The parts are those that the decision names. So a command that spells `Hint:` itself is not taken for the policy.
+    """
+    for end in _DETOURS:
+        told = told.removesuffix(end)
+    reason = f"{text(call.decision, 'reason').rstrip('.')}."
+    place = told.find(reason)
+    if place < 0:
+        return ""
+    rest = told[place + len(reason) :]
+    facets = call.decision.get("facets")
+    parts = [text(facet, "facet") for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
+    for part in sorted(set(parts), key=len, reverse=True):
+        if part and rest.startswith(f" Part: {part}."):
+            return rest.removeprefix(f" Part: {part}.")
+    return rest
+
+
+class OpenSession(Record):
+    """A session that never said that it ended."""
+
+    log: str
+    started: LogRecord
+    not_begun: tuple[LoggedCall, ...]
+    """Its calls that have no end and were not begun: they did not run."""
+
+    def fields(self, *, in_use: bool, torn: bool) -> dict[str, JsonValue]:
+        """Return what is written of it as JSON."""
+        return {
+            "row": "open_session",
+            "log": self.log,
+            "session": text(self.started, "session"),
+            "time": text(self.started, "time"),
+            "mode": text(self.started, "mode") or None,
+            "model": text(self.started, "model") or None,
+            "workspace": text(self.started, "workspace") or None,
+            "user": text(self.started, "user") or None,
+            "host": text(self.started, "host") or None,
+            "calls_not_begun": [call_number(call) for call in self.not_begun],
+            "in_use": in_use,
+            "torn": torn,
+            "task": task_of(self.log) or None,
+        }
+
+
+class UnknownCall(Record):
+    """A call that was begun and has no end: it may have run, wholly or in part."""
+
+    call: LoggedCall
+
+    @property
+    def path(self) -> str:
+        """The file that it was to change; empty where it is not known."""
+        return text(self._change, "path")
+
+    @property
+    def before_sha256(self) -> str | None:
+        """What the file was; None where there was none, or where it is not known."""
+        return text(self._change, "before_sha256") or None
+
+    @property
+    def after_sha256(self) -> str | None:
+        """What the file was to become; None where it is not known."""
+        return text(self._change, "after_sha256") or None
+
+    @property
+    def could_write(self) -> list[str] | None:
+        """The paths that it was let write, as far as the log names them; None where it is not known which."""
+        effects = self.call.intent.get("effects")
+        effects = effects if isinstance(effects, dict) else {}
+        write, granted = effects.get("write"), effects.get("granted")
+        if not isinstance(write, list):
+            return None
+        return [path for path in (*write, *(granted if isinstance(granted, list) else ())) if isinstance(path, str)]
+
+    @property
+    def _change(self) -> LogRecord:
+        change = self.call.intent.get("change")
+        return change if isinstance(change, dict) else {}
+
+    def fields(self, *, in_use: bool, file_now: str) -> dict[str, JsonValue]:
+        """Return what is written of it as JSON."""
+        return {
+            "row": "unknown_call",
+            **about_call(self.call),
+            **about_decision(self.call),
+            "begun_at": text(self.call.intent, "time"),
+            "confinement": text(self.call.intent, "confinement") or None,
+            "cwd": text(self.call.intent, "cwd") or None,
+            "answer": text(self.call.answered, "answer") or None,
+            "answered_by": text(self.call.answered, "by") or None,
+            "path": self.path or None,
+            "before_sha256": self.before_sha256,
+            "after_sha256": self.after_sha256,
+            "file_now": file_now or None,
+            "could_write": None if self.could_write is None else list[JsonValue](self.could_write),
+            "in_use": in_use,
+        }
+
+
+def open_ends(log: str, records: Iterable[LogRecord]) -> Iterator[UnknownCall | OpenSession]:
+    """Yield the unknown calls in these records (of CALL_KINDS) of the log at path `log`, then its open sessions."""
+    joiner = Joiner(log)
+    started: dict[str, LogRecord] = {}
+    for record in records:
+        joiner.take(record)
+        if record["kind"] == "session_started":
+            started[text(record, "session")] = record
+        elif record["kind"] == "session_ended":
+            started.pop(text(record, "session"), None)
+            yield from _unknown(joiner.rest(text(record, "session")))
+    not_begun: dict[str, list[LoggedCall]] = {}
+    for call in joiner.rest():
+        if call.fate is Fate.UNKNOWN:
+            yield UnknownCall(call=call)
+        else:
+            not_begun.setdefault(call.session, []).append(call)
+    for session, record in started.items():
+        yield OpenSession(log=log, started=record, not_begun=tuple(not_begun.get(session, ())))
+
+
+def _unknown(calls: Iterable[LoggedCall]) -> Iterator[UnknownCall]:
+    return (UnknownCall(call=call) for call in calls if call.fate is Fate.UNKNOWN)
