@@ -6,8 +6,8 @@ from collections.abc import Callable
 from enum import Enum
 
 from harness.cli.terminal.keys import Event, Key, Pasted
-from harness.cli.terminal.pages import QuestionScreen, size_of
 from harness.cli.terminal.row_text import cells, ending
+from harness.cli.terminal.screen import Screen
 from harness.text.visible import visible_line
 
 MOST_CHARACTERS = 2_000
@@ -34,7 +34,7 @@ class Back(Enum):
 
 
 def read_words(
-    screen: QuestionScreen,
+    screen: Screen,
     read: Callable[[], Key | Pasted | Event],
     echo: Callable[[str], None],
     *,
@@ -79,7 +79,7 @@ def _is_paste(came: Pasted) -> bool:
 class _Line:
     """The words as they stand, and how they are shown."""
 
-    def __init__(self, screen: QuestionScreen, echo: Callable[[str], None], prompt: str) -> None:
+    def __init__(self, screen: Screen, echo: Callable[[str], None], prompt: str) -> None:
         self._screen = screen
         self._echo = echo
         self._prompt = prompt
@@ -136,5 +136,5 @@ class _Line:
     def _show(self) -> None:
         """Show the end of what was typed behind the prompt, as much as the terminal's width holds."""
         shown = visible_line(self._text, MOST_CHARACTERS * _LONGEST_ESCAPE)
-        room = max(size_of(self._screen)[0] - 2 - cells(self._prompt), 8)
+        room = max(self._screen.width - 2 - cells(self._prompt), 8)
         self._screen.transient(self._prompt + ending(shown, room))

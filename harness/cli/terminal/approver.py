@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, nullcontext
 from harness.actions import Action, Effects
 from harness.cli.terminal.choices import permanent_line
 from harness.cli.terminal.keys import Keyboard
-from harness.cli.terminal.pages import QuestionScreen, size_of
 from harness.cli.terminal.question import Question, Usual, by_model, question_rows
 from harness.cli.terminal.question_dialog import QuestionDialog
+from harness.cli.terminal.screen import Screen
 from harness.cli.trace import Tone
 from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
@@ -47,7 +47,7 @@ class TerminalApprover:
 
     def __init__(
         self,
-        screen: QuestionScreen,
+        screen: Screen,
         interrupt: Interrupt,
         confinement: Callable[[str, Effects], str],
         *,
@@ -151,9 +151,9 @@ def _no_brackets(text: str) -> None:
     """Write nothing."""
 
 
-def show_question(screen: QuestionScreen, action: Action, verdict: Verdict, confinement: str) -> None:
+def show_question(screen: Screen, action: Action, verdict: Verdict, confinement: str) -> None:
     """Write what is asked, all of it at once: for answers that were prepared."""
     question = Question(action=action, verdict=verdict, confinement=confinement, destroys=destroys(action))
     screen.rule(question.title)
-    for row in question_rows(question, size_of(screen)[0] - 1):
+    for row in question_rows(question, screen.width - 1):
         screen.line(row.text, row.tone)

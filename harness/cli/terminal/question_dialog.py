@@ -9,9 +9,17 @@ from harness.cli.terminal.answer_line import Back, Pastes, read_words
 from harness.cli.terminal.choices import Choice, chosen, key_line, offered_rows, sentences, until
 from harness.cli.terminal.editor import EditedCall, edited_call, is_editable
 from harness.cli.terminal.keys import LEAST_DEAD_SECONDS, SURE_SECONDS, Event, Key, Keyboard, Pasted
-from harness.cli.terminal.pages import LEAST_HEIGHT, LEAST_WIDTH, Pages, QuestionScreen, size_of
-from harness.cli.terminal.question import Question, facet_rows, fact_rows, question_rows
+from harness.cli.terminal.question import (
+    LEAST_HEIGHT,
+    LEAST_WIDTH,
+    Pages,
+    Question,
+    facet_rows,
+    fact_rows,
+    question_rows,
+)
 from harness.cli.terminal.row_text import Row, prose, rows_of
+from harness.cli.terminal.screen import Screen
 from harness.cli.trace import Tone
 from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
@@ -43,7 +51,7 @@ class QuestionDialog:
         offer: Offer | str,
         advise: Callable[[], str],
         *,
-        screen: QuestionScreen,
+        screen: Screen,
         keyboard: Keyboard,
         interrupt: Interrupt,
         echo: Callable[[str], None],
@@ -231,7 +239,7 @@ class QuestionDialog:
 
     def _why(self) -> Approval | None:
         self._screen.settle()
-        width = size_of(self._screen)[0] - 1
+        width = self._screen.width - 1
         self._write(tuple(prose(f"{sentences(self._choices)} {choices.ALWAYS_SAID}", width, tone=Tone.QUIET)))
         self._write(fact_rows(self._question, width))
         self._write(facet_rows(self._question.verdict, width))
@@ -285,12 +293,12 @@ class QuestionDialog:
     def _show_keys(self) -> None:
         left = self._pages.left if not self._pages.seen else 0
         if self._screen.look.repaints:
-            self._screen.transient(key_line(self._choices, size_of(self._screen)[0] - 2, left=left))
+            self._screen.transient(key_line(self._choices, self._screen.width - 2, left=left))
             return
         said = sentences(self._choices, left=left)
         if said != self._keys_shown:
             self._keys_shown = said
-            self._write(tuple(prose(said, size_of(self._screen)[0] - 1)))
+            self._write(tuple(prose(said, self._screen.width - 1)))
 
     def _prompt(self, text: str) -> None:
         if self._screen.look.repaints:
@@ -299,7 +307,7 @@ class QuestionDialog:
             self._screen.line(text)
 
     def _tell(self, text: str, tone: Tone) -> None:
-        self._write(tuple(prose(text, size_of(self._screen)[0] - 1, tone=tone)))
+        self._write(tuple(prose(text, self._screen.width - 1, tone=tone)))
 
     def _write(self, rows: Sequence[Row]) -> None:
         self._screen.settle()
