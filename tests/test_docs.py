@@ -148,7 +148,7 @@ def test_a_python_snippet_runs(block: Block, program: Program, checkout: Path) -
     printed = re.findall(r"^print\(.*\)  # (.*)$", block.text, re.MULTILINE)
     assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", printed)
     if "agent.run(" in block.text:
-        found = verify(str(checkout / "actions.jsonl"))
+        found = verify(str(checkout.parent / "actions.jsonl"))
         assert (program.players[0].finished, found.problem, found.open_sessions) == (True, "", ())
 
 
