@@ -307,21 +307,26 @@ def test_a_source_without_end_is_an_error(program: Program) -> None:
 
 
 def test_a_signal_ends_the_waiting_at_once(program: Program) -> None:
-    """All at once, since each waits for the line that says so."""
+    """All at once, since each waits for the line that says so. Nothing has begun: no request, no log, no traceback."""
     codes = {signal.SIGINT: (130,), signal.SIGTERM: (143, -signal.SIGTERM)}
-    address = ("--base-url", "http://127.0.0.1:1/v1")
+    url = program.serve(replies(say("done")))
     waiting = [
-        (number, program.start("run", word, *address, stdin=subprocess.PIPE))
+        (number, program.start("run", word, "--base-url", url, stdin=subprocess.PIPE))
         for number in codes
         for word in ("go", "-")
     ]
     for _, process in waiting:
+        assert process.stdin is not None
         assert process.stderr is not None
-        assert b"stdin is being read" in process.stderr.readline()
+        process.stdin.write(b"something\n")
+        process.stdin.flush()
+        told = process.stderr.readline()
+        assert (b"stdin is being read" in told, b"--no-stdin" in told) == (True, True), told
     for number, process in waiting:
         process.send_signal(number)
         assert process.wait(120) in codes[number]  # 2 where it waited on until nothing had come for a minute
-        process.communicate()
+        assert b"Traceback" not in process.communicate()[1]
+    assert (program.players[0].requests, program.logs()) == ([], [])
 
 
 # Prompts

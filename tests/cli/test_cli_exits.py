@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from fault_server import Answer, End, FaultServer, until_close
+from forked import Forked
 from places import ROOT
 from program import made_program
 from rows import all_rows
@@ -317,13 +318,14 @@ def test_a_log_that_cannot_be_begun(program: Program) -> None:
 def test_a_log_that_outgrows_its_limit(program: Program, kilobytes: int) -> None:
     """RLIMIT_FSIZE: the call whose intent does not fit is not run. The log cannot say how it ended; the rest agrees."""
     url = program.serve(replies(*(bash(f"touch made{n}") for n in range(60)), DONE))
-    words = program.command("run", "go", *flags_of(program, url), "--max-turns", "70")
-    limited = ["bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "bash", *words]
-    done = subprocess.run(
-        limited, cwd=program.workspace, env=program.environment, capture_output=True, timeout=300, check=False
-    )
-    assert done.returncode == Exit.LOG, done.stderr
-    check_a_log_that_stopped(program, done.stdout, least_calls=0 if kilobytes < 8 else 1)
+    process = Forked(
+        program.command("run", "go", *flags_of(program, url), "--max-turns", "70")[2:],
+        cwd=program.workspace, env=program.environment, file_size=kilobytes * 1024,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == Exit.LOG, err
+    check_a_log_that_stopped(program, out, least_calls=0 if kilobytes < 8 else 1)
 
 
 def check_a_log_that_stopped(program: Program, out: bytes, *, least_calls: int) -> None:

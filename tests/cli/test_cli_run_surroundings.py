@@ -108,23 +108,6 @@ def test_a_pipe_that_nobody_closes_is_not_waited_for_with_no_stdin(program: Prog
     assert (done.code, done.out) == (0, "All done.\n"), done.err
 
 
-@all_rows(("number", "codes"), [(signal.SIGINT, (130,)), (signal.SIGTERM, (143, -15))], anew={"program": made_program})
-def test_a_signal_while_stdin_is_read(program: Program, number: signal.Signals, codes: tuple[int, ...]) -> None:
-    """Nothing has begun: no request, no log, no traceback."""
-    url = program.serve(replies(DONE))
-    process = program.start("run", "go", *text_flags(program, url), stdin=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stderr is not None
-    process.stdin.write(b"something\n")
-    process.stdin.flush()
-    assert b"--no-stdin" in process.stderr.readline()  # it says what it waits for
-    process.send_signal(number)
-    code, err = process.wait(300), process.stderr.read()
-    process.communicate()
-    assert (code in codes, b"Traceback" in err) == (True, False), (code, err)
-    assert (program.players[0].requests, program.logs()) == ([], [])
-
-
 def test_a_stderr_that_is_closed_full_or_gone(program: Program) -> None:
     """Nobody hears the trace; the answer, the exit code and the log are as ever."""
     reader, gone = os.pipe()
@@ -283,15 +266,13 @@ def test_sigpipe_however_it_was_left(program: Program, restored: bool) -> None:
     url = program.serve(replies(bash("bash check.sh"), DONE))
     reader, writer = os.pipe()
     os.close(reader)
-    ignored = None if restored else ignoring(signal.SIGPIPE)
-    process = program.start(
-        "run", "go", *flags_of(program, url), stdout=writer, restore_signals=restored, preexec_fn=ignored
-    )
+    left: dict[str, Any] = {} if restored else {"restore_signals": False, "preexec_fn": ignoring(signal.SIGPIPE)}
+    process = program.start("run", "go", *flags_of(program, url), stdout=writer, **left)
     os.close(writer)
     _, err = process.communicate(timeout=300)
     assert (process.returncode, b"Traceback" in err) == (141, False), err
     url = program.serve(replies(bash("bash check.sh"), DONE))
-    done = program.run("run", "go", *text_flags(program, url), restore_signals=restored, preexec_fn=ignored)
+    done = program.run("run", "go", *text_flags(program, url), **left)
     assert (done.code, (program.workspace / "made").read_text()) == (0, "141\n"), done.err
 
 
@@ -550,6 +531,7 @@ def test_another_user_owns_the_workspace(program: Program) -> None:
 
 def test_the_interpreter_ends_with_the_run(program: Program) -> None:
     """No thread and no child keeps the process: it ends behind its answer."""
+    program.environment["PYTHONPATH"] = ROOT  # the program as it is installed: a fork does not end as Python does
     url = program.serve(replies(TOUCH, DONE))
     process = program.start("run", "go", *text_flags(program, url))
     assert process.stdout is not None

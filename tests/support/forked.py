@@ -1,7 +1,8 @@
 """Processes of the program without what starting Python costs: one process has imported it, and forks for each start.
 
 A fork is a process like any other: arguments, environment, folder, descriptors, signals and exit code are its own. What a
-test says of starting itself (imports, variables of Python) needs the program as it is installed; see `can_fork`.
+test says of starting itself (imports, variables of Python) or of how Python ends needs the program as it is installed; see
+`can_fork`.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from typing import IO, Any
 
 LOCALE = "C.UTF-8"
 """Of the process that forks: a program that is to have another one is started as it is installed."""
-OPTIONS = {"stdin", "stdout", "stderr", "cwd", "env", "start_new_session", "controlling_terminal"}
+OPTIONS = {"stdin", "stdout", "stderr", "cwd", "env", "start_new_session", "umask", "controlling_terminal", "file_size"}
 
 # A request comes with the three streams and a pipe, to which the process id is written and, at its end, the wait status.
 SERVER = """
-import fcntl, gc, importlib, json, os, pkgutil, select, signal, socket, struct, sys, termios
+import atexit, fcntl, gc, importlib, json, os, pkgutil, select, signal, socket, struct, sys, termios, threading
+import ctypes, difflib, encodings.idna, resource, tty
 import harness, openai, prompt_toolkit.shortcuts, rich.console
+import prompt_toolkit.input.vt100, prompt_toolkit.key_binding.bindings.search
 for module in pkgutil.walk_packages(harness.__path__, "harness."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
+openai.OpenAI(api_key="none").close()  # loads what the first request would
 gc.collect()
 gc.freeze()
 
@@ -72,6 +76,10 @@ for place, number in enumerate(given):
 os.closerange(3, 4096)
 if wanted["terminal"]:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+if wanted["umask"] is not None:
+    os.umask(wanted["umask"])
+if wanted["file_size"] is not None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (wanted["file_size"], wanted["file_size"]))
 os.chdir(wanted["cwd"])
 os.environ.clear()
 os.environ.update(wanted["environment"])
@@ -79,7 +87,19 @@ sys.argv[:] = wanted["words"]
 sys.stdin = sys.__stdin__ = open(0)
 sys.stdout = sys.__stdout__ = open(1, "w")
 sys.stderr = sys.__stderr__ = open(2, "w", 1, errors="backslashreplace")
-harness.cli.main.program()
+try:
+    harness.cli.main.program()
+except SystemExit as end:
+    code = int(end.code)
+# The end of Python, but for taking a thousand modules down: it takes as long as all before.
+threading._shutdown()
+atexit._run_exitfuncs()
+for stream in (sys.stdout, sys.stderr):
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        code = 120
+os._exit(code)
 """
 
 
@@ -133,7 +153,7 @@ class Forked(subprocess.Popen[bytes]):
 
     def __init__(self, words: Sequence[str], **options: Any) -> None:
         """Start the program with `words`, the first of which is its name; `options` are those of `Popen` in `OPTIONS`, and
-        `controlling_terminal`: the terminal on its stdin is that of its session."""
+        `controlling_terminal`: the terminal on its stdin is that of its session; `file_size`: its files grow no larger."""
         streams: list[IO[bytes] | None] = []
         given: list[int] = []
         for name, mode in (("stdin", "wb"), ("stdout", "rb"), ("stderr", "rb")):
@@ -157,6 +177,8 @@ class Forked(subprocess.Popen[bytes]):
             "cwd": os.fspath(options.get("cwd") or "."),
             "session": bool(options.get("start_new_session")),
             "terminal": bool(options.get("controlling_terminal")),
+            "umask": options.get("umask"),
+            "file_size": options.get("file_size"),
         }
         try:
             self.pid, self._report = fork_server().start(wanted, given)
