@@ -11,8 +11,8 @@ Read `openai_wire` first: it asks a server, tries again and reads the reply. One
 - `wire_format`, `reply_body`: bytes to events to one whole reply, which `chat_reply` (with `chat_calls` and `chat_echo`) or
   `responses_reply` (with `responses_items`) put together
 
-Models without a provider: `scripted` plays a script, `loopback` serves it over HTTP (`scripted_responses`: in the Responses
-API), `recorder` and `replayer` write and read a `cassette`, and `divergence` says where a conversation is another.
+Models without a provider: `scripted` plays a script, `loopback` serves it over HTTP, `recorder` and `replayer` write and read a
+`cassette`, and `divergence` says where a conversation is another.
 
 A model turns messages into a reply. It knows nothing of the gate, runs no tool, and reads no configuration.
 """

@@ -1,4 +1,4 @@
-"""A server of both OpenAI APIs in which a Player answers. Only this machine can reach it, and it keeps nothing.
+"""A server of chat completions in which a Player answers. Only this machine can reach it, and it keeps nothing.
 
 Written on bare sockets: http.server costs more to import than this costs to run, and a demo should begin at once.
 """
@@ -15,7 +15,7 @@ from typing import BinaryIO, Self, assert_never
 
 from harness.actions import JsonValue
 from harness.messages import ToolCall
-from harness.models.scripted import Failure, Player, Raw, Reply, ScriptedAnswer, refusal
+from harness.models.scripted import Failure, Player, Raw, Reply, ScriptedAnswer
 from harness.record import Record
 
 MAX_LINE_BYTES = 64 * 1024
@@ -25,19 +25,21 @@ _TEXT_PIECE = 12
 """Characters of text per event."""
 _NOT_FOUND = Failure(
     status=404,
-    body='{"error": {"message": "only /v1/chat/completions, /v1/responses and /v1/models are served here"}}',
+    body='{"error": {"message": "only /v1/chat/completions and /v1/models are served here"}}',
 )
-_NO_JSON = Failure(status=400, body='{"error": {"message": "the body must be JSON with a content-length"}}')
+NO_JSON = Failure(status=400, body='{"error": {"message": "the body must be JSON with a content-length"}}')
 _MODELS = b'{"object": "list", "data": [{"id": "scripted", "object": "model"}]}'
 
 
-class _Request(Record):
+class HttpRequest(Record):
+    """One request; `path` is without its query."""
+
     method: str
     path: str
     body: bytes
 
 
-class _Then(Enum):
+class Then(Enum):
     """What becomes of the connection after a response."""
 
     KEEP = "keep"
@@ -55,7 +57,7 @@ class ScriptServer:
         if fragment < 1:
             raise ValueError(f"fragment must be at least 1, not {fragment}")
         self._player = player
-        self._fragment = fragment
+        self.fragment = fragment
         self._lock = threading.Lock()
         self._port = 0
         self._closing = False
@@ -111,9 +113,9 @@ class ScriptServer:
         try:
             with connection, connection.makefile("rb") as incoming:
                 while (request := _read_request(incoming)) is not None:
-                    response, then = self._respond(request)
+                    response, then = self.respond(request)
                     connection.sendall(response)
-                    if then is _Then.CLOSE:
+                    if then is Then.CLOSE:
                         return
         except OSError:
             pass  # the client went away, or the server is being closed
@@ -121,47 +123,43 @@ class ScriptServer:
             with self._lock:
                 del self._open[connection]
 
-    def _respond(self, request: _Request) -> tuple[bytes, _Then]:
-        match request.method, request.path.partition("?")[0]:
+    def respond(self, request: HttpRequest) -> tuple[bytes, Then]:
+        """Return what is sent for a request. A subclass may serve more paths."""
+        match request.method, request.path:
             case "POST", "/v1/chat/completions":
-                answer, asked = self._play(request.body)
-                return _on_the_wire(answer, asked, self._fragment), _then(answer)
-            case "POST", "/v1/responses":
-                answer, asked = self._play_responses(request.body)
-                if isinstance(answer, Reply):
-                    return _response_on_the_wire(answer, asked, self._fragment), _Then.KEEP
-                return _on_the_wire(answer, asked, self._fragment), _then(answer)
+                try:
+                    asked = json.loads(request.body)
+                except (ValueError, RecursionError):
+                    return self.sent(NO_JSON, {})
+                return self.sent(self.play(asked), asked if isinstance(asked, dict) else {})
             case "GET", "/v1/models":
-                return _with_length(200, _MODELS), _Then.KEEP
+                return with_length(200, _MODELS), Then.KEEP
             case _:
-                return _on_the_wire(_NOT_FOUND, {}, self._fragment), _Then.KEEP
+                return self.sent(_NOT_FOUND, {})
 
-    def _play(self, body: bytes) -> tuple[ScriptedAnswer, dict[str, JsonValue]]:
-        try:
-            asked = json.loads(body)
-        except (ValueError, RecursionError):
-            return _NO_JSON, {}
+    def play(self, asked: object) -> ScriptedAnswer:
+        """Return the player's answer to a request of chat completions; one request after the other."""
         with self._lock:
-            return self._player.answer(asked), asked if isinstance(asked, dict) else {}
+            return self._player.answer(asked)
 
-    def _play_responses(self, body: bytes) -> tuple[ScriptedAnswer, dict[str, JsonValue]]:
-        from harness.models.scripted_responses import ResponsesProblem, chat_request
+    def sent(self, answer: ScriptedAnswer, asked: dict[str, JsonValue]) -> tuple[bytes, Then]:
+        """Return the bytes of a whole HTTP response to a request of chat completions."""
+        match answer:
+            case Failure():
+                headers = "".join(f"{name}: {value}\r\n" for name, value in answer.headers)
+                return with_length(answer.status, answer.body.encode(), headers), Then.KEEP
+            case Raw():
+                head = f"HTTP/1.1 200 OK\r\ncontent-type: {answer.content_type}\r\nconnection: close\r\n\r\n"
+                return head.encode() + answer.body, Then.CLOSE
+            case Reply() if asked.get("stream") is True:
+                return in_chunks(f"data: {data}\n\n" for data in _events(answer, asked, self.fragment)), Then.KEEP
+            case Reply():
+                return with_length(200, json.dumps(_completion(answer, asked)).encode()), Then.KEEP
+            case _:
+                assert_never(answer)
 
-        try:
-            asked = json.loads(body)
-        except (ValueError, RecursionError):
-            return _NO_JSON, {}
-        if not isinstance(asked, dict):
-            return refusal("the request must be a JSON object"), {}
-        try:
-            request = chat_request(asked)
-        except ResponsesProblem as problem:
-            return refusal(str(problem)), asked
-        with self._lock:
-            return self._player.answer(request), asked
 
-
-def _read_request(incoming: BinaryIO) -> _Request | None:
+def _read_request(incoming: BinaryIO) -> HttpRequest | None:
     """Return the next request, or None where there is none or it cannot be read; the connection is closed then."""
     words = incoming.readline(MAX_LINE_BYTES).decode("latin-1").split()
     if len(words) != 3:
@@ -174,47 +172,18 @@ def _read_request(incoming: BinaryIO) -> _Request | None:
     if length > MAX_BODY_BYTES:
         return None
     body = incoming.read(length)
-    return _Request(method=words[0], path=words[1], body=body) if len(body) == length else None
+    return HttpRequest(method=words[0], path=words[1].partition("?")[0], body=body) if len(body) == length else None
 
 
-def _on_the_wire(answer: ScriptedAnswer, asked: dict[str, JsonValue], fragment: int) -> bytes:
-    """Return the bytes of a whole HTTP response."""
-    match answer:
-        case Failure():
-            headers = "".join(f"{name}: {value}\r\n" for name, value in answer.headers)
-            return _with_length(answer.status, answer.body.encode(), headers)
-        case Raw():
-            head = f"HTTP/1.1 200 OK\r\ncontent-type: {answer.content_type}\r\nconnection: close\r\n\r\n"
-            return head.encode() + answer.body
-        case Reply():
-            if asked.get("stream") is not True:
-                return _with_length(200, json.dumps(_completion(answer, asked)).encode())
-            return _in_chunks(f"data: {data}\n\n" for data in _events(answer, asked, fragment))
-        case _:
-            assert_never(answer)
-
-
-def _response_on_the_wire(reply: Reply, asked: dict[str, JsonValue], fragment: int) -> bytes:
-    """Return the bytes of a whole HTTP response of the Responses API."""
-    from harness.models.scripted_responses import response_events, whole_response  # a demo does without
-
-    if asked.get("stream") is not True:
-        return _with_length(200, json.dumps(whole_response(reply, asked)).encode())
-    return _in_chunks(f"event: {name}\ndata: {data}\n\n" for name, data in response_events(reply, asked, fragment))
-
-
-def _in_chunks(events: Iterable[str]) -> bytes:
+def in_chunks(events: Iterable[str]) -> bytes:
     """Return an event stream, each event a chunk of its own."""
     head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in (text.encode() for text in events)]
     return b"".join((head.encode(), *chunks, b"0\r\n\r\n"))
 
 
-def _then(answer: ScriptedAnswer) -> _Then:
-    return _Then.CLOSE if isinstance(answer, Raw) else _Then.KEEP
-
-
-def _with_length(status: int, body: bytes, headers: str = "") -> bytes:
+def with_length(status: int, body: bytes, headers: str = "") -> bytes:
+    """Return a response with a JSON body."""
     head = f"HTTP/1.1 {status} {'OK' if status == 200 else 'Failed'}\r\n{headers}content-type: application/json\r\n"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode("latin-1", "replace") + body
 

@@ -36,8 +36,6 @@ class Preset(Record):
     """None: the OpenAI API itself, or (Azure) an address that only its owner knows."""
     key_variable: str
     """The environment variable that holds the key; empty where none is wanted."""
-    documentation: str
-    """The page that this row is taken from."""
     base_url_variable: str = ""
     """The environment variable that holds the address, where it is another than OPENAI_BASE_URL."""
     api_version_variable: str = ""
@@ -55,25 +53,24 @@ class Preset(Record):
 # another server gave a resumed conversation is not for it.
 _STRICT = Quirks(echo=())
 
+# Behind each, the page that it is taken from.
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset(
+        Preset(  # https://platform.openai.com/docs/api-reference
             name="openai",
             title="OpenAI",
             base_url=None,
             key_variable="OPENAI_API_KEY",
-            documentation="https://platform.openai.com/docs/api-reference",
             hosts=("api.openai.com",),
             quirks=_STRICT,
         ),
         # With an API version: by deployment. Without: the address ends in /openai/v1, and is like OpenAI's own.
-        Preset(
+        Preset(  # https://learn.microsoft.com/azure/foundry/openai/api-version-lifecycle
             name="azure",
             title="Azure OpenAI",
             base_url=None,
             key_variable="AZURE_OPENAI_API_KEY",
-            documentation="https://learn.microsoft.com/azure/foundry/openai/api-version-lifecycle",
             base_url_variable="AZURE_OPENAI_ENDPOINT",
             api_version_variable="OPENAI_API_VERSION",
             hosts=("openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"),
@@ -81,137 +78,122 @@ PRESETS: Mapping[str, Preset] = {
         ),
         # Reasoning goes back as `reasoning_details`, unchanged: openrouter.ai/docs/use-cases/reasoning-tokens. Usage
         # comes always; asking for it has no effect: openrouter.ai/docs/use-cases/usage-accounting.
-        Preset(
+        Preset(  # https://openrouter.ai/docs/api-reference/overview
             name="openrouter",
             title="OpenRouter",
             base_url="https://openrouter.ai/api/v1",
             key_variable="OPENROUTER_API_KEY",
-            documentation="https://openrouter.ai/docs/api-reference/overview",
             hosts=("openrouter.ai",),
             quirks=Quirks(echo=("reasoning_details",)),
         ),
-        Preset(
+        Preset(  # https://console.groq.com/docs/openai
             name="groq",
             title="Groq",
             base_url="https://api.groq.com/openai/v1",
             key_variable="GROQ_API_KEY",
-            documentation="https://console.groq.com/docs/openai",
             hosts=("api.groq.com",),
         ),
         # Thinking is on by default, and `reasoning_content` must go back within a turn that calls tools.
-        Preset(
+        Preset(  # https://api-docs.deepseek.com/guides/thinking_mode
             name="deepseek",
             title="DeepSeek",
             base_url="https://api.deepseek.com",
             key_variable="DEEPSEEK_API_KEY",
-            documentation="https://api-docs.deepseek.com/guides/thinking_mode",
             hosts=("api.deepseek.com",),
             quirks=Quirks(echo=("reasoning_content",)),
         ),
         # Call ids of nine letters and digits: mistral-common, protocol/instruct/validator.py, and anomalyco/opencode#1680.
         # Fields that are not known are refused with status 422, reasoning of earlier replies too (BerriAI/litellm#30835,
         # charmbracelet/crush#1590); usage stands in the last chunk without being asked for.
-        Preset(
+        Preset(  # https://docs.mistral.ai/api
             name="mistral",
             title="Mistral",
             base_url="https://api.mistral.ai/v1",
             key_variable="MISTRAL_API_KEY",
-            documentation="https://docs.mistral.ai/api",
             hosts=("api.mistral.ai",),
             quirks=Quirks(usage=False, echo=(), nine_character_ids=True),
         ),
         # Thought signatures stand in each call's `extra_content`: ai.google.dev/gemini-api/docs/thought-signatures.
-        Preset(
+        Preset(  # https://ai.google.dev/gemini-api/docs/openai
             name="gemini",
             title="Google Gemini",
             base_url="https://generativelanguage.googleapis.com/v1beta/openai/",
             key_variable="GEMINI_API_KEY",
-            documentation="https://ai.google.dev/gemini-api/docs/openai",
             hosts=("generativelanguage.googleapis.com",),
         ),
-        Preset(
+        Preset(  # https://docs.x.ai/docs/api-reference
             name="xai",
             title="xAI",
             base_url="https://api.x.ai/v1",
             key_variable="XAI_API_KEY",
-            documentation="https://docs.x.ai/docs/api-reference",
             hosts=("api.x.ai",),
         ),
         # Names of models are those of their makers, with a slash; others get 404.
-        Preset(
+        Preset(  # https://docs.together.ai/docs/inference/openai-compatibility
             name="together",
             title="Together AI",
             base_url="https://api.together.ai/v1",
             key_variable="TOGETHER_API_KEY",
-            documentation="https://docs.together.ai/docs/inference/openai-compatibility",
             hosts=("api.together.ai", "api.together.xyz"),
         ),
-        Preset(
+        Preset(  # https://docs.fireworks.ai/tools-sdks/openai-compatibility
             name="fireworks",
             title="Fireworks AI",
             base_url="https://api.fireworks.ai/inference/v1",
             key_variable="FIREWORKS_API_KEY",
-            documentation="https://docs.fireworks.ai/tools-sdks/openai-compatibility",
             hosts=("api.fireworks.ai",),
         ),
-        Preset(
+        Preset(  # https://inference-docs.cerebras.ai/resources/openai
             name="cerebras",
             title="Cerebras",
             base_url="https://api.cerebras.ai/v1",
             key_variable="CEREBRAS_API_KEY",
-            documentation="https://inference-docs.cerebras.ai/resources/openai",
             hosts=("api.cerebras.ai",),
         ),
         # Made for trying out, says its own page; thinking is not returned, and fields that are not known are ignored.
-        Preset(
+        Preset(  # https://platform.claude.com/docs/en/cli-sdks-libraries/libraries/openai-sdk
             name="anthropic",
             title="Anthropic, OpenAI-compatible end",
             base_url="https://api.anthropic.com/v1/",
             key_variable="ANTHROPIC_API_KEY",
-            documentation="https://platform.claude.com/docs/en/cli-sdks-libraries/libraries/openai-sdk",
             hosts=("api.anthropic.com",),
         ),
         # The variables are those of LiteLLM's own client (provider `litellm_proxy`).
-        Preset(
+        Preset(  # https://docs.litellm.ai/docs/providers/litellm_proxy
             name="litellm",
             title="LiteLLM proxy",
             base_url="http://localhost:4000/v1",
             key_variable="LITELLM_PROXY_API_KEY",
-            documentation="https://docs.litellm.ai/docs/providers/litellm_proxy",
             base_url_variable="LITELLM_PROXY_API_BASE",
         ),
-        Preset(
+        Preset(  # https://docs.ollama.com/api/openai-compatibility
             name="ollama",
             title="Ollama, local",
             base_url="http://localhost:11434/v1",
             key_variable="",
-            documentation="https://docs.ollama.com/api/openai-compatibility",
             start="ollama serve",
         ),
-        Preset(
+        Preset(  # https://lmstudio.ai/docs/developer/openai-compat
             name="lmstudio",
             title="LM Studio, local",
             base_url="http://localhost:1234/v1",
             key_variable="",
-            documentation="https://lmstudio.ai/docs/developer/openai-compat",
             start="lms server start",
         ),
         # Reads calls only when started with --enable-auto-tool-choice and --tool-call-parser.
-        Preset(
+        Preset(  # https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html
             name="vllm",
             title="vLLM, local",
             base_url="http://localhost:8000/v1",
             key_variable="",
-            documentation="https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html",
             start="vllm serve",
         ),
         # Reads calls only when started with --jinja.
-        Preset(
+        Preset(  # https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
             name="llamacpp",
             title="llama.cpp server, local",
             base_url="http://localhost:8080/v1",
             key_variable="",
-            documentation="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
             start="llama-server --jinja",
         ),
     )

@@ -122,8 +122,6 @@ class Player:
     def answer(self, request: object) -> ScriptedAnswer:
         """Return the answer to a request of the chat completions API, as parsed from its JSON.
 
-        One of the Responses API is brought into that form first (scripted_responses).
-
         A request that the API would refuse gets status 400 and does not move the script. So does one after the script's
         end, unless it is the last request over again: then it gets the last answer once more.
         """

@@ -115,7 +115,7 @@ def names() -> Iterator[str]:
 
 
 def is_known(program: str, fact: str) -> bool:
-    """Say whether the model of a program states one of FACTS."""
+    """Say whether the model of a program states a fact (see `Program.facts`)."""
     model = model_of(program)
     return model is not None and fact in model.facts.split()
 

@@ -257,7 +257,6 @@ Refine: TypeAlias = Callable[[Parsed, Use], Use]
 Read: TypeAlias = Callable[[Sequence[str]], Use]
 
 
-FACTS = ("files", "only-reads", "few-variables", "no-input", "input-without-files")
 READER = "files only-reads few-variables"
 READER_OF_INPUT = f"{READER} input-without-files"
 """The facts of cat and its like: what stands there is read, and nothing else happens."""

@@ -124,32 +124,6 @@ def program(architecture: str, calls: Calls) -> bytes:
     )
 
 
-def answer_of(filter_program: bytes, number: int, arguments: tuple[int, ...] = ()) -> int:
-    """Return what a filter of `program` answers to a call of its own architecture, by walking it as the kernel does.
-
-    For tests and for a look at a filter; the kernel's machine has more instructions than are understood here.
-    """
-    steps = list(struct.iter_unpack("=HBBI", filter_program))
-    memory = {NUMBER_AT: number, ARCHITECTURE_AT: steps[1][3]}
-    for index, value in enumerate(arguments):
-        memory[ARGUMENTS_AT + 8 * index], memory[ARGUMENTS_AT + 8 * index + 4] = value & 0xFFFFFFFF, value >> 32
-    at = value = 0
-    while True:
-        operation, yes, no, constant = steps[at]
-        at += 1
-        if operation == LOAD:
-            value = memory.get(constant, 0)
-        elif operation == KEEP_BITS:
-            value &= constant
-        elif operation == JUMP:
-            at += constant
-        elif operation == RETURN:
-            return int(constant)
-        else:
-            holds = {IF_EQUAL: value == constant, IF_AT_LEAST: value >= constant, IF_ANY_BIT: bool(value & constant)}
-            at += yes if holds[operation] else no
-
-
 def _answers(calls: Calls) -> dict[str, Code]:
     """Return what is answered to the calls that are not simply let through."""
     refused = ALWAYS.split()

@@ -12,6 +12,7 @@ import pytest
 from fault_server import Answer, FaultServer, status, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from responses_server import ServerOfBothApis, response_events
 from rows import all_rows
 from sizes import examples
 
@@ -19,12 +20,10 @@ from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
 from harness.model import ToolSpec
 from harness.models.endpoint import Endpoint, Quirks, ReplyBounds
-from harness.models.loopback import ScriptServer
 from harness.models.openai_responses import OpenAIResponses, ResponsesBodies
 from harness.models.reply_body import ReplyBody
 from harness.models.responses_reply import ResponsesReply
 from harness.models.scripted import Player, Reply, call, replies, say
-from harness.models.scripted_responses import response_events
 from harness.record import replace
 
 KEY = "sk-secret-0123456789"
@@ -815,7 +814,7 @@ def test_a_conversation_goes_there_and_back_unchanged(fragment: int, stream: boo
         usage=Usage(input_tokens=5, output_tokens=6, cached_tokens=4),
     )
     player = Player(replies(written, Reply(text="cut", finish_reason="length"), say("")))
-    with ScriptServer(player, fragment=fragment) as server:
+    with ServerOfBothApis(player, fragment=fragment) as server:
         ask = Asking(server.base_url, quirks=Quirks(stream=stream))
         response = ask(Message(role=Role.SYSTEM, content="s"), GO)
         history = [
@@ -957,6 +956,6 @@ def test_other_refusals_teach_nothing(answers: list[Answer], requests: int) -> N
 
 
 def test_a_hole_in_the_history_is_refused() -> None:
-    with ScriptServer(Player(replies(say("fine")))) as server, pytest.raises(ModelError) as raised:
+    with ServerOfBothApis(Player(replies(say("fine")))) as server, pytest.raises(ModelError) as raised:
         Asking(server.base_url)(GO, ASKED, GO)
     assert "messages[2]: the call c1 has no result directly after it" in str(raised.value)

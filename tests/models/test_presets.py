@@ -33,7 +33,6 @@ def test_a_row_is_fit_for_use(preset: Preset) -> None:
     for variable in (preset.key_variable, preset.base_url_variable, preset.api_version_variable):
         assert re.fullmatch(r"[A-Z][A-Z0-9_]*|", variable)
     assert preset.base_url is None or preset.base_url.startswith(("https://", "http://localhost:"))
-    assert preset.documentation.startswith("https://")
     assert all(host == host.lower() and "/" not in host for host in preset.hosts)
 
 
@@ -100,7 +99,6 @@ ONE_MORE = """\
             title="Corner Shop",
             base_url="{url}",
             key_variable="CORNER_API_KEY",
-            documentation="https://corner.example/docs",
             quirks=Quirks(stream=False),
         ),
 """
@@ -111,9 +109,9 @@ def test_one_entry_in_the_table_is_all_that_a_new_server_takes(tmp_path: Path, p
     for name in ("harness", "policies"):
         shutil.copytree(f"{ROOT}/{name}", tmp_path / "copy" / name, ignore=shutil.ignore_patterns("__pycache__"))
     table = tmp_path / "copy" / "harness" / "models" / "presets.py"
-    before = '        Preset(\n            name="ollama",\n'
+    start = "    for preset in (\n"
     url = program.serve(replies(say("hello")))
-    table.write_text(table.read_text().replace(before, ONE_MORE.format(url=url) + before, 1))
+    table.write_text(table.read_text().replace(start, start + ONE_MORE.format(url=url), 1))
     program.environment |= {"PYTHONPATH": str(tmp_path / "copy"), "CORNER_API_KEY": "sk-of-the-corner"}
 
     def done(*arguments: str) -> tuple[int, str]:

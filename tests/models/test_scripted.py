@@ -9,13 +9,13 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import pytest
+from responses_server import ServerOfBothApis, whole_response
 from rows import all_rows
 
 from harness.errors import CutReply, ModelError
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
 from harness.model import Retry
 from harness.models.endpoint import Endpoint
-from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import (
     Failure,
@@ -30,7 +30,6 @@ from harness.models.scripted import (
     request_problem,
     say,
 )
-from harness.models.scripted_responses import whole_response
 from harness.record import replace
 
 USER: dict[str, Any] = {"role": "user", "content": "go"}
@@ -268,7 +267,7 @@ def serving() -> Iterator[tuple[Player, http.client.HTTPConnection]]:
     player = Player(
         replies(Reply(text="Working on it.", calls=(call("bash", command="ls -l"),)), say("done"), say("x"))
     )
-    with ScriptServer(player, fragment=9) as server:
+    with ServerOfBothApis(player, fragment=9) as server:
         connection = http.client.HTTPConnection("127.0.0.1", int(server.base_url.split(":")[2].removesuffix("/v1")))
         yield player, connection
         connection.close()
@@ -349,7 +348,7 @@ def test_without_streaming_a_reply_is_one_document(served: tuple[Player, http.cl
     )
 
 
-SERVED = "only /v1/chat/completions, /v1/responses and /v1/models are served here"
+SERVED = "only /v1/chat/completions and /v1/models are served here"
 NOT_SERVED = {
     "another path": ("POST", "/v1/completions", {}, 404, SERVED),
     "another method": (
@@ -390,7 +389,7 @@ def test_one_connection_serves_many_requests(served: tuple[Player, http.client.H
 
 def test_the_end_of_the_block_ends_every_thread() -> None:
     before = set(threading.enumerate())
-    with ScriptServer(Player(replies())) as server:
+    with ServerOfBothApis(Player(replies())) as server:
         port = int(server.base_url.split(":")[2].removesuffix("/v1"))
         open_connection = http.client.HTTPConnection("127.0.0.1", port)
         assert exchange(open_connection, "GET", "/v1/models")[0] == 200
@@ -403,7 +402,7 @@ def test_the_end_of_the_block_ends_every_thread() -> None:
 
 def test_fragments_have_at_least_one_character() -> None:
     with pytest.raises(ValueError, match=r"^fragment must be at least 1, not 0$"):
-        ScriptServer(Player(replies()), fragment=0)
+        ServerOfBothApis(Player(replies()), fragment=0)
 
 
 # -------------------------------------------------------------------------------------------------- the Responses API
@@ -581,7 +580,7 @@ def test_a_finish_reason_becomes_a_status(finish_reason: str | None, status: str
 
 def test_failures_and_raw_answers_are_the_same_in_both_apis() -> None:
     player = Player(replies(Failure(status=503, body="busy"), Raw(body=b"data: {")))
-    with ScriptServer(player) as server:
+    with ServerOfBothApis(player) as server:
         port = int(server.base_url.split(":")[2].removesuffix("/v1"))
         connection = http.client.HTTPConnection("127.0.0.1", port)
         got = [exchange(connection, "POST", "/v1/responses", {"model": "m", "input": "go"}) for _ in range(2)]
@@ -606,7 +605,7 @@ def test_other_bodies_get_a_plain_error(
 class Asking:
     """An adapter at a script's server, with everything that it reported."""
 
-    def __init__(self, server: ScriptServer) -> None:
+    def __init__(self, server: ServerOfBothApis) -> None:
         self.slept: list[float] = []
         self.retries: list[Retry] = []
         self.text: list[str] = []
@@ -633,7 +632,7 @@ def test_a_conversation_goes_there_and_back_unchanged(fragment: int) -> None:
         usage=Usage(input_tokens=5, output_tokens=6),
     )
     player = Player(replies(written, Reply(text="cut", finish_reason="length"), say("")))
-    with ScriptServer(player, fragment=fragment) as server:
+    with ServerOfBothApis(player, fragment=fragment) as server:
         ask = Asking(server)
         response = ask(GO)
         history = [
@@ -656,7 +655,7 @@ def test_a_conversation_goes_there_and_back_unchanged(fragment: int) -> None:
 def test_a_history_with_a_hole_is_refused_and_not_retried() -> None:
     player = Player(replies(say("fine")))
     hole = Message(role=Role.ASSISTANT, content="", tool_calls=(ToolCall(id="c1", name="bash", arguments="{}"),))
-    with ScriptServer(player) as server:
+    with ServerOfBothApis(player) as server:
         ask = Asking(server)
         with pytest.raises(ModelError) as raised:
             ask(GO, hole, GO)
@@ -669,7 +668,7 @@ def test_a_history_with_a_hole_is_refused_and_not_retried() -> None:
 def test_failures_of_a_script_are_those_of_a_provider() -> None:
     slow = Failure(status=429, body='{"error": {"message": "slow"}}', headers=(("retry-after", "3"),))
     player = Player(replies(slow, say("fine"), Raw(body=b'data: {"choices": [{"delta": {"content": "ab"}}]}\n\n')))
-    with ScriptServer(player) as server:
+    with ServerOfBothApis(player) as server:
         ask = Asking(server)
         assert ask(GO) == ModelResponse(
             text="fine",

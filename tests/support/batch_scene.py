@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from responses_server import ServerOfBothApis
+
 from harness.messages import ToolCall
-from harness.models.loopback import ScriptServer
 from harness.models.scripted import Failure, Player, Reply, ScriptedAnswer, replies, request_problem
 
 SECONDS = 120.0
@@ -117,7 +118,7 @@ def _call(identity: str, step: str) -> ToolCall:
 def serving() -> Iterator[tuple[str, ByContent]]:
     """Serve until the block ends; yield the base URL, and the player."""
     player = ByContent()
-    with ScriptServer(player) as server:
+    with ServerOfBothApis(player) as server:
         yield server.base_url, player
 
 

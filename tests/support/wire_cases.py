@@ -20,6 +20,7 @@ from clocks import Clock
 from fault_server import Answer, End, FaultServer, Send, Step, chunked, status, until_close, whole
 from log_scene import proved
 from process_scene import wait_until
+from responses_server import chat_request
 
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ModelError, ModelFault
@@ -40,7 +41,6 @@ from harness.models.openai_chat import OpenAIChat
 from harness.models.openai_responses import OpenAIResponses
 from harness.models.presets import Api
 from harness.models.scripted import request_problem
-from harness.models.scripted_responses import chat_request
 from harness.policy.loader import parse_policy
 from harness.record import Record, replace
 

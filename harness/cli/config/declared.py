@@ -169,8 +169,6 @@ SETTINGS: Mapping[str, Declared] = {
     },
 }
 """By the key in the file, with its table in front. Prices have a table for each model, and are no setting of this kind."""
-VARIABLES = {name: declared.variable for name, declared in SETTINGS.items() if declared.variable}
-"""The environment variables of settings, by the setting's name."""
 PRICE_CHECKS: Mapping[str, Check] = dict.fromkeys(field_names(Prices), _number(1e6, or_zero=True))
 
 

@@ -1,4 +1,4 @@
-"""The Responses API as a script's server speaks it: requests become those that a Player takes, replies become events."""
+"""A server of scripts that speaks both OpenAI APIs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.messages import ToolCall
-from harness.models.scripted import Reply
+from harness.models.loopback import NO_JSON, HttpRequest, ScriptServer, Then, in_chunks, with_length
+from harness.models.scripted import Reply, refusal
 
 _TEXT_PIECE = 12
 """Characters of text per event."""
@@ -15,6 +16,31 @@ _TEXT_PIECE = 12
 
 class ResponsesProblem(Exception):
     """What a strict server would refuse in a request before it looks at the pairing; never leaves the server."""
+
+
+class ServerOfBothApis(ScriptServer):
+    """Serves a player to clients of chat completions and of the Responses API."""
+
+    def respond(self, request: HttpRequest) -> tuple[bytes, Then]:
+        """Answer at /v1/responses too."""
+        if (request.method, request.path) != ("POST", "/v1/responses"):
+            return super().respond(request)
+        try:
+            asked = json.loads(request.body)
+        except (ValueError, RecursionError):
+            return self.sent(NO_JSON, {})
+        if not isinstance(asked, dict):
+            return self.sent(refusal("the request must be a JSON object"), {})
+        try:
+            answer = self.play(chat_request(asked))
+        except ResponsesProblem as problem:
+            answer = refusal(str(problem))
+        if not isinstance(answer, Reply):
+            return self.sent(answer, asked)
+        if asked.get("stream") is not True:
+            return with_length(200, json.dumps(whole_response(answer, asked)).encode()), Then.KEEP
+        events = response_events(answer, asked, self.fragment)
+        return in_chunks(f"event: {name}\ndata: {data}\n\n" for name, data in events), Then.KEEP
 
 
 def chat_request(request: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
