@@ -51,7 +51,7 @@ class Diff(Record):
         return "\n".join((*kept, f"[... {rest:,} more lines of the diff ...]") if rest else kept)
 
 
-class _Change(Record):
+class Change(Record):
     """Lines `old_start` to `old_end` (excluded) of the one are lines `new_start` to `new_end` of the other."""
 
     old_start: int
@@ -79,7 +79,7 @@ def _compare(before: Sequence[bytes], after: Sequence[bytes], *, first: int, crl
     """Return the difference between two lists of lines; `first` equal ones stand before them."""
     lines: list[str] = []
     added = removed = more = characters = 0
-    for hunk in _hunks(_changes(before, after)):
+    for hunk in _hunks(changes(before, after)):
         for sign, line in _hunk_lines(hunk, before, after, first):
             added += sign == "+"
             removed += sign == "-"
@@ -145,8 +145,11 @@ def _lines(data: bytes) -> list[bytes]:
     return lines if last == b"\n" else [*lines, last[:-1]]
 
 
-def _changes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[_Change]:
-    """Yield what changed, in order: lines that are unique in both hold the two together, difflib fills the gaps."""
+def changes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[Change]:
+    """Yield what changed, in order: lines that are unique in both hold the two together, difflib fills the gaps.
+
+    Bounded in time: a gap that is too long for difflib is one change, whatever is equal in it.
+    """
     start, tail = _common(before, after)
     old, new = before[start : len(before) - tail], after[start : len(after) - tail]
     i = j = 0
@@ -156,7 +159,7 @@ def _changes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[_Chang
         if pairs:
             left -= max(pairs, _LEAST_PAIRS)
         for a1, a2, b1, b2 in _gap(old[i:x], new[j:y], closely=left >= 0 and pairs <= _MAX_PAIRS):
-            yield _Change(
+            yield Change(
                 old_start=start + i + a1, old_end=start + i + a2, new_start=start + j + b1, new_end=start + j + b2
             )
         i, j = x + 1, y + 1
@@ -213,9 +216,9 @@ def _gap(old: Sequence[bytes], new: Sequence[bytes], *, closely: bool) -> list[t
     return [(a1, a2, b1, b2) for tag, a1, a2, b1, b2 in codes if tag != "equal"]
 
 
-def _hunks(changes: Iterator[_Change]) -> list[list[_Change]]:
+def _hunks(changes: Iterator[Change]) -> list[list[Change]]:
     """Put together what is so near that the lines around would overlap."""
-    hunks: list[list[_Change]] = []
+    hunks: list[list[Change]] = []
     for change in changes:
         if hunks and change.old_start - hunks[-1][-1].old_end <= 2 * CONTEXT:
             hunks[-1].append(change)
@@ -225,7 +228,7 @@ def _hunks(changes: Iterator[_Change]) -> list[list[_Change]]:
 
 
 def _hunk_lines(
-    hunk: Sequence[_Change], before: Sequence[bytes], after: Sequence[bytes], above: int
+    hunk: Sequence[Change], before: Sequence[bytes], after: Sequence[bytes], above: int
 ) -> Iterator[tuple[str, bytes]]:
     first, last = hunk[0], hunk[-1]
     lead = min(CONTEXT, first.old_start)
