@@ -670,8 +670,8 @@ def test_a_page_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 @pytest.mark.forges_logs
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     peaks = []
-    for count in (50, 400):
-        steps = [step for number in range(1, count + 1) for step in one_call(number, "x" * 4_000)]
+    for count in (30, 230):
+        steps = [step for number in range(1, count + 1) for step in one_call(number, "x" * 6_000)]
         path = write(tmp_path / f"{count}.jsonl", lines_of([started(), *steps, ended()]))
         logs = ChosenLogs([str(path)])
         standing = [judge_log(str(path), HeadsFile(""))]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 from agent_scene import Asked
-from log_scene import begun, proved
+from log_scene import begun, proved, unsynced
 from rows import all_rows
 
 from harness.actions import Access, Action, Command, Effects, Facet, JsonValue, Opaque, PathAccess, Place, ToolUse
@@ -166,7 +166,7 @@ def new_desk(tmp_path: Path) -> Iterator[MakeDesk]:
 
     def make(answer: Callable[[], object] = YES, *, unattended: str = "deny", room: int = 1000) -> Desk:
         path = tmp_path / "log.jsonl"
-        log = begun(ActionLog.open(str(path)), policy(unattended=unattended))
+        log = begun(ActionLog.open(str(path), sync=unsynced), policy(unattended=unattended))
         asked = Asked(answer)
         left = iter(range(room))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from agent_scene import DONE, Asked, Playing, reply
 from log_auditor import audited
-from log_scene import forged
+from log_scene import forged, unsynced
 from rows import all_rows
 
 from harness.actions import Action, JsonValue
@@ -68,7 +68,7 @@ class Scene:
         self.root = folder / "w"
         self.path = str(folder / "log.jsonl")
         self.kept = KeptGrants(str(folder / "state" / "grants"), "w", str(self.root))
-        log = ActionLog.open(self.path)
+        log = ActionLog.open(self.path, sync=unsynced)
         self._approver = approver
         self.agent: Agent = Agent(
             model=Playing([*replies, DONE]),

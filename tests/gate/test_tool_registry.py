@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_scene import begun
+from log_scene import begun, unsynced
 from rows import all_rows
 from sizes import examples
 
@@ -89,7 +89,7 @@ def new_run(tmp_path: Path) -> Iterator[Run]:
     policy = parse_policy(b'version = 1\n[tools]\nprobe = "auto"\n', "auto.toml", extra_tools=("probe",))
 
     def through_the_gate(probe: Probe, monotonic: Callable[[], float] = lambda: 0.0) -> ToolResult:
-        log = begun(ActionLog.open(str(tmp_path / "log.jsonl")), policy)
+        log = begun(ActionLog.open(str(tmp_path / "log.jsonl"), sync=unsynced), policy)
         gate = Gate(policy=policy, approver=deny_all, log=log, tools=ToolRegistry([probe]), monotonic=monotonic)
         return gate.call(gate.propose(call())).result
 

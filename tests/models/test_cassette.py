@@ -19,6 +19,7 @@ import pytest
 from clocks import Clock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from log_scene import unsynced
 from places import ROOT, SUPPORT
 from rows import all_rows
 from sizes import examples
@@ -99,7 +100,7 @@ def run(
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     (folder / "policy.toml").write_text(policy)
-    log = ActionLog.open(str(folder / f"log-{time.monotonic_ns()}.jsonl"))
+    log = ActionLog.open(str(folder / f"log-{time.monotonic_ns()}.jsonl"), sync=unsynced)
     try:
         agent = Agent(
             model=model,

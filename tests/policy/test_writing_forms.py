@@ -121,7 +121,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-TRIED = spread("FORMS", list(forms()), 120)
+TRIED = spread("FORMS", list(forms()), 60)
 
 
 @all_rows("form", [pytest.param(form, id=f"{form.command} ;; {form.before}") for form in TRIED])

@@ -24,6 +24,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 import harness.programs
 from harness.actions import Access, Act
@@ -186,7 +187,7 @@ _WORDS = st.one_of(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.sampled_from(sorted(MODELS)), st.lists(_WORDS, max_size=7))
 def test_any_words_are_read_and_unknown_ones_never_decide(name: str, words: list[str]) -> None:
     use = read_command(MODELS[name], [name, *words])

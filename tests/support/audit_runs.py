@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from log_scene import unsynced
+
 from harness.actions import Action
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval
@@ -140,7 +142,7 @@ def session(
     Commands find no programs: what they would do is no matter of these tests, and some had better not be run.
     """
     person = Person(calls)
-    opened = ActionLog.open(str(log))
+    opened = ActionLog.open(str(log), sync=unsynced)
     agent = Agent(
         model=Scripted(calls),
         tools=builtin_tools(Workspace(str(workspace), "/nowhere"), environment={"PATH": "/nonexistent"}),

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from log_scene import begun
+from log_scene import begun, unsynced
 
 from harness import ActionLog, Answer, Approval, Limits, ToolRegistry, Verdict, Workspace
 from harness.actions import Action, Effects
@@ -63,7 +63,7 @@ class Road:
         )
         self.registry = ToolRegistry(self.tools)
         parsed = parse_policy(policy, "test.toml")
-        self.log = begun(ActionLog.open(str(folder / "log.jsonl")), parsed)
+        self.log = begun(ActionLog.open(str(folder / "log.jsonl"), sync=unsynced), parsed)
         self.gate = Gate(policy=parsed, approver=say_yes, log=self.log, tools=self.registry)
 
     def tool(self, name: str) -> Tool:

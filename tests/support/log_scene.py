@@ -35,6 +35,10 @@ _PLAIN: Mapping[str, JsonValue] = {
 }  # fmt: skip
 
 
+def unsynced(descriptor: int) -> None:
+    """Stand for fdatasync(2) where a log on the disk is not what a test is about: it waits for none."""
+
+
 def begun(log: ActionLog, policy: Policy) -> ActionLog:
     """Begin a session under `policy`, and return the log: without one, no call may run."""
     log.append("session_started", {"harness": "test", "policy_sha256": policy.sha256})

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from log_auditor import Audit, Call
+from log_scene import unsynced
 
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ToolError
@@ -132,7 +133,7 @@ class World:
         """`seams` are those of ActionLog.open: clock, monotonic_ns, write, sync."""
         self.path, self.work = os.path.join(folder, "log.jsonl"), os.path.join(folder, "work")
         os.makedirs(self.work, exist_ok=True)
-        self.log = ActionLog.open(self.path, redactor=redactor, **seams)
+        self.log = ActionLog.open(self.path, redactor=redactor, **{"sync": unsynced, **seams})
         writing = WriteFileTool(Workspace(self.work, home=folder), images=BeforeImages(os.path.join(folder, "images")))
         self.agent = Agent(
             model=Playing(script),

@@ -25,7 +25,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 NOBODY = 65534
 ENOUGH = 120.0
 """Seconds that nothing here takes, however busy the machine is: what waits for that long will wait for ever."""
-PATIENT = Pace(gone_seconds=ENOUGH, kill_seconds=ENOUGH)
+PATIENT = Pace(grace_seconds=0.2, gone_seconds=ENOUGH, term_seconds=0.05, kill_seconds=ENOUGH)
 UNTIL_SLEEP = 'until read -r name < /proc/$!/comm && [ "$name" = sleep ]; do :; done'
 """Bash: wait until what was just started in the background has become the program `sleep`."""
 

@@ -35,10 +35,10 @@ SECONDS = 60.0
 """For one attempt, which none takes that ends."""
 ENDLESS_SECONDS = 1.0
 WHOLE_SECONDS = 3600
-CHOSEN = 8
-"""Of ten parts of the attempts, the one in which every kind of effect is seen."""
-SHARES = 2
-"""How many namespaces share the attempts of one pass: much of the time goes into waiting."""
+CHOSEN = 17
+"""Of twenty parts of the attempts, the one in which every kind of effect is seen."""
+MANY = 200
+"""So many attempts of one pass are shared by two namespaces: much of the time goes into waiting."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def run_outside(passes: Sequence[str], only: str = "", every: int = 1) -> dict[s
         started = [
             (name, subprocess.Popen([*command, f"--share={share}", name], stdout=subprocess.PIPE))
             for name in passes
-            for share in range(SHARES)
+            for share in range(_shares(only, every))
         ]
         reports: dict[str, Any] = {}
         try:
@@ -194,12 +194,16 @@ def chosen(only: str = "", every: int = 1) -> list[Attempt]:
     return [one for one in held if zlib.crc32(one.command.encode()) % every == CHOSEN % every]
 
 
+def _shares(only: str, every: int) -> int:
+    return 2 if len(chosen(only, every)) > MANY else 1
+
+
 def run_inside(name: str, only: str, every: int, share: int) -> dict[str, Any]:
     """Run every attempt of one pass in this process, and return what became of it."""
     import second_wall_runner
 
     started = time.monotonic()
-    attempts = chosen(only, every)[share::SHARES]
+    attempts = chosen(only, every)[share :: _shares(only, every)]
     report = second_wall_runner.Runner(name, SECONDS, ENDLESS_SECONDS).run(
         [one for one in attempts if one.command not in LEFT_OUT]
     )

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from chat_events import CALLED, DONE, STOP, calls, fragment, said, sse
 from clocks import Clock
 from fault_server import Answer, End, FaultServer, Send, Step, chunked, status, until_close, whole
-from log_scene import proved
+from log_scene import proved, unsynced
 from process_scene import wait_until
 from responses_server import chat_request
 
@@ -276,7 +276,7 @@ class Stage:
         monotonic = time.monotonic if tick is None else self._clock
         self.chat = adapter("m1", endpoint, sleep=sleep or self._sleep, jitter=lambda: 0.0, monotonic=monotonic)
         self.model = Watched(self.chat)
-        self.log = ActionLog.open(self.path)
+        self.log = ActionLog.open(self.path, sync=unsynced)
         self.agent = Agent(
             model=self.model,
             tools=[Probe(name, self.reached) for name in TOOLS],

@@ -19,7 +19,7 @@ from types import FrameType, MappingProxyType
 from typing import Any
 
 import pytest
-from log_scene import begun
+from log_scene import begun, unsynced
 from process_scene import ENOUGH, PATIENT, UNTIL_SLEEP, alive, sleep_token
 from rows import all_rows
 
@@ -62,7 +62,7 @@ class Road:
         given = {"limits": limits, "environment": environment, "pace": PATIENT, **tool}
         self.registry = ToolRegistry((BashTool(self.workspace, **given),))
         policy = parse_policy(b'version = 1\n[tools]\ndefault = "auto"\n', "test.toml")
-        self.log = begun(ActionLog.open(str(folder / "log.jsonl")), policy)
+        self.log = begun(ActionLog.open(str(folder / "log.jsonl"), sync=unsynced), policy)
         self.gate = Gate(policy=policy, approver=say_yes, log=self.log, tools=self.registry)
 
     def call(self, **arguments: object) -> ToolCall:
@@ -253,11 +253,11 @@ def test_a_command_starts_in_its_folder(road: Road) -> None:
 def struck(road: Road, command: str, *, of_the_run: bool = False) -> tuple[ToolResult, float]:
     """Run a command that makes `begun`, and has no end, into a limit of time; return the result and the limit.
 
-    A machine that was too busy for it to make the file gives it ten times as long.
+    A machine that was too busy for it to make the file gives it five times as long.
     """
-    result, seconds = None, 0.05
+    result, seconds = None, 0.04
     while not (road.root / "begun").exists():
-        seconds *= 10
+        seconds *= 5
         result = road.run(seconds, command=command) if of_the_run else road.run(command=command, timeout_s=seconds)
     assert result is not None
     return result, seconds
