@@ -24,7 +24,7 @@ from harness.cli.config.declared import SETTINGS
 from harness.cli.exits import Exit, exit_code
 from harness.cli.flags import ACTIONS, parser_for
 from harness.cli.main import COMMANDS
-from harness.cli.policy.explain import action_for
+from harness.cli.policy.judged_call import action_for
 from harness.cli.policy.policies import SHIPPED, load_named
 from harness.errors import PolicyError
 from harness.files.workspace import Workspace

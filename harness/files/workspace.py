@@ -14,6 +14,7 @@ from harness.files.trees import Narrowing
 from harness.paths import TreeNames, is_within
 from harness.programs.git_pathspecs import ShownFiles, shown
 from harness.record import Record, replace
+from harness.text.visible import visible_line
 
 MAX_PATH_BYTES = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
@@ -50,6 +51,22 @@ class Workspace:
             raise UsageError(f"the workspace is not an existing folder: {folder}")
         self.added = tuple(dict.fromkeys(self._addable(one) for one in added))
         """Absolute, links followed; none of them lies in the workspace."""
+
+    @classmethod
+    def even_if_gone(cls, folder: str, home: str | None) -> Workspace:
+        """Return a workspace whose folder need not be there any more: paths are resolved as if it were, and empty.
+
+        Raises UsageError for what cannot name a folder.
+        """
+        try:
+            root = os.path.realpath(folder)
+        except ValueError as error:  # NUL, or a lone surrogate
+            raise UsageError(f"the workspace cannot be a folder: {visible_line(folder)}: {error}") from None
+        if os.path.isdir(root):
+            return cls(root, home)
+        workspace = cls("/", home)
+        workspace.root = root
+        return workspace
 
     def check(self) -> None:
         """Raise WorkspaceError if the folder is gone."""

@@ -23,10 +23,11 @@ from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.cli.policy.cases import CASE_KEYS, FAILED, read_cases
-from harness.cli.policy.explain import EXIT_CODES, LEAST_WIDTH, CallReader, action_for, explanation
+from harness.cli.policy.explain import EXIT_CODES, LEAST_WIDTH, explanation
+from harness.cli.policy.judged_call import CallReader, action_for
 from harness.cli.policy.policies import load_named
 from harness.cli.policy.policy_command import WARNED
-from harness.cli.policy.rejudging import CHANGED
+from harness.cli.policy.replay import CHANGED
 from harness.errors import UsageError
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
@@ -898,6 +899,6 @@ def test_explain_loads_only_what_it_needs(program: Program) -> None:
         "harness.policy.lint",
         "harness.gate.registry",
         "harness.cli.policy.cases",
-        "harness.cli.policy.rejudging",
+        "harness.cli.policy.replay",
     }
     assert ("harness.cli.policy.explain" in loaded, loaded & needless) == (True, set())

@@ -22,7 +22,7 @@ from rows import all_rows
 from run_scene import processes_in
 
 from harness.cli.batch.changes import CHANGES, IGNORED, Changes, take_changes
-from harness.cli.batch.git import programs_of
+from harness.cli.batch.git_runner import programs_of
 from harness.cli.batch.task import read_tasks, task_of
 from harness.cli.batch.task_folder import Lease, is_held
 from harness.cli.batch.task_run import make_work_folder, remove_work_folder

@@ -19,7 +19,7 @@ from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, PlayedTerminal, paste
 
 from harness.actions import Action
 from harness.cli.policy.policies import assemble
-from harness.cli.policy.trusting import TRUST_TOOL, loosening, trusted_or_not
+from harness.cli.policy.trust import TRUST_TOOL, loosening, trusted_or_not
 from harness.cli.state import State
 from harness.errors import PolicyError, UsageError
 from harness.gate.approval import Answer, Approval

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rows import all_rows
 
 from harness.actions import Action
-from harness.cli.policy.explain import action_for
+from harness.cli.policy.judged_call import action_for
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.policy.loader import parse_policy

@@ -10,7 +10,7 @@ import pytest
 from places import ROOT
 from rows import all_rows
 
-from harness.cli.policy.explain import action_for
+from harness.cli.policy.judged_call import action_for
 from harness.files.trees import (
     MAX_BELOW,
     MAX_MATCHES,

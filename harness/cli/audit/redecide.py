@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
 from harness.cli.audit.logs import Filled, chosen_logs, log_flags
-from harness.cli.policy.rejudging import Replay, list_changes
+from harness.cli.policy.replay import list_changes, under_policy
 
 
 def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
@@ -24,6 +24,6 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """
     chosen = chosen_logs(arguments, environment)
     chosen.verify_all()
-    replay = Replay(arguments.policy, environment, chosen.paths, chosen.findings)
+    replay = under_policy(arguments.policy, environment, chosen.paths, chosen.findings)
     code = list_changes(replay, chosen.paths, chosen.session, as_json=arguments.json, fail_on=arguments.fail_on)
     return chosen.code or code

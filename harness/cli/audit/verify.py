@@ -22,7 +22,7 @@ from harness.text.visible import visible_line
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from harness.cli.policy.rejudging import JudgedAgain, LoggedSetting
+    from harness.cli.policy.replay import JudgedAgain, LoggedSetting
     from harness.log.heads_file import Signature
     from harness.policy.policy import Policy
 
@@ -210,7 +210,7 @@ class Redecided(Record):
 
 def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redecided:
     """Judge every decided call of a log again. Raises LogError if it cannot be read, UsageError if the heads file cannot."""
-    from harness.cli.policy.rejudging import Rejudging, recorded_policy
+    from harness.cli.policy.replay import Replay, recorded_policy
 
     policies: dict[tuple[str, str], Policy | str] = {}
 
@@ -223,8 +223,8 @@ def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redeci
     same = otherwise = unjudged = 0
     lines: list[str] = []
     problems: dict[str, None] = {}
-    rejudging = Rejudging(policy_of, environment)
-    for again in rejudging.calls(path):
+    replay = Replay(policy_of, environment)
+    for again in replay.calls(path):
         if again.verdict is None:
             unjudged += 1
             if len(problems) < MAX_TOLD:
@@ -236,9 +236,7 @@ def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redeci
             if otherwise <= MAX_TOLD:
                 lines.append(_otherwise_line(again, again.verdict.decision.word))
     left = [f"OTHERWISE: and {otherwise - MAX_TOLD} more like it"] if otherwise > MAX_TOLD else []
-    return Redecided(
-        same=same, otherwise=otherwise, unjudged=unjudged, lines=(*lines, *left, *problems, *rejudging.notes)
-    )
+    return Redecided(same=same, otherwise=otherwise, unjudged=unjudged, lines=(*lines, *left, *problems, *replay.notes))
 
 
 def _otherwise_line(again: JudgedAgain, word: str) -> str:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from harness.audit.calls import ATTEMPTS, TASK
-from harness.cli.batch.git import Git
+from harness.cli.batch.git_runner import Git
 from harness.cli.batch.work_folder import GIT, INDEX, TREE, WorkFolder, identity_of, note_place
 from harness.errors import UsageError
 from harness.record import Record

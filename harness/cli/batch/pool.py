@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.batch.git import VARIABLE, Lifeline
+from harness.cli.batch.git_runner import VARIABLE, Lifeline
 from harness.cli.batch.outcome import EVERY_SECONDS, Progress, TaskEnd, TaskOutcome, with_result
 from harness.cli.batch.task import Task, of_task, settings_of
 from harness.cli.batch.task_folder import Finished, HeldElsewhere, TaskFolder, finished_task, holder, is_held

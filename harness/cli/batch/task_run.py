@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.batch.folder_copy import copied
-from harness.cli.batch.git import is_of_a_batch, watch_lifeline
+from harness.cli.batch.git_runner import is_of_a_batch, watch_lifeline
 from harness.cli.batch.task import Task, checked_flags, of_task, read_task, settings_of
 from harness.cli.batch.task_folder import Finished, HeldElsewhere, Lease, TaskFolder, changed_patch, finished_task
 from harness.cli.batch.work_folder import GIT, INDEX, NOTE, OBJECTS, TREE, WorkFolder, is_kept, keep, removed

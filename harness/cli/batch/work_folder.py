@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Mapping
 
-from harness.cli.batch.git import GitFailure
+from harness.cli.batch.git_runner import GitFailure
 from harness.errors import UsageError
 from harness.record import Record
 from harness.safe_files import sync_path, write_new

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from harness.cli.batch.git import Git, GitFailure, Programs, programs_of
+from harness.cli.batch.git_runner import Git, GitFailure, Programs, programs_of
 from harness.cli.batch.work_folder import INDEX, TREE, WorkFolder, identity_of, note_place, removed
 from harness.cli.state import State
 from harness.errors import UsageError

@@ -57,7 +57,7 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     """
     if not conversation.plans or result.stop is not StopReason.COMPLETED or not result.text.strip():
         return False
-    from harness.cli.policy.trusting import consent
+    from harness.cli.policy.trust import consent
     from harness.cli.terminal.question import PLAN_TOOL
 
     began = time.monotonic()

@@ -9,7 +9,7 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement
-from harness.cli.policy.explain import tool_use
+from harness.cli.policy.judged_call import tool_use
 from harness.cli.policy.policies import assemble, source_name, without_shipped_folder
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.terminal.row_text import two_columns
@@ -78,7 +78,8 @@ def _show(conversation: Conversation) -> None:
 
 def _explain(conversation: Conversation, what: str) -> None:
     """Say what would be decided on a command, or on reading and writing a path, by the policy in force."""
-    from harness.cli.policy.explain import LEAST_WIDTH, action_for, explanation
+    from harness.cli.policy.explain import LEAST_WIDTH, explanation
+    from harness.cli.policy.judged_call import action_for
 
     if not what:
         raise UsageError("usage: /policy explain COMMAND or PATH")
@@ -134,7 +135,7 @@ def _reload(conversation: Conversation, why: str) -> None:
 
 def _trust(conversation: Conversation) -> None:
     """Ask whether exactly this content of the project's policy is trusted; what loosens is shown first."""
-    from harness.cli.policy.trusting import CHANGED, ask_trust, is_as_shown
+    from harness.cli.policy.trust import CHANGED, ask_trust, is_as_shown
     from harness.policy.loader import load_policy
 
     state, path = conversation.parts.state, os.path.join(conversation.parts.workspace.root, PROJECT_POLICY)

@@ -8,7 +8,7 @@ from functools import partial
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.notes_to_model import own_words
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
-from harness.cli.policy.trusting import is_wanted
+from harness.cli.policy.trust import is_wanted
 from harness.cli.sessions import undone_calls
 from harness.cli.trace import Tone
 from harness.cli.undo import EFFECTS, Ended, put_back, undo_line, unless_forged

@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.flags import EXAMPLE_CASE
-from harness.cli.policy.explain import CallReader, PolicyInForce, workspace_at
+from harness.cli.policy.judged_call import CallReader
+from harness.cli.policy.policies import PolicyInForce
 from harness.cli.state import current_folder
 from harness.errors import ToolError, UsageError
+from harness.files.workspace import Workspace
 from harness.paths import short_place
 from harness.policy.loader import DECISION_WORDS, nearest
 from harness.policy.rules import Decision
@@ -150,7 +152,7 @@ def _judge(
     try:
         if not isinstance(case.args, dict):
             raise ToolError("args must be an object")  # noqa: TRY301 - one of several ways not to be a call
-        workspace = workspace_at(os.path.join(folder, case.cwd or ""), environment.get("HOME"))
+        workspace = Workspace.even_if_gone(os.path.join(folder, case.cwd or ""), environment.get("HOME"))
         action = reader.action(case.tool, json.dumps(case.args), workspace)
     except (ToolError, UsageError) as error:
         return Judged(case=case, verdict=None, problem=str(error))

@@ -1,43 +1,28 @@
-"""A call that nobody makes: as the action that would be judged, and what was decided on it, part by part."""
+"""What was decided on a call and what a run of it may do, part by part: for `policy explain` and for questions."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import (
-    Access,
     Act,
-    Action,
     Command,
     Enforcement,
-    Facet,
     JsonValue,
     Opaque,
     PathAccess,
-    Place,
     ToolUse,
     Unconfined,
     describe_facet,
 )
-from harness.cli.policy.policies import assemble, load_named
-from harness.cli.state import State
-from harness.errors import ToolError, UsageError
-from harness.files.workspace import Workspace
-from harness.limits import Limits
-from harness.messages import ToolCall
-from harness.policy.loader import nearest
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
-from harness.record import replace
-from harness.shell.facets import read_call
 from harness.text.visible import visible_line
-from harness.tool_kinds import READ_FILE, SHIPPED_TOOLS, Does, tool_kind
 
 if TYPE_CHECKING:
-    from harness.model import ToolSpec
+    pass
 
 
 MAX_PATHS = 8
@@ -78,7 +63,7 @@ EXIT_CODES = {Decision.AUTO: 0, Decision.CONFIRM: 10, Decision.DENY: 20, Decisio
 """What `harness policy explain` exits with; 2 is a usage error, as everywhere."""
 
 WIDTH = 120
-"""Of the table where stdout is no terminal."""
+"""Of the table where it goes to no terminal."""
 LEAST_WIDTH = 60
 _HEADINGS = ("part", "verdict", "decided by", "at", "why")
 _PART, _BY, _AT, _WHY = 0, 2, 3, 4
@@ -103,14 +88,6 @@ def explanation(tool: str, text: str, verdict: Verdict, policy: Policy, width: i
         lines.append(f"hint: {visible_line(deciding.hint, 1000)}")
     table = _table([_row(facet, policy) for facet in verdict.shown], max(width, LEAST_WIDTH))
     return [*lines, *effects_lines(verdict), "", *table]
-
-
-def terminal_width(descriptor: int) -> int:
-    """Return the columns of the terminal at `descriptor`, or WIDTH where it is none."""
-    try:
-        return os.get_terminal_size(descriptor).columns or WIDTH
-    except OSError:
-        return WIDTH
 
 
 def _place(facet: FacetVerdict, policy: Policy) -> Origin | None:
@@ -235,131 +212,3 @@ def _facet_json(verdict: FacetVerdict, policy: Policy) -> dict[str, JsonValue]:
         case Unconfined() | ToolUse():
             pass
     return told
-
-
-_ANY_SECONDS = 1e9
-"""How long a command may run is no matter of rules: what was a valid call under other limits is one here."""
-
-
-def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", changes: bool = True) -> Action:
-    """Return the action that would be judged if the model called `tool` with this command or path.
-
-    `cwd` is the folder that a command starts in, inside the workspace. A call that would change nothing (`changes` false)
-    is judged as a read where the file lies in the workspace, as the tools do it.
-
-    Raises UsageError for an unknown tool, ToolError for a path that cannot name a file or a folder outside.
-    """
-    call = ToolCall(id="explain", name=tool, arguments="{}")
-    facets: tuple[Facet, ...]
-    default_of = reads_as = raw = ""
-    kind = tool_kind(tool)
-    match kind.does:
-        case Does.RUNS:
-            facets, raw = _commands(text, workspace, cwd), text
-        case Does.READS:
-            facets = (workspace.resolve(text, Access.READ),)
-        case Does.WRITES:
-            written, read = (workspace.resolve(text, access) for access in (Access.WRITE, Access.READ))
-            new = kind.creates and not os.path.lexists(written.real)
-            facets, reads_as = (written, replace(read, new=new)), READ_FILE.name
-            if not changes and written.place is Place.INSIDE:
-                default_of = reads_as
-        case Does.OTHER:
-            raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
-        case _:
-            assert_never(kind.does)
-    return Action(
-        call=call,
-        tool=tool,
-        arguments={},
-        facets=facets,
-        summary=visible_line(text),
-        preview=text,
-        request=None,
-        default_of=default_of,
-        reads_as=reads_as,
-        text=raw,
-    )
-
-
-def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
-    """Return what the tool would judge: the line, and the folder that it starts in. Raises ToolError for one outside."""
-    start = workspace.resolve(cwd or ".", Access.READ)
-    if start.place not in (Place.INSIDE, Place.ROOT):
-        raise ToolError(f"cwd is outside the workspace: {visible_line(cwd)}")
-    return read_call(text, workspace, start)
-
-
-def tool_use(tool: str) -> Action:
-    """Return the action of a tool that has nothing finer to judge than its name."""
-    call = ToolCall(id="explain", name=tool, arguments="{}")
-    return Action(call=call, tool=tool, arguments={}, facets=(), summary=tool, preview=tool, request=None)
-
-
-class CallReader:
-    """Turns raw arguments, as a model sends them, into actions, by the schemas of the real tools.
-
-    Only what is judged must be there: the command or the path. A case needs no content to be about writing a file.
-    """
-
-    def __init__(self) -> None:
-        from harness.tools import builtin_tools
-
-        limits = Limits(command_seconds=_ANY_SECONDS)
-        tools = builtin_tools(Workspace("/", "/"), limits=limits, environment={})
-        self._specs = {tool.spec.name: _relaxed(tool.spec) for tool in tools}
-
-    def action(self, tool: str, arguments: str, workspace: Workspace, *, changes: bool = True) -> Action:
-        """Return the action that would be judged. Raises ToolError for an unknown tool and for arguments that do not fit."""
-        from harness.gate.arguments import parse_arguments
-
-        if tool not in self._specs:
-            raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
-        parsed = parse_arguments(arguments, self._specs[tool])
-        text = tool_kind(tool).subject_of(parsed) or ""
-        return action_for(tool, text, workspace, cwd=str(parsed.get("cwd", "")), changes=changes)
-
-
-def _relaxed(spec: ToolSpec) -> ToolSpec:
-    kind = tool_kind(spec.name)
-    required: list[JsonValue] = [] if kind.unsaid else [kind.subject]
-    return replace(spec, parameters={**spec.parameters, "required": required})
-
-
-def workspace_at(folder: str, home: str | None) -> Workspace:
-    """Return the workspace in `folder`; where there is no such folder, paths are resolved as if it were there, and empty.
-
-    Raises UsageError for what cannot name a folder.
-    """
-    try:
-        root = os.path.realpath(folder)
-    except ValueError as error:  # NUL, or a lone surrogate
-        raise UsageError(f"the workspace cannot be a folder: {visible_line(folder)}: {error}") from None
-    if os.path.isdir(root):
-        return Workspace(root, home)
-    workspace = Workspace("/", home)
-    workspace.root = root
-    return workspace
-
-
-class PolicyInForce:
-    """What `--policy FILE` means in each workspace: with the managed policy, and the project's where there is one."""
-
-    def __init__(self, named: str, environment: Mapping[str, str], *guarded: str) -> None:
-        """Take the policy's file or shipped name, and further files that no call may write.
-
-        Raises PolicyError for a policy that does not load, also where no call is judged in the end.
-        """
-        load_named(named)
-        self._named = named
-        self._state = State.of(environment)
-        self._guarded = guarded
-        self._known: dict[str, Policy] = {}
-
-    def at(self, workspace: Workspace) -> Policy:
-        """Return the policy that holds in `workspace`. Raises PolicyError."""
-        policy = self._known.get(workspace.root)
-        if policy is None:
-            policy = assemble(self._state, workspace.root, named=self._named, fallback="default")
-            self._known[workspace.root] = policy = policy.guarding(*self._guarded)
-        return policy

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 
 from harness.cli.state import MANAGED_POLICY, PROJECT_POLICY, State
 from harness.errors import PolicyError, UsageError
+from harness.files.workspace import Workspace
 from harness.policy.loader import combine, load_policy, nearest, tightening_only
 from harness.policy.policy import Policy, PolicySource
 from harness.policy.rules import Decision, Layer, Rule
@@ -66,6 +68,29 @@ def assemble(state: State, workspace: str, *, named: str | None, fallback: str, 
         layers.append(_project_policy(state, project))
     # No call may write the policies, the trust file or the logs.
     return combine(layers).guarding(*state.guarded)
+
+
+class PolicyInForce:
+    """What `--policy FILE` means in each workspace: with the managed policy, and the project's where there is one."""
+
+    def __init__(self, named: str, environment: Mapping[str, str], *guarded: str) -> None:
+        """Take the policy's file or shipped name, and further files that no call may write.
+
+        Raises PolicyError for a policy that does not load, also where no call is judged in the end.
+        """
+        load_named(named)
+        self._named = named
+        self._state = State.of(environment)
+        self._guarded = guarded
+        self._known: dict[str, Policy] = {}
+
+    def at(self, workspace: Workspace) -> Policy:
+        """Return the policy that holds in `workspace`. Raises PolicyError."""
+        policy = self._known.get(workspace.root)
+        if policy is None:
+            policy = assemble(self._state, workspace.root, named=self._named, fallback="default")
+            self._known[workspace.root] = policy = policy.guarding(*self._guarded)
+        return policy
 
 
 def _pinned(policy: Policy, sha256: str | None) -> Policy:

@@ -33,7 +33,7 @@ def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
             return test_command(arguments, environment)
         case "replay":
-            from harness.cli.policy.rejudging import replay_command
+            from harness.cli.policy.replay import replay_command
 
             return replay_command(arguments, environment)
         case "suggest":
@@ -77,7 +77,8 @@ def _trust(file: str | None, state: State) -> int:
 
 
 def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    from harness.cli.policy.explain import EXIT_CODES, action_for, as_json, explanation, terminal_width
+    from harness.cli.policy.explain import EXIT_CODES, WIDTH, as_json, explanation
+    from harness.cli.policy.judged_call import action_for
 
     workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
     policy = assemble(State.of(environment), workspace.root, named=arguments.policy, fallback="default")
@@ -90,6 +91,9 @@ def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.json:
         sys.stdout.write(f"{as_json(tool, text, verdict, policy)}\n")
     else:
-        width = terminal_width(sys.stdout.fileno())
+        try:
+            width = os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
+        except OSError:
+            width = WIDTH
         sys.stdout.write("\n".join(explanation(tool, text, verdict, policy, width)) + "\n")
     return EXIT_CODES[verdict.decision]

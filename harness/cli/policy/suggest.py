@@ -15,7 +15,7 @@ from harness.audit.suggestions.candidates import SeenCall
 from harness.audit.suggestions.proposals import DroppedCandidate, RuleProposal, Suggestions, suggestions
 from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
 from harness.cli.console import complain
-from harness.cli.policy.rejudging import JudgedAgain, LoggedSetting, OfBroken, Rejudging, recorded_policy
+from harness.cli.policy.replay import JudgedAgain, LoggedSetting, Replay, recorded_policy
 from harness.cli.state import State
 from harness.log.order import LogRecord
 from harness.policy.policy import Policy
@@ -33,17 +33,17 @@ def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     chosen = chosen_logs(arguments, environment)
     policies = _Policies(State.of(environment))
     chosen.verify_all()
-    rejudging = Rejudging(policies.of, environment, of_broken=OfBroken.NOTHING, findings=chosen.findings)
-    seen = _seen(chosen, rejudging)
-    for note in (*rejudging.notes, *policies.notes, *(f"{log}: {CUT_OFF}" for log in rejudging.without_head)):
+    replay = Replay(policies.of, environment, whole_only=True, findings=chosen.findings)
+    seen = _seen(chosen, replay)
+    for note in (*replay.notes, *policies.notes, *(f"{log}: {CUT_OFF}" for log in replay.without_head)):
         complain(note)
     found = suggestions(seen, arguments.least)
     if arguments.json:
-        lines: Iterator[str] = map(json.dumps, _objects(found, rejudging))
+        lines: Iterator[str] = map(json.dumps, _objects(found, replay))
     else:
-        lines = itertools.chain(_lines(found, State.of(environment), arguments.least), _standing_lines(rejudging))
+        lines = itertools.chain(_lines(found, State.of(environment), arguments.least), _standing_lines(replay))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return BROKEN if rejudging.broken else chosen.code
+    return BROKEN if replay.broken else chosen.code
 
 
 class _Policies:
@@ -67,7 +67,7 @@ class _Policies:
         return self._known[key]
 
 
-def _seen(chosen: ChosenLogs, rejudging: Rejudging) -> list[SeenCall]:
+def _seen(chosen: ChosenLogs, replay: Replay) -> list[SeenCall]:
     """Return the calls that were not auto then, or are not now, with their answers and what they were granted."""
     seen: list[SeenCall] = []
     for log in chosen.paths:
@@ -78,7 +78,7 @@ def _seen(chosen: ChosenLogs, rejudging: Rejudging) -> list[SeenCall]:
             if place is not None:
                 seen[place] = _with(seen[place], record)
 
-        for judged in rejudging.calls(log, chosen.session, later=later):
+        for judged in replay.calls(log, chosen.session, later=later):
             is_auto = judged.verdict is not None and judged.verdict.decision is Decision.AUTO
             if not is_auto or text(judged.decision, "decision") != "auto":
                 places[judged.session, judged.call] = len(seen)
@@ -163,17 +163,17 @@ def _named(calls: Sequence[SeenCall]) -> str:
     return f"{', '.join(shown)}{more}"
 
 
-def _standing_lines(rejudging: Rejudging) -> Iterator[str]:
+def _standing_lines(replay: Replay) -> Iterator[str]:
     """Yield, as comments, what the logs are worth that the suggestions rest on."""
-    if rejudging.broken or rejudging.without_head:
+    if replay.broken or replay.without_head:
         yield ""
-    for log in rejudging.broken:
+    for log in replay.broken:
         yield f"# Left out wholly: it is broken, or was added to (harness audit verify says how): {visible_line(log, 500)}"
-    for log in rejudging.without_head:
+    for log in replay.without_head:
         yield f"# {visible_line(log, 500)}: {CUT_OFF}"
 
 
-def _objects(found: Suggestions, rejudging: Rejudging) -> Iterator[dict[str, JsonValue]]:
+def _objects(found: Suggestions, replay: Replay) -> Iterator[dict[str, JsonValue]]:
     for proposal in found.proposals:
         spares: list[JsonValue] = [_call(one) for one in proposal.spares]
         yield {"type": "proposal", "id": proposal.id, "toml": proposal.toml, "spares": spares, "lets_through": []}
@@ -186,8 +186,8 @@ def _objects(found: Suggestions, rejudging: Rejudging) -> Iterator[dict[str, Jso
         "questions": found.questions,
         "spared": found.spared,
         "unjudged": [_call(one) for one in found.unjudged],
-        "broken": list(rejudging.broken),
-        "without_head": list(rejudging.without_head),
+        "broken": list(replay.broken),
+        "without_head": list(replay.without_head),
     }
 
 

@@ -21,7 +21,7 @@ from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import set_right
 from harness.cli.parts import SessionParts, about_of, agent_of
 from harness.cli.policy.policies import describe
-from harness.cli.policy.trusting import trusted_or_not
+from harness.cli.policy.trust import trusted_or_not
 from harness.cli.repl.repl_terminal import Terminal, Twice
 from harness.cli.repl.status_line import is_unbound, status_of, status_parts
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log

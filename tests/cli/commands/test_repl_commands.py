@@ -16,7 +16,7 @@ from screen_scene import CTRL_C, ENTER, TAB
 
 from harness.cli.commands.notes_to_model import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, NotesToModel, own_words
 from harness.cli.commands.slash_command import Ask, Do, RunAsPerson, Wrong, meaning_of, slash_commands
-from harness.cli.policy.explain import action_for, tool_use
+from harness.cli.policy.judged_call import action_for, tool_use
 from harness.cli.policy.policies import load_named, put_over, with_plan_mode
 from harness.cli.repl.repl_command import how_it_ended
 from harness.cli.terminal.row_text import two_columns

@@ -7,14 +7,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.actions import Action, JsonValue, written_paths
 from harness.cli.console import complain
 from harness.cli.exits import Exit
-from harness.cli.policy.explain import CallReader, PolicyInForce, tool_use, workspace_at
+from harness.cli.policy.judged_call import CallReader, tool_use
+from harness.cli.policy.policies import PolicyInForce
 from harness.cli.state import State
 from harness.cli.text_lines import counted
 from harness.errors import LogError, PolicyError, ToolError, UsageError
@@ -45,14 +45,6 @@ _OF_POLICY = ("policy", "policy_sha256", "policy_files")
 """What a record says of a policy that holds from there on."""
 
 
-class OfBroken(Enum):
-    """What is taken of a log that is not what was written."""
-
-    NOTHING = "nothing"
-    BEFORE_THE_BREAK = "what stands before the break"
-    """The last of that may be what was altered: a record is held by the one behind it."""
-
-
 class JudgedAgain(Record):
     """A decided call of a log, as the action that it was, and what would be decided now."""
 
@@ -70,6 +62,43 @@ class JudgedAgain(Record):
     verdict: Verdict | None = None
     problem: str = ""
     """Why it could not be judged again."""
+
+    @property
+    def tool(self) -> str:
+        """The tool that was called."""
+        return str(self.decision.get("tool"))
+
+    @property
+    def summary(self) -> str:
+        """What was called, on one line."""
+        return str(self.decision.get("summary"))
+
+    @property
+    def old(self) -> Decision | None:
+        """What was decided then; None where the log's word is not one of ours."""
+        return DECISION_WORDS.get(str(self.decision.get("decision")))
+
+    @property
+    def old_by(self) -> str:
+        """What decided then."""
+        return str(self.decision.get("by"))
+
+    @property
+    def new(self) -> Decision | None:
+        """What would be decided now; None where it could not be judged again."""
+        return None if self.verdict is None else self.verdict.decision
+
+    @property
+    def new_by(self) -> str:
+        """What would decide now."""
+        return "" if self.verdict is None else self.verdict.deciding.by
+
+    @property
+    def change(self) -> str:
+        """`laxer`, `stricter`, `same`, or `unknown` where one of the decisions is."""
+        if self.old is None or self.new is None:
+            return "unknown"
+        return "same" if self.new is self.old else "laxer" if self.new < self.old else "stricter"
 
 
 class LoggedSetting:
@@ -106,7 +135,7 @@ PolicyOf: TypeAlias = Callable[[str, LoggedSetting], Policy | str]
 """Gives the policy to judge a session of the log at a path by, or says why there is none."""
 
 
-class Rejudging:
+class Replay:
     """Goes through the records of logs, in order, and judges each decided call again."""
 
     def __init__(
@@ -114,10 +143,14 @@ class Rejudging:
         policy_of: PolicyOf,
         environment: Mapping[str, str],
         *,
-        of_broken: OfBroken = OfBroken.BEFORE_THE_BREAK,
+        whole_only: bool = False,
         findings: Iterable[Findings] = (),
     ) -> None:
-        """Take `findings` of logs that were judged already, and of which that was said."""
+        """Take `findings` of logs that were judged already, and of which that was said.
+
+        With `whole_only` nothing of a broken log counts, else what stands before the break. The last of that may be what
+        was altered: a record is held by the one behind it.
+        """
         self.undecided = 0
         """Calls that had no decision: invalid ones, and those whose turn never came."""
         self.notes: list[str] = []
@@ -126,7 +159,7 @@ class Rejudging:
         """The logs that are not what was written: a broken chain, or a head that was noted and is not theirs."""
         self.without_head: list[str] = []
         """The logs of which nothing shows that their end is there: no head was noted, or they went on after it."""
-        self._of_broken = of_broken
+        self._whole_only = whole_only
         self._findings = {one.path: one for one in findings}
         self._heads = HeadsFile(State.of(environment).heads)
         self._policy_of = policy_of
@@ -136,7 +169,7 @@ class Rejudging:
     def calls(
         self, log: str, only: str = "", *, later: Callable[[str, LogRecord], None] | None = None
     ) -> Iterator[JudgedAgain]:
-        """Yield every decided call of a log, judged again; of a broken log what `of_broken` says.
+        """Yield every decided call of a log, judged again.
 
         `only` is the name of the session that is meant, where it is not all of them. `later` is told of every answer and
         every intent: the session's name, and the record.
@@ -164,21 +197,18 @@ class Rejudging:
         records = standing.found.records
         if standing.found.torn and known is None:
             self.notes.append(f"{log}: the last line is torn; judged again up to there")
-        left_out = self._of_broken is OfBroken.NOTHING and standing.unfit
+        left_out = self._whole_only and standing.unfit
         if standing.soundness is not Soundness.BROKEN and not left_out:
             if not standing.evidence.is_end(standing.found.head):
                 self.without_head.append(log)
             return records
         self.broken.append(log)
-        match self._of_broken:
-            case OfBroken.NOTHING:
-                counts, records = "nothing in it counts", 0
-            case OfBroken.BEFORE_THE_BREAK if standing.found.broken_line is None:
-                counts = "what is left of it was judged again"
-            case OfBroken.BEFORE_THE_BREAK:
-                counts = "judged again up to there, and the last record before it may be what was altered"
-            case _:
-                assert_never(self._of_broken)
+        if self._whole_only:
+            counts, records = "nothing in it counts", 0
+        elif standing.found.broken_line is None:
+            counts = "what is left of it was judged again"
+        else:
+            counts = "judged again up to there, and the last record before it may be what was altered"
         self.notes.append(f"{log}: {_why_broken(standing)}; {counts}")
         return records
 
@@ -190,7 +220,7 @@ class Rejudging:
         elif not os.path.isdir(folder):
             shown = visible_line(folder, 1_000)
             self.notes.append(f"session {name}: the workspace {shown} is gone; judged as if it were there, and empty")
-        return LoggedSetting(name, record, workspace_at(folder, self._environment.get("HOME")))
+        return LoggedSetting(name, record, Workspace.even_if_gone(folder, self._environment.get("HOME")))
 
     def _enter(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain | None:
         """Take in one record; return the call that it decides, judged again."""
@@ -337,60 +367,15 @@ BROKEN = 1
 """Exit code where a log is not what was written."""
 
 
-class Replayed(Record):
-    """A call of a log, judged again."""
+def under_policy(
+    policy: str, environment: Mapping[str, str], logs: Sequence[str], findings: Sequence[Findings] = ()
+) -> Replay:
+    """Return what judges the calls of `logs` again by `policy`, a file or a shipped name, with the layers that hold here.
 
-    log: str
-    session: str
-    call: str
-    """Its number."""
-    tool: str
-    summary: str
-    old: Decision | None
-    """None where the log's word is not one of ours."""
-    old_by: str
-    new: Decision | None = None
-    """None where the call cannot be judged again."""
-    new_by: str = ""
-    problem: str = ""
-
-    @property
-    def change(self) -> str:
-        """`laxer`, `stricter`, `same`, or `unknown` where it could not be judged again."""
-        if self.old is None or self.new is None:
-            return "unknown"
-        return "same" if self.new is self.old else "laxer" if self.new < self.old else "stricter"
-
-
-class Replay:
-    """Goes through logs, and holds what was decided on each call against what a new policy would decide."""
-
-    def __init__(
-        self, policy: str, environment: Mapping[str, str], logs: Sequence[str], findings: Sequence[Findings] = ()
-    ) -> None:
-        """Take the new policy's file or shipped name, all logs, and what judging them showed, where that was said already.
-
-        Raises PolicyError.
-        """
-        policies = PolicyInForce(policy, environment, *(os.path.realpath(log) for log in logs))
-        self.rejudging = Rejudging(lambda _log, session: policies.at(session.workspace), environment, findings=findings)
-
-    def calls(self, log: str, only: str = "") -> Iterator[Replayed]:
-        """Yield every decided call of a log, judged again, as `Rejudging.calls` does; its errors are raised here too."""
-        for judged in self.rejudging.calls(log, only):
-            decision, verdict = judged.decision, judged.verdict
-            yield Replayed(
-                log=log,
-                session=judged.session,
-                call=judged.call,
-                tool=str(decision.get("tool")),
-                summary=str(decision.get("summary")),
-                old=DECISION_WORDS.get(str(decision.get("decision"))),
-                old_by=str(decision.get("by")),
-                new=None if verdict is None else verdict.decision,
-                new_by="" if verdict is None else verdict.deciding.by,
-                problem=judged.problem,
-            )
+    `findings` are what judging the logs showed, where that was said already. Raises PolicyError.
+    """
+    policies = PolicyInForce(policy, environment, *(os.path.realpath(log) for log in logs))
+    return Replay(lambda _log, session: policies.at(session.workspace), environment, findings=findings)
 
 
 def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -400,12 +385,12 @@ def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Raises UsageError or PolicyError.
     """
-    replay = Replay(arguments.policy, environment, arguments.logs)
+    replay = under_policy(arguments.policy, environment, arguments.logs)
     try:
         code = list_changes(replay, arguments.logs, "", as_json=arguments.json, fail_on=arguments.fail_on)
     except LogError as error:
         raise UsageError(str(error)) from None  # its logs are named one by one, like a policy
-    return BROKEN if replay.rejudging.broken and arguments.fail_on else code
+    return BROKEN if replay.broken and arguments.fail_on else code
 
 
 def list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: bool, fail_on: str | None) -> int:
@@ -418,16 +403,16 @@ def list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: boo
             if call.change != "same":
                 count[call.change] += 1
                 sys.stdout.write(f"{json.dumps(_as_json(call)) if as_json else _line(call)}\n")
-        for note in replay.rejudging.notes[told:]:
+        for note in replay.notes[told:]:
             complain(note)
-        told = len(replay.rejudging.notes)
-    count |= {"changes": count["laxer"] + count["stricter"], "undecided": replay.rejudging.undecided}
+        told = len(replay.notes)
+    count |= {"changes": count["laxer"] + count["stricter"], "undecided": replay.undecided}
     sys.stdout.write(f"{json.dumps({'summary': count}) if as_json else _summary(count)}\n")
     found = {"laxer": count["laxer"], "any": count["changes"]}
     return CHANGED if fail_on and found[fail_on] else Exit.DONE
 
 
-def _line(call: Replayed) -> str:
+def _line(call: JudgedAgain) -> str:
     about = visible_line(f"{call.session} #{call.call} {call.tool}  {visible_line(call.summary, 100)}", 300)
     if call.old is None or call.new is None:
         return f"{about}: cannot be judged: {visible_line(call.problem or 'its decision is not known', 300)}"
@@ -443,7 +428,7 @@ def _summary(count: Mapping[str, int]) -> str:
     return f"{text}; {count['undecided']} never decided" if count["undecided"] else text
 
 
-def _as_json(call: Replayed) -> dict[str, JsonValue]:
+def _as_json(call: JudgedAgain) -> dict[str, JsonValue]:
     return {
         "log": call.log,
         "session": call.session,

@@ -1,0 +1,108 @@
+"""A call that nobody makes, as the action that would be judged: out of words that a person typed, or arguments of a model."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, assert_never
+
+from harness.actions import Access, Action, Facet, JsonValue, Place
+from harness.errors import ToolError, UsageError
+from harness.files.workspace import Workspace
+from harness.limits import Limits
+from harness.messages import ToolCall
+from harness.policy.loader import nearest
+from harness.record import replace
+from harness.shell.facets import read_call
+from harness.text.visible import visible_line
+from harness.tool_kinds import READ_FILE, SHIPPED_TOOLS, Does, tool_kind
+
+if TYPE_CHECKING:
+    from harness.model import ToolSpec
+
+_ANY_SECONDS = 1e9
+"""How long a command may run is no matter of rules: what was a valid call under other limits is one here."""
+
+
+def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", changes: bool = True) -> Action:
+    """Return the action that would be judged if the model called `tool` with this command or path.
+
+    `cwd` is the folder that a command starts in, inside the workspace. A call that would change nothing (`changes` false)
+    is judged as a read where the file lies in the workspace, as the tools do it.
+
+    Raises UsageError for an unknown tool, ToolError for a path that cannot name a file or a folder outside.
+    """
+    call = ToolCall(id="explain", name=tool, arguments="{}")
+    facets: tuple[Facet, ...]
+    default_of = reads_as = raw = ""
+    kind = tool_kind(tool)
+    match kind.does:
+        case Does.RUNS:
+            facets, raw = _commands(text, workspace, cwd), text
+        case Does.READS:
+            facets = (workspace.resolve(text, Access.READ),)
+        case Does.WRITES:
+            written, read = (workspace.resolve(text, access) for access in (Access.WRITE, Access.READ))
+            new = kind.creates and not os.path.lexists(written.real)
+            facets, reads_as = (written, replace(read, new=new)), READ_FILE.name
+            if not changes and written.place is Place.INSIDE:
+                default_of = reads_as
+        case Does.OTHER:
+            raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
+        case _:
+            assert_never(kind.does)
+    return Action(
+        call=call,
+        tool=tool,
+        arguments={},
+        facets=facets,
+        summary=visible_line(text),
+        preview=text,
+        request=None,
+        default_of=default_of,
+        reads_as=reads_as,
+        text=raw,
+    )
+
+
+def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
+    """Return what the tool would judge: the line, and the folder that it starts in. Raises ToolError for one outside."""
+    start = workspace.resolve(cwd or ".", Access.READ)
+    if start.place not in (Place.INSIDE, Place.ROOT):
+        raise ToolError(f"cwd is outside the workspace: {visible_line(cwd)}")
+    return read_call(text, workspace, start)
+
+
+def tool_use(tool: str) -> Action:
+    """Return the action of a tool that has nothing finer to judge than its name."""
+    call = ToolCall(id="explain", name=tool, arguments="{}")
+    return Action(call=call, tool=tool, arguments={}, facets=(), summary=tool, preview=tool, request=None)
+
+
+class CallReader:
+    """Turns raw arguments, as a model sends them, into actions, by the schemas of the real tools.
+
+    Only what is judged must be there: the command or the path. A case needs no content to be about writing a file.
+    """
+
+    def __init__(self) -> None:
+        from harness.tools import builtin_tools
+
+        limits = Limits(command_seconds=_ANY_SECONDS)
+        tools = builtin_tools(Workspace("/", "/"), limits=limits, environment={})
+        self._specs = {tool.spec.name: _relaxed(tool.spec) for tool in tools}
+
+    def action(self, tool: str, arguments: str, workspace: Workspace, *, changes: bool = True) -> Action:
+        """Return the action that would be judged. Raises ToolError for an unknown tool and for arguments that do not fit."""
+        from harness.gate.arguments import parse_arguments
+
+        if tool not in self._specs:
+            raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
+        parsed = parse_arguments(arguments, self._specs[tool])
+        text = tool_kind(tool).subject_of(parsed) or ""
+        return action_for(tool, text, workspace, cwd=str(parsed.get("cwd", "")), changes=changes)
+
+
+def _relaxed(spec: ToolSpec) -> ToolSpec:
+    kind = tool_kind(spec.name)
+    required: list[JsonValue] = [] if kind.unsaid else [kind.subject]
+    return replace(spec, parameters={**spec.parameters, "required": required})
