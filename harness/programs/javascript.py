@@ -87,8 +87,10 @@ _NPM = Program(
             _NPM_LOOK,
         ),
         **dict.fromkeys(
-            ("config get", "config list", "config ls", "pkg get", "help", "doctor", "audit", "sbom"), _NPM_LOOK
+            ("config get", "config list", "config ls", "pkg get", "help", "doctor", "audit signatures", "sbom"),
+            _NPM_LOOK,
         ),
+        "audit": replace(_NPM_LOOK, operands=""),  # `npm audit --json fix` mends
         **dict.fromkeys(
             ("pkg set", "pkg delete", "pkg fix"), _npm(act=Act.CHANGES, refine=also_writes("package.json"))
         ),
