@@ -193,11 +193,11 @@ def test_every_call_that_both_sessions_have_is_a_pair() -> None:
             for _ in range(most):
                 side.insert(chance.randrange(len(side) + 1), own)
         assert sum(a is not None and b is not None for a, b in aligned(left, right)) == most
-    for left, right in ((b"tet", b"tt"), (b"etttt", b"tttt"), (b"tetete", b"teete")):
+    for here, there in (("tet", "tt"), ("etttt", "tttt"), ("tetete", "teete")):
         pairs = [
-            a for a, b in aligned([b"%d" % one for one in left], [b"%d" % one for one in right]) if None not in (a, b)
+            a for a, b in aligned([one.encode() for one in here], [one.encode() for one in there]) if None not in (a, b)
         ]
-        assert len(pairs) == len(right)
+        assert len(pairs) == len(there)
 
 
 def test_ten_thousand_calls_each_are_aligned_at_once() -> None:
