@@ -8,79 +8,27 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import Joiner, LoggedCall, text
-from harness.cli.audit.answer_writer import AnswerWriter, count
+from harness.audit.calls import Fate, Joiner, LoggedCall, edited_from, edited_to, text, word
+from harness.cli.audit.answer_writer import AnswerWriter, count, json_text, short_digest
 from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
-from harness.cli.audit.show_lines import call_lines, heading, record_lines
 from harness.cli.state import State
-from harness.cli.trace import Line, Tone
+from harness.cli.trace import Line, Tone, ended_line, event_line, how_decided
 from harness.errors import UsageError
 from harness.log.clocks import Clocks
-from harness.log.order import LogRecord
+from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, LogRecord
+from harness.paths import short_place
 from harness.record import Record
-from harness.text.visible import visible_line
+from harness.text.visible import visible, visible_line
 
-_AGO = re.compile(r"([0-9]{1,6})([smhdw])", re.ASCII)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_LEAP_SECOND = re.compile(r"([0-9-]{10}[Tt][0-9]{2}:[0-9]{2}:)60(?:\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})", re.ASCII)
-_CALL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
-
-
-def call_filter(arguments: Namespace, now: float) -> CallFilter:
-    """Return the conditions that the flags set; `now` is in seconds since 1970.
-
-    Raises UsageError for what is no time, or no number of a call.
-    """
-    if arguments.call and not _CALL.fullmatch(arguments.call):
-        raise UsageError(f"--call: {visible_line(arguments.call)!r} is no number of a call: 1, 2, 3 ...")
-    since = _moment("--since", arguments.since, now, "T00:00:00.000000Z") if arguments.since else ""
-    until = _moment("--until", arguments.until, now, "T23:59:59.999999Z") if arguments.until else ""
-    if since and until and since > until:
-        raise UsageError(f"--since {since} is after --until {until}")
-    return CallFilter(
-        tool=arguments.tool or "",
-        decision=arguments.decision or "",
-        answer=arguments.answer or "",
-        rule=arguments.rule or "",
-        path=arguments.path or "",
-        since=since,
-        until=until,
-        call=arguments.call or "",
-    )
-
-
-def _moment(flag: str, word: str, now: float, of_a_day: str) -> str:
-    """Return a time in the log's form: of RFC 3339, of a date (`of_a_day` completes it, in UTC), or of how long ago."""
-    import datetime as dt
-
-    ago = _AGO.fullmatch(word)
-    try:
-        if ago:
-            moment = dt.datetime.fromtimestamp(now - int(ago[1]) * _SECONDS[ago[2]], dt.UTC)
-        elif _DATE.fullmatch(word):
-            dt.date.fromisoformat(word)
-            return word + of_a_day
-        else:
-            # RFC 3339 has the second 60, which datetime does not: it lies behind all others of its minute.
-            moment = dt.datetime.fromisoformat(_LEAP_SECOND.sub(r"\g<1>59.999999\g<2>", word))
-        if moment.tzinfo is not None:  # RFC 3339 wants an offset: without one, nobody knows whose clock is meant
-            # As the log writes times, so that they can be compared as texts; strftime would not fill up a year.
-            return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-    except (ValueError, OverflowError, OSError):
-        pass
-    raise UsageError(
-        f"{flag}: {visible_line(word)!r} is no time: 2026-01-31, 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d"
-    )
-
-
+UNANSWERED = "unanswered"
+"""The answer to ask for where a question has none in the log."""
 _BESIDE_THE_TIME = " " * 10
+_WIDTH = 500
+_UNKNOWN = "UNKNOWN: it was begun and its end is not known; it may have run, wholly or in part"
 
 
 def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
     """Give `parser` the flags of `harness audit show`."""
-    from harness.log.order import ANSWERS, DECISIONS
-
     parser.description = "Write a readable timeline, times in UTC; of the latest log where none is named."
     parser.epilog = (
         "With a filter only the calls that fit are shown; of several, all must. --path looks for its text anywhere in a\n"
@@ -120,11 +68,11 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         for path in logs.paths:
             if len(logs.paths) > 1:
                 output.line(f"log {path}", Tone.QUIET, width=5_000)
-            Timeline(output, full=arguments.full).show(path, logs.records_of(path))
+            _Timeline(output, full=arguments.full).show(path, logs.records_of(path))
     return logs.code
 
 
-class Timeline:
+class _Timeline:
     """Writes lines behind the time of day, in UTC; the date stands on a line of its own where it changes."""
 
     def __init__(self, output: AnswerWriter, *, full: bool) -> None:
@@ -146,14 +94,14 @@ class Timeline:
             elif record["kind"] == "session_ended":
                 for call in joiner.rest(text(record, "session")):
                     self.call(call)
-            self._lines(text(record, "session"), text(record, "time"), record_lines(record, full=self._full), record)
+            self._lines(text(record, "session"), text(record, "time"), _record_lines(record, full=self._full), record)
         for call in joiner.rest():
             self.call(call)
 
     def call(self, call: LoggedCall) -> None:
         """Write what is said of a call, at the time of the last record about it."""
         moment = text(call.records[-1], "time") if call.records else ""
-        self._lines(call.session, moment, call_lines(call, full=self._full))
+        self._lines(call.session, moment, _call_lines(call, full=self._full))
 
     def _lines(self, session: str, moment: str, lines: Iterable[Line], record: LogRecord | None = None) -> None:
         beside = f"{visible_line(moment[11:19], 8):8}  "
@@ -173,15 +121,15 @@ class Timeline:
 def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, full: bool) -> None:
     """Write the calls that fit, and nothing else; as JSON their records, call by call."""
     session, shown = ("", ""), 0
-    timeline = Timeline(output, full=full)
+    timeline = _Timeline(output, full=full)
     for call in logs.calls():
         if not wanted.takes(call):
             continue
         shown += 1
         if (call.log, call.session) != session:
             session = call.log, call.session
-            output.line(heading(call), Tone.QUIET, width=5_000)
-            timeline = Timeline(output, full=full)
+            output.line(_heading(call), Tone.QUIET, width=5_000)
+            timeline = _Timeline(output, full=full)
         timeline.call(call)
         for record in call.records if output.as_json else ():
             output.row(record)
@@ -189,8 +137,195 @@ def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, f
         output.line(f"no call fits in {count(logs.sessions, 'session')}")
 
 
-UNANSWERED = "unanswered"
-"""The answer to ask for where a question has none in the log."""
+def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
+    """Yield what is said of a call: the line that `run` shows, and below it what the log knows besides."""
+    first = _first_line(call)
+    yield Line(tone=first.tone, text=f"#{visible_line(call.number, 20)} {first.text}")
+    for tone, said in (*_edits(call), *_facets(call, full=full), *_changes(call)):
+        yield Line(tone=tone, text=visible_line(said, 5_000 if full else _WIDTH))
+    if full:
+        yield from _whole_call(call)
+
+
+def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
+    """Yield what is said of a record that is about no call; nothing where another record says the same."""
+    event = event_line(record)
+    if event is not None:
+        yield event
+    elif change := _change_words(record):
+        yield Line(tone=Tone.WARNING, text=visible_line(change, _WIDTH))
+    elif said := _record_words(record):
+        title, body = said
+        yield Line(tone=Tone.QUIET, text=visible_line(f"{title}{'' if full else body}", _WIDTH))
+        if full and body:
+            yield from _block(body)
+    if full and record["kind"] == "session_started":
+        yield from _begun(record)
+    if full and record["kind"] == "policy_changed":
+        yield from _policy_files(record)
+
+
+def _heading(call: LoggedCall) -> str:
+    """Return what is said of the session of a call, where nothing else of the session is shown."""
+    about = [text(call.started, name) for name in ("mode", "model")]
+    about = [one for one in about if one]
+    begun = text(call.started, "time")[:19].replace("T", " ")
+    return f"session {call.session} in {text(call.started, 'workspace')} ({', '.join([*about, begun])}), {call.log}"
+
+
+def _first_line(call: LoggedCall) -> Line:
+    match call.fate:
+        case Fate.UNKNOWN:
+            how = how_decided(call.decision, call.answered)
+            said = f"? {call.tool}  {visible_line(call.summary, 100)}  {how}  {_UNKNOWN}"
+            return Line(tone=Tone.BAD, text=visible_line(said, 400))
+        case Fate.OPEN:
+            asked = "asked, no answer recorded; " if call.asked and not call.answered else ""
+            said = f". {call.tool}  {visible_line(call.summary, 100)}  {asked}the log ends before it was begun"
+            return Line(tone=Tone.WARNING, text=visible_line(said, 400))
+        case Fate.RAN | Fate.REFUSED | Fate.INVALID | Fate.NOT_RUN:
+            return ended_line(call.outcome, call.decision, call.answered)
+
+
+def _edits(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
+    if (origin := edited_from(call)) is not None:
+        yield Tone.WARNING, f"made of call {word(origin)} by who was asked about that one"
+    if (place := edited_to(call)) is not None:
+        yield Tone.WARNING, f"call {word(place)} was put in its place"
+
+
+def _facets(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
+    """Yield the parts of a call with what decided each, where that is more than its first line says."""
+    facets = call.decision.get("facets")
+    parts = [facet for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
+    if call.decided == "auto" and not full:
+        return
+    if len(parts) == 1 and not call.asked and text(parts[0], "by") == call.by and not full:
+        return
+    for part in parts if parts or not call.asked else [_whole_decision(call)]:
+        decision = text(part, "decision")
+        tone = Tone.QUIET if decision == "auto" else Tone.WARNING
+        yield tone, f"{decision:8} {text(part, 'facet')}  [{short_place(text(part, 'by'))}]"
+    total = call.decision.get("facet_count")
+    if len(parts) >= MOST_FACETS and isinstance(total, int) and total > len(parts):
+        yield Tone.WARNING, f"the log names {len(parts)} of {word(total)} parts"
+
+
+def _whole_decision(call: LoggedCall) -> dict[str, JsonValue]:
+    return {"decision": call.decided, "facet": text(call.decision, "reason"), "by": call.by}
+
+
+def _changes(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
+    changed = text(call.outcome, "changed_path")
+    change = call.intent.get("change")
+    if changed:
+        before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
+        did = "made" if before is None else "changed"
+        yield Tone.PLAIN, f"{did} {changed}  {short_digest(before)} -> {short_digest(after)}"
+    elif isinstance(change, dict) and call.fate is Fate.UNKNOWN:
+        before, after = (text(change, name) or None for name in ("before_sha256", "after_sha256"))
+        yield Tone.BAD, f"was to change {text(change, 'path')}  {short_digest(before)} -> {short_digest(after)}"
+
+
+def _whole_call(call: LoggedCall) -> Iterator[Line]:
+    arguments, most = text(call.proposed, "arguments"), call.proposed.get("arguments_characters")
+    cut = f" (the log has the first {len(arguments)} of {most} characters)" if isinstance(most, int) else ""
+    yield Line(tone=Tone.QUIET, text=f"arguments{cut}:")
+    yield from _block(arguments)
+    for record, name in ((call.decision, "reason"), (call.answered, "words"), (call.intent, "confinement")):
+        if text(record, name):
+            yield Line(tone=Tone.QUIET, text=visible_line(f"{name}: {text(record, name)}", 5_000))
+    if call.outcome:
+        yield Line(tone=Tone.QUIET, text="what the model read:")
+        yield from _block(text(call.outcome, "content"))
+
+
+def _begun(record: LogRecord) -> Iterator[Line]:
+    common = ("v", "seq", "time", "mono_ns", "session", "kind", "prev", "system", "policy_files")
+    more = {name: value for name, value in record.items() if name not in common}
+    for name in sorted(more):
+        yield Line(tone=Tone.QUIET, text=visible_line(json_text({name: more[name]})[1:-1], 5_000))
+    yield from _policy_files(record)
+    yield Line(tone=Tone.QUIET, text="system prompt:")
+    yield from _block(text(record, "system"))
+
+
+def _policy_files(record: LogRecord) -> Iterator[Line]:
+    files = record.get("policy_files")
+    for one in files if isinstance(files, list) else ():
+        if isinstance(one, dict):
+            about = "  ".join(word(one.get(name)) for name in ("layer", "path", "sha256"))
+            yield Line(tone=Tone.QUIET, text=visible_line(f"policy file: {about}", 5_000))
+
+
+def _block(body: str) -> Iterator[Line]:
+    """Yield a text whole, each of its lines behind a bar: none of them can pass for a line of the timeline."""
+    for one in body.split("\n"):
+        yield Line(tone=Tone.QUIET, text=f"| {visible(one.expandtabs())}")
+
+
+def _change_words(record: LogRecord) -> str:
+    """Return what is in force from a record on: another policy, another model, a grant; empty for any other record."""
+    said = {name: word(value) for name, value in record.items()}
+
+    def get(name: str) -> str:
+        return said.get(name, "")
+
+    match record["kind"]:
+        case "policy_changed":
+            return f"~ policy {get('policy')} ({get('policy_sha256')[:16]}) holds from here on: {get('why')}{_answer(record)}"
+        case "model_changed":
+            return f"~ model {get('model')} is asked from here on"
+        case "grant":
+            where = f"[{get('file')}:{get('line')}]"
+            return f"~ {get('change')} {get('grant')} for the {get('scope')}: {get('text')}  {where}"
+        case _:
+            return ""
+
+
+def _answer(record: LogRecord) -> str:
+    """Return what the person answered where that led to a record, or nothing."""
+    asked = record.get("asked")
+    if not isinstance(asked, dict):
+        return ""
+    words = f', "{word(asked.get("words"))}"' if asked.get("words") else ""
+    return f"; asked: {word(asked.get('question'))}? {word(asked.get('answer'))} by {word(asked.get('by'))}{words}"
+
+
+def _record_words(record: LogRecord) -> tuple[str, str] | None:
+    """Return the line for what the trace of a running session leaves out: its beginning, and a text that may be long."""
+    said = {name: word(value) for name, value in record.items()}
+
+    def get(name: str) -> str:
+        return said.get(name, "")
+
+    match record["kind"]:
+        case "session_started" if record.get("mode") == "undo":
+            return f"undo {get('session')} in {get('workspace')}: harness {get('harness')}", ""
+        case "restored":
+            of = f"call {get('call')} {get('tool')} of session {get('of_session')}"
+            return f"{get('result')}  {get('path') or get('command')}  [{of}]  {get('detail')}", ""
+        case "session_started":
+            title = f"session {get('session')} in {get('workspace')}: harness {get('harness')}, model {get('model')}, "
+            return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""
+        case "user_message":
+            return "> ", get("text")
+        case "history_changed":
+            messages = record.get("messages")
+            count = len(messages) if isinstance(messages, list) else 0
+            where = f"{count} messages for those from {get('start')} to {get('stop')}"
+            return f"~ the conversation was changed ({get('why')}): {where}", ""
+        case "recovered":
+            kept = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"
+            calls = record.get("open")
+            names = ", ".join(map(word, calls)) if isinstance(calls, list) and calls else "none"
+            return f"~ the log was mended after a crash: {kept}; calls without an end: {names}", ""
+        case "model_response" if record.get("text"):
+            return "< ", get("text")
+        case "session_ended":
+            return f"session ended: {get('stop')} {get('detail')}", ""
+        case _:
+            return None
 
 
 class CallFilter(Record):
@@ -223,7 +358,7 @@ class CallFilter(Record):
             and (not self.since or call.time >= self.since)
             and (not self.until or call.time <= self.until)
             and (not self.rule or self._has_rule(call))
-            and (not self.path or any(self.path in path for path in named_paths(call)))
+            and (not self.path or any(self.path in path for path in _named_paths(call)))
         )
 
     def _has_answer(self, call: LoggedCall) -> bool:
@@ -238,7 +373,7 @@ class CallFilter(Record):
         return any(self.rule in one for one in every)
 
 
-def named_paths(call: LoggedCall) -> Iterator[str]:
+def _named_paths(call: LoggedCall) -> Iterator[str]:
     """Yield the paths that the log names for a call: those of its effects and parts, and the one that it changed.
 
     The log keeps the first 20 paths and the first 50 parts of a call.
@@ -260,3 +395,57 @@ def named_paths(call: LoggedCall) -> Iterator[str]:
 def _objects(record: LogRecord, name: str) -> list[dict[str, JsonValue]]:
     values = record.get(name)
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+
+
+_AGO = re.compile(r"([0-9]{1,6})([smhdw])", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_LEAP_SECOND = re.compile(r"([0-9-]{10}[Tt][0-9]{2}:[0-9]{2}:)60(?:\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})", re.ASCII)
+_CALL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
+
+
+def call_filter(arguments: Namespace, now: float) -> CallFilter:
+    """Return the conditions that the flags set; `now` is in seconds since 1970.
+
+    Raises UsageError for what is no time, or no number of a call.
+    """
+    if arguments.call and not _CALL.fullmatch(arguments.call):
+        raise UsageError(f"--call: {visible_line(arguments.call)!r} is no number of a call: 1, 2, 3 ...")
+    since = _moment("--since", arguments.since, now, "T00:00:00.000000Z") if arguments.since else ""
+    until = _moment("--until", arguments.until, now, "T23:59:59.999999Z") if arguments.until else ""
+    if since and until and since > until:
+        raise UsageError(f"--since {since} is after --until {until}")
+    return CallFilter(
+        tool=arguments.tool or "",
+        decision=arguments.decision or "",
+        answer=arguments.answer or "",
+        rule=arguments.rule or "",
+        path=arguments.path or "",
+        since=since,
+        until=until,
+        call=arguments.call or "",
+    )
+
+
+def _moment(flag: str, given: str, now: float, of_a_day: str) -> str:
+    """Return a time in the log's form: of RFC 3339, of a date (`of_a_day` completes it, in UTC), or of how long ago."""
+    import datetime as dt
+
+    ago = _AGO.fullmatch(given)
+    try:
+        if ago:
+            moment = dt.datetime.fromtimestamp(now - int(ago[1]) * _SECONDS[ago[2]], dt.UTC)
+        elif _DATE.fullmatch(given):
+            dt.date.fromisoformat(given)
+            return given + of_a_day
+        else:
+            # RFC 3339 has the second 60, which datetime does not: it lies behind all others of its minute.
+            moment = dt.datetime.fromisoformat(_LEAP_SECOND.sub(r"\g<1>59.999999\g<2>", given))
+        if moment.tzinfo is not None:  # RFC 3339 wants an offset: without one, nobody knows whose clock is meant
+            # As the log writes times, so that they can be compared as texts; strftime would not fill up a year.
+            return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise UsageError(
+        f"{flag}: {visible_line(given)!r} is no time: 2026-01-31, 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d"
+    )
