@@ -35,6 +35,7 @@ from harness.files.undo import (
 from harness.files.workspace import Workspace
 from harness.interrupt import Interrupt
 from harness.log.action_log import ActionLog
+from harness.log.reader import records
 from harness.messages import StopReason
 from harness.paths import is_within
 from harness.text.visible import visible_line
@@ -55,9 +56,7 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     signals = Signals(interrupt)
     state = State.of(environment)
     folder = here(arguments.cwd)
-    found = chosen_session(
-        logged_sessions([arguments.log] if arguments.log else state.log_paths()), folder, arguments.session
-    )
+    found = _session_to_undo(arguments, state, folder)
     steps = _steps(found, state, arguments.to, folder)
     workspace, images = Workspace(found.workspace, environment.get("HOME")), BeforeImages(state.before_images)
     every = arguments.to is not None
@@ -99,17 +98,39 @@ def put_back(log: ActionLog, session: str, doing: Iterator[Ended], interrupt: In
     return ended
 
 
+def _session_to_undo(arguments: Namespace, state: State, folder: str) -> LoggedSession:
+    """Return the session that is named, else the newest in `folder` that may have changed something, else its newest.
+
+    Raises UsageError if there is none, LogError for what cannot be read.
+    """
+    sessions = logged_sessions([arguments.log] if arguments.log else state.log_paths())
+    if arguments.session is not None:
+        return chosen_session(sessions, folder, arguments.session)
+    of_it = [one for one in sessions if one.workspace == folder]
+    if not of_it:
+        where = visible_line(arguments.log or "the state folder's logs; --log FILE names another", 5_000)
+        raise UsageError(f"no session in {visible_line(folder, 1_000)} is in {where}")
+    return next((one for one in reversed(of_it) if _may_have_changed(one)), of_it[-1])
+
+
+def _may_have_changed(found: LoggedSession) -> bool:
+    """Say whether the session changed a file or ran a command; also where its log cannot be read to the end."""
+    stops: list[int] = []
+    steps = changes_to_undo(records(found.path, ("decision", "intent", "outcome"), stopped=stops.append), found.session)
+    return bool(steps or stops)
+
+
 def _steps(found: LoggedSession, state: State, to: int | None, folder: str) -> tuple[Step, ...]:
     """Return what is to be undone, the newest first. `folder` is the one that the person means.
 
     Raises UsageError if the session has no call `to`.
     """
-    records = verified_records(found, state)
-    if to is not None and not any(one["kind"] == "call_proposed" and one.get("call") == to for one in records):
+    verified = verified_records(found, state)
+    if to is not None and not any(one["kind"] == "call_proposed" and one.get("call") == to for one in verified):
         raise UsageError(
-            f"--to: session {found.session} has no call {to}; `harness undo --to 1 --dry-run` numbers them"
+            f"--to: session {found.session} has no call {to}; `harness audit show --session {found.session}` numbers them"
         )
-    steps = changes_to_undo(records, found.session, undone_calls(state.log_paths(), found.session))
+    steps = changes_to_undo(verified, found.session, undone_calls(state.log_paths(), found.session))
     foreign = not is_within(os.path.realpath(found.path), os.path.realpath(state.sessions))
     bounds = folder if foreign and state.known_head(found.path) is None else None
     return tuple(unless_forged(step, state.guarded, bounds) for step in steps if to is None or step.call >= to)

@@ -148,7 +148,8 @@ def _argv_problems(argv: ArgvPattern) -> Iterator[Problem]:
         yield "flags", f"{flag} is for stricter rules: an auto rule names its operands"
     steering = next((word for word in argv.tokens[0] if _is_interpreter(word)), None)
     if steering is not None and not _fixes_script(argv):
-        yield "argv", f"{steering} runs whatever its operands say; name the script, or -m and the module"
+        what = "the target" if steering.rpartition("/")[2] == "make" else "the script, or -m and the module"
+        yield "argv", f"{steering} runs whatever its operands say; name {what}"
     for program in argv.tokens[0]:
         if plain_command((program, *(token[0] for token in argv.tokens[1:]))) is None:
             yield "argv", f"{program} is never understood well enough for an auto rule"

@@ -38,6 +38,12 @@ id = "asked"
 decision = "confirm"
 argv = ["make", "release"]
 reason = "Releases are asked about."
+[[rule]]
+id = "kept"
+decision = "deny"
+access = ["read", "write"]
+path = ["/kept/*"]
+reason = "Kept as it is."
 """
 
 
@@ -136,7 +142,8 @@ def test_the_advised_rules_let_no_other_call_run(
 REFUSED = [
     ("git push origin main", "rule push (ci.toml:9) says deny, and no further rule lifts that"),
     ("make release", "rule asked (ci.toml:14) says confirm, and no further rule lifts that"),
-    ("ls && git push", "rule push (ci.toml:9) says deny"),
+    ("ls && git push", "rule push (ci.toml:9) says deny, and no further rule lifts that: change it"),
+    ("cat kept/a", "says deny, and no further rule lifts that: change it, or add an `except`"),
     ("rm -rf /", "stands above every rule"),
     ("cat /etc/shadow", "stands above every rule"),
     ("eval \"$x\"", "not plainly understood"),
@@ -153,6 +160,7 @@ def test_what_no_further_rule_lifts_has_none(workspace: Path, command: str, why:
     action = prepared(workspace, "bash", command=command)
     advice = advice_on(policy, action, evaluate(policy, action))
     assert (advice.toml, why in advice.why) == ("", True), advice
+    assert ("`except`" in advice.why) == ("`except`" in why), "the loader takes `except` beside `path` alone"
 
 
 @all_rows("program", ["python3", "node", "perl", "ruby", "php", "lua", "psql", "sqlite3"])

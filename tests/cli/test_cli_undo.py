@@ -363,6 +363,18 @@ def test_the_newest_session_of_this_workspace_or_the_one_named(program: Program,
     assert told(program.run("undo", "--cwd", str(other))) == ["removed c [call 1 write_file]"]
 
 
+def test_sessions_that_changed_nothing_hide_no_change(program: Program) -> None:
+    """Who opens the prompt and leaves it, or only looks, still undoes the change before; a command is told of."""
+    put(program, "a", "1")
+    work(program, edit("a", "1", "2"))
+    work(program)
+    work(program, read("a"))
+    assert told(program.run("undo")) == ["restored a [call 1 edit_file]"]
+    ran = work(program, bash("touch b"))
+    done = program.run("undo")
+    assert (done.out.startswith(f"session {ran} in "), "touch b" in done.out) == (True, True), done.out
+
+
 def test_two_sessions_in_one_log_are_kept_apart(program: Program) -> None:
     log = program.home / "log.jsonl"
     put(program, "a", "1")
@@ -376,7 +388,7 @@ def test_two_sessions_in_one_log_are_kept_apart(program: Program) -> None:
 
 
 USAGE = [
-    pytest.param((), "no session in", id="no session"),
+    pytest.param((), "is in the state folder's logs; --log FILE names another", id="no session"),
     pytest.param(("--session", "zz"), "--session: no session's name begins with 'zz'", id="no such session"),
     pytest.param(("--session", ""), "argument --session: it is empty", id="an empty name"),
     pytest.param(("--to", "0"), "is not a whole number above 0", id="no call"),
@@ -395,7 +407,7 @@ def test_a_call_that_the_session_does_not_have(program: Program) -> None:
     put(program, "a", "1")
     work(program, edit("a", "1", "2"))
     done = program.run("undo", "--to", "2")
-    assert (done.code, "has no call 2" in done.err) == (2, True)
+    assert (done.code, "has no call 2; `harness audit show --session" in done.err) == (2, True), done.err
     assert program.run("undo", "--session", "").code == 2
 
 

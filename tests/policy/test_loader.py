@@ -508,7 +508,8 @@ def test_what_is_not_utf_8_is_refused() -> None:
 
 FIXES_SCRIPT = "runs whatever its operands say; name the script, or -m and the module"
 NO_AUTO = [
-    *[(f"argv = ['{name}', '...']", name, FIXES_SCRIPT) for name in sorted(INTERPRETERS)],
+    *[(f"argv = ['{name}', '...']", name, FIXES_SCRIPT) for name in sorted(INTERPRETERS - {"make"})],
+    ("argv = ['make', '...']", "make", "runs whatever its operands say; name the target"),
     ("argv = ['python']\nflags = ['-c']", "python", ""),
     ("argv = ['/usr/bin/python3', '...']", "/usr/bin/python3", FIXES_SCRIPT),
     ("argv = ['python3.11', '...']", "python3.11", FIXES_SCRIPT),

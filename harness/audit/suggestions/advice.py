@@ -66,9 +66,9 @@ def advice_on(policy: Policy, action: Action, verdict: Verdict, *, reason: str =
 def _why_fixed(facet: FacetVerdict) -> str:
     match facet.source:
         case Source.RULE:
-            return (
-                f"{facet.by} says {facet.decision.word}, and no further rule lifts that: change it, or add an `except`"
-            )
+            has_paths = any(rule.path is not None for rule in facet.rules)
+            ways = "change it, or add an `except`" if has_paths else "change it"
+            return f"{facet.by} says {facet.decision.word}, and no further rule lifts that: {ways}"
         case Source.SUSPENDED:
             return f"{facet.by}: what it runs was changed, and somebody has to look at that first"
         case _:
