@@ -2,14 +2,13 @@
 
 Read these first:
     gate.py      `Gate.call`, from top to bottom: the whole road
-    tool.py      what a tool is: its spec, how it prepares a call, its body
+    tool.py      what a tool is: its spec, how it prepares a call, its body; an `Attempt` to run it
     ruling.py    a `Permit` to run once, or a `Refusal`; what follows from a verdict and an answer
 
 Then what goes with them:
     registry.py     the tools on offer, and how a call becomes an `Action`; arguments.py checks its arguments
     approval.py     who is asked, and what an answer may say
     grants_in_force.py  what was granted so far, on top of the policy
-    attempt.py      one run of a body, which ends in a result whatever it does
     records.py      the records that the gate writes into the log
 
 Not here: what a rule decides (policy/), what a tool does (tools/), what becomes of its result (loop/).

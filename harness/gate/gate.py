@@ -13,12 +13,11 @@ from typing import assert_never
 from harness.actions import Action, Command, Opaque, PathAccess, ToolUse, Unconfined, written_paths
 from harness.errors import GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
-from harness.gate.attempt import Attempt
 from harness.gate.grants_in_force import GrantsInForce, KeepGrant
 from harness.gate.records import Advice, CallRecords, Proposal, sha256_of
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, rule_on
-from harness.gate.tool import TimedTool
+from harness.gate.tool import Attempt, TimedTool
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult

@@ -47,12 +47,12 @@ from harness import history as history_module
 from harness import interrupt as interrupt_module
 from harness.errors import CutReply, LogError, ModelError, ModelFault, ToolError
 from harness.gate import approval as approval_module
-from harness.gate import attempt as attempt_module
 from harness.gate import gate as gate_module
 from harness.gate import grants_in_force
 from harness.gate import records as records_module
 from harness.gate import registry as registry_module
 from harness.gate import ruling as ruling_module
+from harness.gate import tool as tool_module
 from harness.gate.approval import Answer, Approval, Approver, ScriptedAnswers
 from harness.gate.gate import MOST_KEPT_CHARACTERS
 from harness.interrupt import Interrupt
@@ -895,7 +895,7 @@ ROAD = tuple(
         gate_module,
         grants_in_force,
         ruling_module,
-        attempt_module,
+        tool_module,
         action_log_module,
         registry_module,
         interrupt_module,
