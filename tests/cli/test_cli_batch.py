@@ -34,7 +34,7 @@ from harness.log.findings import Soundness, judge_log
 from harness.log.heads_file import HeadsFile
 from harness.process.procfs import children
 
-COUNT = proof_size("BATCH_TASKS", 9, full=40)
+COUNT = proof_size("BATCH_TASKS", 6, full=40)
 """How many tasks are done while workers and the batch are killed."""
 KILLS = COUNT // 3
 

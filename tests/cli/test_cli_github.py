@@ -9,10 +9,13 @@ import os
 import random
 import re
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from program import made_program
+from question_scene import together
 from rows import all_rows
 from runner_commands import Found, Step, outputs_in
 
@@ -381,9 +384,19 @@ TOUCH = Reply(text="\n".join(EVIL), calls=(call("bash", command="touch x '##[err
 ANSWER = "\n".join(("Done.", *EVIL))
 
 
-@all_rows("form", ["text", "json", "jsonl"], fresh=True)
-def test_a_run_in_a_job(program: Program, tmp_path: Path, form: str) -> None:
-    """The real program: a hostile model's text is obeyed in neither stream, in no order; the job knows the end."""
+def test_a_run_in_a_job(tmp_path: Path) -> None:
+    """The real program, once in each form: a hostile model's text is obeyed in neither stream, in no order."""
+
+    def play(form: str) -> None:
+        (tmp_path / form).mkdir()
+        with contextmanager(made_program)(tmp_path / form) as program:
+            check_a_run_in_a_job(program, tmp_path / form, form)
+
+    together(play, {form: (form,) for form in ("text", "json", "jsonl")})
+
+
+def check_a_run_in_a_job(program: Program, tmp_path: Path, form: str) -> None:
+    """Hold what the job knows against how the run ended."""
     printed = Reply(
         calls=(call("bash", command="env; printf '::error::forged\\n##[error]forged\\n'; sleep 2.2; echo"),)
     )

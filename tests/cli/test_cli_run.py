@@ -15,25 +15,13 @@ from rows import all_rows
 from run_scene import wait_until
 from talking import Talking
 
-from harness.models.scripted import Failure, Raw, Reply, call, replies, say
+from harness.models.scripted import Failure, Reply, call, replies, say
 
 if TYPE_CHECKING:
     from program import Program
 
 AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
-DENY_BASH = 'version = 1\n[tools]\nbash = "deny"\ndefault = "auto"\n'
-BLOCK = """\
-version = 1
-[tools]
-default = "auto"
-[[rule]]
-id = "never"
-decision = "block"
-argv = ["touch"]
-reason = "Touching is not done."
-"""
 CONFIRM = 'version = 1\n[tools]\ndefault = "confirm"\n'
-UNATTENDED_BLOCK = CONFIRM + '[unattended]\nconfirm = "block"\n'
 
 
 def policy(program: Program, text: str) -> str:
@@ -47,54 +35,6 @@ def touch(name: str = "made") -> Reply:
 
 
 DONE = Reply(text="All done.")
-
-ENDINGS = [
-    pytest.param(AUTO, (touch(), DONE), (), 0, "completed", id="done and nothing refused exits 0"),
-    pytest.param(BLOCK, (touch(), DONE), (), 3, "blocked", id="a hard block exits 3"),
-    pytest.param(UNATTENDED_BLOCK, (touch(), DONE), (), 3, "blocked", id="confirm as block exits 3"),
-    pytest.param(AUTO, (touch("a"), touch("b"), DONE), ("--max-turns", "2"), 4, "limit", id="a limit exits 4"),
-    pytest.param(
-        DENY_BASH, (touch(), touch(), touch(), DONE), (), 4, "limit", id="the same refusal three times exits 4"
-    ),
-    pytest.param(AUTO, (Reply(text="abc", finish_reason="length"),), (), 5, "length", id="a cut reply exits 5"),
-    pytest.param(
-        AUTO, (Reply(text="", finish_reason="content_filter"),), (), 5, "content_filter", id="a filtered reply exits 5"
-    ),
-    pytest.param(
-        AUTO,
-        (Raw(body=b'data: {"choices":[{"index":0,"delta":{"content":"ab"}}]}\n\n', content_type="text/event-stream"),),
-        (),
-        5,
-        "cut",
-        id="a stream that ends too early exits 5",
-    ),
-    pytest.param(
-        AUTO, (Failure(status=401, body='{"error":{"message":"no"}}'),), (), 6, "model_error", id="a bad key exits 6"
-    ),
-    pytest.param(
-        AUTO, (Raw(body=b"<html>hello</html>", content_type="text/html"),), (), 6, "model_error", id="no JSON exits 6"
-    ),
-    pytest.param(DENY_BASH, (touch(), DONE), (), 7, "completed", id="done but refused exits 7"),
-    pytest.param(CONFIRM, (touch(), DONE), (), 7, "completed", id="nobody to ask exits 7"),
-    pytest.param(DENY_BASH, (touch(), DONE), ("--allow-refusals",), 0, "completed", id="--allow-refusals exits 0"),
-]
-
-
-@all_rows(("rules", "script", "flags", "code", "stop"), ENDINGS, anew={"program": made_program})
-def test_every_end_has_its_exit_code(
-    program: Program, rules: str, script: tuple[Reply, ...], flags: tuple[str, ...], code: int, stop: str
-) -> None:
-    """The exit code, the JSON and the log agree, and nothing refused has run."""
-    url = program.serve(replies(*script))
-    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, rules), "--output", "json", *flags)
-    summary = json.loads(done.out)
-    assert (code, code, stop) == (done.code, summary["exit_code"], summary["end"]), done.err
-    assert (program.records()[-1]["kind"], program.records()[-1]["stop"]) == ("session_ended", stop)
-    assert "Traceback" not in done.err
-    made = program.workspace / "made"
-    assert made.exists() == (rules is AUTO and script[0] == touch())
-    verified = program.run("audit", "verify", str(program.logs()[0]))
-    assert (verified.code, "every run was permitted beforehand" in verified.out.splitlines()[0]) == (0, True)
 
 
 def test_text_output_is_the_answer_alone(program: Program) -> None:

@@ -17,6 +17,7 @@ from log_scene import append_filled
 from playing import Playing
 from rows import all_rows
 from run_scene import wait_until
+from sizes import proof_size
 
 from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all
 from harness.actions import JsonValue
@@ -513,7 +514,7 @@ def test_an_undoing_that_is_killed_again_and_again_comes_to_its_end(program: Pro
     work(program, *(read(f"f{number}") for number in range(files)), *every)
     known = {f"f{n}": {f"{n}:{turn}\n" * 2000 for turn in range(rounds + 1)} for n in range(files)}
     kills, chance = 0, random.Random(4)
-    for _ in range(40 if os.environ.get("HARNESS_FULL") else 12):
+    for _ in range(proof_size("UNDO_KILLS", 6, full=40)):
         process = started(program, KILLED, str(chance.uniform(0.001, 0.1)), "undo", "--to", "1")
         process.communicate(timeout=120)
         assert [name for name in known if (program.workspace / name).read_text() not in known[name]] == []
