@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 
+from harness.actions import Access
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.diffs import Diff, compare
+from harness.files.judged_files import read_whole
 from harness.files.undo import Undoable, Unrestorable, changes_to_undo
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.record import Record
 from harness.text.visible import visible_line
 from harness.tool_kinds import Does, shipped_that
@@ -52,8 +55,6 @@ def diff(conversation: Conversation, rest: str) -> None:
 
 
 def _records(conversation: Conversation) -> list[LogRecord]:
-    from harness.log.reader import read_log
-
     session = conversation.session.identity
     found = (one for one in read_log(conversation.agent.log.path) if one["session"] == session)
     return [one for one in found if one["kind"] in _KINDS]
@@ -104,9 +105,6 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
 
 def _content(conversation: Conversation, path: str) -> bytes | None:
     """Return what the file holds now, None where there is none. Raises OSError and ToolError, also for a link or a device."""
-    from harness.actions import Access
-    from harness.files.judged_files import read_whole
-
     resolved = conversation.parts.workspace.resolve(path, Access.READ)
     if resolved.real != os.path.normpath(path):
         raise ToolError("a link leads elsewhere now")

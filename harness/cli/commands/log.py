@@ -11,6 +11,7 @@ from harness.cli.terminal.activity import BAR
 from harness.cli.trace import Line, Tone, Tracer, ended_line
 from harness.errors import UsageError
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.text.visible import visible
 from harness.tool_kinds import Does, tool_kind
 
@@ -20,8 +21,6 @@ LINES, MOST_LINES = 10, 10_000
 
 def log(conversation: Conversation, rest: str) -> None:
     """Show it. Raises UsageError, and LogError for a log that cannot be read."""
-    from harness.log.reader import read_log
-
     wanted = LINES
     if rest:
         if not (rest.isascii() and rest.isdigit() and int(rest[:9]) <= MOST_LINES):
@@ -55,8 +54,6 @@ def output(conversation: Conversation, rest: str) -> None:
     It is what the model was given, without secrets; where that is cut, it names the file that holds all of it. Raises
     UsageError, and LogError for a log that cannot be read.
     """
-    from harness.log.reader import read_log
-
     if rest and not (rest.isascii() and rest.isdigit() and 1 <= int(rest[:9]) <= MOST_BACK):
         raise UsageError(f"usage: /output [N], where 1 is the last command and {MOST_BACK} the most")
     back = int(rest or "1")

@@ -9,13 +9,16 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement
-from harness.cli.policy.judged_call import tool_use
-from harness.cli.policy.policies import assemble, source_name, without_shipped_folder
+from harness.cli.policy.explain import LEAST_WIDTH, explanation
+from harness.cli.policy.judged_call import action_for, tool_use
+from harness.cli.policy.policies import assemble, describe, source_name, with_plan_mode, without_shipped_folder
+from harness.cli.policy.trust import CHANGED, ask_trust, is_as_shown
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.terminal.row_text import two_columns
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
 from harness.paths import short_place
+from harness.policy.loader import load_policy, nearest
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate
@@ -48,8 +51,6 @@ def policy(conversation: Conversation, rest: str) -> None:
         case "trust":
             _trust(conversation)
         case _:
-            from harness.policy.loader import nearest
-
             raise UsageError(f"/policy: there is no {visible_line(action, 50)!r}{nearest(action, ACTIONS)}")
 
 
@@ -78,9 +79,6 @@ def _show(conversation: Conversation) -> None:
 
 def _explain(conversation: Conversation, what: str) -> None:
     """Say what would be decided on a command, or on reading and writing a path, by the policy in force."""
-    from harness.cli.policy.explain import LEAST_WIDTH, explanation
-    from harness.cli.policy.judged_call import action_for
-
     if not what:
         raise UsageError("usage: /policy explain COMMAND or PATH")
     workspace, held = conversation.parts.workspace, conversation.agent.gate.policy
@@ -110,8 +108,6 @@ def assembled(conversation: Conversation) -> Policy:
 
 
 def _reload(conversation: Conversation, why: str) -> None:
-    from harness.cli.policy.policies import describe, with_plan_mode
-
     before, found = conversation.parts.policy, assembled(conversation)
     if found.sha256 == before.sha256:
         conversation.say("the policy's files say what they said before", Tone.QUIET)
@@ -135,9 +131,6 @@ def _reload(conversation: Conversation, why: str) -> None:
 
 def _trust(conversation: Conversation) -> None:
     """Ask whether exactly this content of the project's policy is trusted; what loosens is shown first."""
-    from harness.cli.policy.trust import CHANGED, ask_trust, is_as_shown
-    from harness.policy.loader import load_policy
-
     state, path = conversation.parts.state, os.path.join(conversation.parts.workspace.root, PROJECT_POLICY)
     if not os.path.lexists(path):
         raise UsageError(f"there is no {PROJECT_POLICY} here")

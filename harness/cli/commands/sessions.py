@@ -10,6 +10,7 @@ from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.history import pairing_problem
+from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.messages import RunResult, StopReason
 from harness.policy.session_grants import GrantScope
@@ -71,8 +72,6 @@ def switch(conversation: Conversation, carried: Carried) -> None:
 
 def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int | None) -> Carried:
     """Return what a session of this very log held: it is open, and what this process wrote needs no verifying."""
-    from harness.log.reader import read_log
-
     log = conversation.agent.log
     records = [one for one in read_log(log.path) if one["session"] == found.session]
     try:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
+import termios
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
 from harness.actions import Action, JsonValue
+from harness.cli.terminal.keys import kept
 from harness.record import Record
 from harness.safe_files import read_small, write_new
 from harness.text.visible import visible_line
@@ -66,7 +69,6 @@ def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md"
 
 def _editor(environment: Mapping[str, str]) -> Sequence[str] | str:
     """Return the words of the editor's command line, or why there are none."""
-    import shlex
     import shutil
 
     path = environment.get("PATH", os.defpath)
@@ -90,9 +92,6 @@ def _editor(environment: Mapping[str, str]) -> Sequence[str] | str:
 def _run(words: Sequence[str], *, repaints: bool) -> str:
     """Run an editor to its end; return what went wrong. The terminal is left as it was, whatever the editor does to it."""
     import subprocess
-    import termios
-
-    from harness.cli.terminal.keys import kept
 
     with kept(sys.stdin.fileno()), _interrupts_left_to_it():
         try:

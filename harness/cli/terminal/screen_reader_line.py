@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
+import termios
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from harness.cli.terminal.keys import kept
 from harness.record import Record
 from harness.text.visible import visible, visible_line
 
@@ -89,10 +92,6 @@ def _piece() -> bytes:
 @contextmanager
 def _tab_is_told(wanted: bool) -> Iterator[None]:
     """Have the terminal hand the line over at a Tab too: VEOL, "additional end-of-line character" (termios(3))."""
-    import termios
-
-    from harness.cli.terminal.keys import kept
-
     descriptor = sys.stdin.fileno()
     with kept(descriptor):
         try:
@@ -107,9 +106,6 @@ def _tab_is_told(wanted: bool) -> Iterator[None]:
 
 def _more_comes() -> bool:
     """Say whether something stands behind the Tab already: bytes without a line end are told in single-key mode alone."""
-    import select
-    import termios
-
     descriptor = sys.stdin.fileno()
     try:
         mode = termios.tcgetattr(descriptor)
