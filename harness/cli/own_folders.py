@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 
-def set_right(state: State) -> None:
+def fix_modes(state: State) -> None:
     """Close own files and folders that others may write, open those that are closed to their owner, and tell of it.
 
     What is missing, or somebody else's, is left: whoever needs it says so.
     """
     for path, shut in _own(state):
         try:
-            problem = _set_right(path, shut, reads=is_within(path, state.config))
+            problem = _fix_mode(path, shut, reads=is_within(path, state.config))
         except OSError:
             continue
         if problem:
@@ -53,7 +53,7 @@ def _in(folder: str) -> Iterator[str]:
         return
 
 
-def _set_right(path: str, shut: int, *, reads: bool) -> str:
+def _fix_mode(path: str, shut: int, *, reads: bool) -> str:
     """Set one of them right; return what was wrong with it, or nothing. What is only read need not be writable.
 
     A file that root gave away is taken back where its folder is root's: a person's own are left to them. Raises OSError.
@@ -82,14 +82,14 @@ def _set_right(path: str, shut: int, *, reads: bool) -> str:
         os.close(descriptor)
 
 
-def worked_in(arguments: Namespace) -> tuple[str, ...]:
+def workspace_folders(arguments: Namespace) -> tuple[str, ...]:
     """Return the folders that a run works in, or is made a copy of, links followed. Raises UsageError."""
     further = (*arguments.add_dir, *((arguments.copied_from,) if arguments.copied_from else ()))
     return here(arguments.cwd), *(os.path.realpath(folder) for folder in further)
 
 
-def place_of(given: str, folders: Sequence[str], *, told: str = "") -> str:
-    """Return the absolute path of what is `given`, links followed; `told` is what a message calls it.
+def output_path(given: str, folders: Sequence[str], *, shown_as: str = "") -> str:
+    """Return the absolute path of what is `given`, links followed; `shown_as` is what a message calls it.
 
     A link in one of `folders` (absolute, links followed) is whatever the repository, or the model, made of it: it may lead
     to any file of the person's. Raises UsageError where the way crosses one.
@@ -111,10 +111,10 @@ def place_of(given: str, folders: Sequence[str], *, told: str = "") -> str:
             continue
         links += 1
         if links > MAX_LINKS:
-            raise UsageError(f"{told or given}: there are too many links on the way")
+            raise UsageError(f"{shown_as or given}: there are too many links on the way")
         if any(is_within(at, folder) for folder in folders):
             raise UsageError(
-                f"{told or given}: {at} is a link in the workspace, which may lead anywhere; name another place"
+                f"{shown_as or given}: {at} is a link in the workspace, which may lead anywhere; name another place"
             )
         if target.startswith("/"):
             real = ""
@@ -137,7 +137,7 @@ def named_log(arguments: Namespace, workspace: Workspace, state: State) -> str |
     """
     if arguments.log is None:
         return None
-    path = place_of(arguments.log, worked_in(arguments), told=f"--log {arguments.log}")
+    path = output_path(arguments.log, workspace_folders(arguments), shown_as=f"--log {arguments.log}")
     if is_within(path, workspace.root) and not any(is_within(path, own) for own in state.guarded):
         raise UsageError(
             f"--log {arguments.log}: it lies in the workspace, where a command of the run could write it: leave --log out, "

@@ -14,7 +14,7 @@ from repl_scene import Start, prompts
 from rows import all_rows
 from run_scene import CONFIRM, flags_of, written
 
-from harness.cli.own_folders import place_of
+from harness.cli.own_folders import output_path
 from harness.errors import UsageError
 from harness.models.scripted import Reply, replies, say
 
@@ -148,6 +148,6 @@ def test_where_a_name_leads(given: str, place: str | None, tmp_path: Path) -> No
     path = os.path.join(workspace, given.format(**names))
     if place is None:
         with pytest.raises(UsageError):
-            place_of(path, [str(workspace)])
+            output_path(path, [str(workspace)])
     else:
-        assert place_of(path, [str(workspace)]) == place.format(**names)
+        assert output_path(path, [str(workspace)]) == place.format(**names)

@@ -13,7 +13,7 @@ from harness.audit.export.row import Export
 from harness.cli.audit.logs import Filled, chosen_logs, log_flags
 from harness.cli.console import complain
 from harness.cli.environment_secrets import installation_key
-from harness.cli.own_folders import place_of
+from harness.cli.own_folders import output_path
 from harness.cli.run.report_files import why_not
 from harness.cli.state import State, here
 from harness.errors import UsageError
@@ -41,7 +41,7 @@ def write_view(
         sys.stdout.writelines(pieces)
         sys.stdout.flush()
         return
-    target = place_of(output, (here(cwd),))
+    target = output_path(output, (here(cwd),))
     _check_harmless(target, logs, state)
     try:
         folder = open_to_list(os.path.dirname(target))

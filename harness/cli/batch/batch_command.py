@@ -16,7 +16,7 @@ from harness.cli.batch.pool import Pool
 from harness.cli.batch.task import Task, in_shard, of_task, read_tasks, settings_of
 from harness.cli.batch.task_folder import TaskFolder, refuse_other_settings
 from harness.cli.exits import Exit, is_soft
-from harness.cli.own_folders import place_of, set_right
+from harness.cli.own_folders import fix_modes, output_path
 from harness.cli.signals import Stopping
 from harness.cli.state import PROJECT_POLICY, State, here
 from harness.errors import LogError, UsageError
@@ -40,9 +40,9 @@ def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:
     """Return the folder of a batch, made where it is not there; neither it nor that of a task is reached over a link in one
     of `folders`. Raises UsageError.
     """
-    out = place_of(path, folders, told="--out")
+    out = output_path(path, folders, shown_as="--out")
     for task in tasks:
-        place_of(os.path.join(out, task.id), folders, told="--out")
+        output_path(os.path.join(out, task.id), folders, shown_as="--out")
     try:
         os.makedirs(out, mode=0o700, exist_ok=True)
     except OSError as error:
@@ -225,7 +225,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     Raises UsageError before anything is run where a line of the file is no task, where a report could not be written, or
     where the folder holds what was done under other settings.
     """
-    set_right(State.of(environment))
+    fix_modes(State.of(environment))
     mine = [task for task in read_tasks(arguments.tasks) if in_shard(task.id, arguments.shard)]
     out = check_out(arguments.out, folders_of(arguments, mine), mine)
     refuse_other_settings(_with_result(arguments, out, mine))

@@ -18,7 +18,7 @@ from harness.cli.batch.work_folder import GIT, INDEX, NOTE, OBJECTS, TREE, WorkF
 from harness.cli.batch.worktree import add_worktree, forget_worktrees
 from harness.cli.console import complain
 from harness.cli.exits import Exit, is_soft
-from harness.cli.own_folders import place_of, worked_in
+from harness.cli.own_folders import output_path, workspace_folders
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.files.repository import git_top
@@ -49,8 +49,8 @@ def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: Run
     task = read_task(arguments.task)
     flags = of_task(arguments, task)
     settings = settings_of(flags, task)
-    folder = TaskFolder(place_of(arguments.out, worked_in(flags), told="--out"))
-    place_of(folder.log(0), worked_in(flags), told="--out")
+    folder = TaskFolder(output_path(arguments.out, workspace_folders(flags), shown_as="--out"))
+    output_path(folder.log(0), workspace_folders(flags), shown_as="--out")
     folder.make()
     try:
         with Lease(folder.path) as lease:

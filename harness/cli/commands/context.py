@@ -25,7 +25,7 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
         conversation.say(f"  ... {len(spent) - MOST_TURNS} earlier turns", Tone.QUIET)
     for number, one in list(enumerate(spent, 1))[-MOST_TURNS:]:
         conversation.say_line(
-            f"  turn {number}: {told(one.usage, one.cost)}  {counted(one.requests, 'request')}  {one.model}"
+            f"  turn {number}: {usage_in_words(one.usage, one.cost)}  {counted(one.requests, 'request')}  {one.model}"
         )
     total: Usage = sum((one.usage for one in spent), Usage())
     if total != usage:
@@ -35,8 +35,10 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
             cached_tokens=usage.cached_tokens - total.cached_tokens,
             unreported=usage.unreported - total.unreported,
         )
-        conversation.say_line(f"  other requests, such as summaries: {told(others, conversation.cost_of(others))}")
-    conversation.say_line(f"session: {told(usage, conversation.cost)}")
+        conversation.say_line(
+            f"  other requests, such as summaries: {usage_in_words(others, conversation.cost_of(others))}"
+        )
+    conversation.say_line(f"session: {usage_in_words(usage, conversation.cost)}")
     if conversation.prices is None:
         name = conversation.agent.model.name
         conversation.say_line(
@@ -44,7 +46,7 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
         )
 
 
-def told(usage: Usage, dollars: float | None, *, unknown: str = ", cost unknown") -> str:
+def usage_in_words(usage: Usage, dollars: float | None, *, unknown: str = ", cost unknown") -> str:
     """Return in words what was taken; `unknown` stands where nobody said what it costs."""
     cached = f" ({usage.cached_tokens:,} of them cached)" if usage.cached_tokens else ""
     missing = f", {usage.unreported} replies not counted by the provider" if usage.unreported else ""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
-from harness.cli.own_folders import place_of
+from harness.cli.own_folders import output_path
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.files.folders import open_folder
@@ -26,7 +26,7 @@ def export(conversation: Conversation, rest: str) -> None:
         raise UsageError("usage: /export [FILE], a name on one line")
     name = os.path.expanduser(rest) or f"harness-{conversation.session.identity}-{stamp}.md"
     workspace = conversation.parts.workspace
-    path = place_of(name, (workspace.root, *workspace.added))
+    path = output_path(name, (workspace.root, *workspace.added))
     if any(is_within(path, folder) for folder in conversation.parts.state.guarded):
         raise UsageError("the harness's own folders are no place for it")
     text = conversation.parts.redactor.redact("\n".join(_document(conversation)))

@@ -23,7 +23,7 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
         conversation.say("nothing was decided yet in this session", Tone.QUIET)
         return
     conversation.say_line(f"{word(record.get('tool'))}  {word(record.get('summary'))}")
-    for name, value in _told(record, conversation.answer):
+    for name, value in _decided(record, conversation.answer):
         conversation.say_line(without_shipped_folder(f"  {name + ':':<11} {value}"), most=1_000)
     facets = record.get("facets")
     shown = [one for one in facets if isinstance(one, dict)] if isinstance(facets, list) else []
@@ -41,7 +41,7 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
     conversation.say_line(f"to allow it: {way}", Tone.QUIET, most=3_000)
 
 
-def _told(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str, str]]:
+def _decided(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str, str]]:
     yield "decision", word(record.get("decision"))
     yield "decided by", word(record.get("by"))
     if record.get("file"):

@@ -30,7 +30,7 @@ def first_run(
 
     if str(error) != NO_PROVIDER:
         return None
-    for line in _told(environment):
+    for line in _ways(environment):
         screen.line(line)
     if _wants_demo(screen.look, dead_seconds):
         return _demo(environment)
@@ -39,7 +39,7 @@ def first_run(
     return Exit.USAGE
 
 
-def _told(environment: Mapping[str, str]) -> Iterator[str]:
+def _ways(environment: Mapping[str, str]) -> Iterator[str]:
     """Yield what there is to say, in lines of at most 78 characters as far as they are of one's own making."""
     from harness.cli.config.settings import config_path
     from harness.models.presets import PRESETS

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from harness.actions import Action, Effects, JsonValue
+from harness.cli.commands.context import usage_in_words
 from harness.cli.commands.conversation import Conversation, Turns
 from harness.cli.commands.notes_to_model import is_unanswered
 from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of, slash_commands
@@ -18,12 +19,12 @@ from harness.cli.config.settings import TerminalSettings, settings_from
 from harness.cli.console import look_from, terminal_is_there
 from harness.cli.exits import Exit
 from harness.cli.kept_grants import KeptGrants
-from harness.cli.own_folders import set_right
+from harness.cli.own_folders import fix_modes
 from harness.cli.parts import SessionParts, about_of, agent_of
 from harness.cli.policy.policies import describe
 from harness.cli.policy.trust import trusted_or_not
-from harness.cli.repl.repl_terminal import Terminal, Twice
-from harness.cli.repl.status_line import is_unbound, status_of, status_parts
+from harness.cli.repl.repl_terminal import DoublePress, Terminal
+from harness.cli.repl.status_line import is_unbound, status_of, status_parts, status_text
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log
 from harness.cli.session_log import close_log, pinned
 from harness.cli.state import State, here
@@ -43,15 +44,12 @@ from harness.text.visible import visible_line
 
 def tell_end(conversation: Conversation, result: RunResult) -> None:
     """Say how the turn of `result` ended."""
-    from harness.cli.commands.context import told
-    from harness.cli.repl.status_line import status_of, status_text
-
     screen = conversation.screen
     if ended := how_it_ended(result, conversation.error):
         conversation.say_line(ended, Tone.WARNING)
     if is_unanswered(conversation.session.messages):
         screen.line("what you said has no answer: it is sent again with what you say next; /undo drops it", Tone.QUIET)
-    taken = told(result.usage, conversation.cost_of(result.usage), unknown="")
+    taken = usage_in_words(result.usage, conversation.cost_of(result.usage), unknown="")
     screen.line(f"({counted(result.turns, 'request')}, {taken})", Tone.QUIET)
     if not screen.look.repaints:
         screen.line(status_text(status_of(conversation), screen.width), Tone.QUIET)
@@ -79,7 +77,7 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Talk until the person leaves; return the exit code. Raises HarnessError for what fails before the prompt."""
     if not terminal_is_there():
         raise UsageError("the prompt needs a terminal; in scripts and pipes use `harness run`")
-    set_right(State.of(environment))
+    fix_modes(State.of(environment))
     carried = carried_over(arguments, environment)
     parts = parts_of(arguments, environment)
     return parts if isinstance(parts, int) else Repl(parts, arguments, carried=carried).talk()
@@ -108,13 +106,13 @@ def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> SessionPar
     terminal = settings_from(arguments, environment, folder).terminal
     look = look_from(terminal, environment)
     screen = Screen(sys.stdout, look, notices=Notices(terminal.notify.value))
-    told = trusted_or_not(
+    note = trusted_or_not(
         State.of(environment),
         folder,
         lambda action, verdict: _asked(screen, terminal, environment, action, verdict),
     )
-    if told:
-        screen.line(told)
+    if note:
+        screen.line(note)
     try:
         return SessionParts(arguments, environment)
     except UsageError as error:
@@ -171,7 +169,7 @@ class Repl:
         self._conversation = self._begun(about, kept, arguments.policy, carried)
         parts.log.observers.append(self._conversation.record)
         self._lines = self._terminal.prompt_line(state.history, root, parts.redactor, self._toolbar)
-        self._interrupts = Twice()
+        self._interrupts = DoublePress()
         self._left: deque[str] = deque()
         """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or
         not. INVARIANT: one at a time; joined, `!` and commands would take what follows them for their own."""

@@ -107,7 +107,7 @@ class Terminal:
             self._history.append_string(line)
 
 
-class Twice:
+class DoublePress:
     """Whether a second Ctrl-C follows another soon enough to mean that the person leaves."""
 
     def __init__(self) -> None:

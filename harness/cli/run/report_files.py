@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.audit.run_reports import RUN_REPORTS, run_report
 from harness.audit.run_reports.reported import ReportedRun
-from harness.cli.own_folders import place_of
+from harness.cli.own_folders import output_path
 from harness.errors import LogError, UsageError
 from harness.files.folders import open_to_list
 from harness.paths import is_within
@@ -111,7 +111,7 @@ class Reports:
         seen: set[str] = set()
         for one in given:
             form, path = _split(one)
-            real = place_of(path, folders, told=f"--report {one}")
+            real = output_path(path, folders, shown_as=f"--report {one}")
             if real in seen:
                 raise UsageError(f"--report {one}: the file is named twice")
             seen.add(real)

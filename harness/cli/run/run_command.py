@@ -11,7 +11,7 @@ from harness.actions import JsonValue
 from harness.audit.run_reports.facts import RunFacts
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code, is_soft
-from harness.cli.own_folders import place_of, set_right, worked_in
+from harness.cli.own_folders import fix_modes, output_path, workspace_folders
 from harness.cli.parts import SessionParts, Unattended, about_of, agent_of
 from harness.cli.policy.policies import describe
 from harness.cli.run.run_end import EndReports, RunEnd, runner_files
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Run one prompt, or one task of a batch, and return the exit code. Raises HarnessError for what fails before it begins."""
-    set_right(State.of(environment))
+    fix_modes(State.of(environment))
     if arguments.task is None and arguments.out is None:
         return run_once(arguments, environment).code
     from harness.cli.batch.task_run import run_task
@@ -75,7 +75,7 @@ class _Run:
         self._carried = _carried(state, arguments)
         record = arguments.record
         if record is not None:
-            record = place_of(record, worked_in(arguments), told=f"--record {record}")
+            record = output_path(record, workspace_folders(arguments), shown_as=f"--record {record}")
         self._model = RunModel(record=record, replay=arguments.replay)
         self._reports = EndReports(arguments, environment)
         unattended = Unattended(

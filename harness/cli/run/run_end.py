@@ -11,7 +11,7 @@ from harness.actions import JsonValue
 from harness.audit.run_reports.facts import RunFacts
 from harness.cli.console import Console
 from harness.cli.exits import Exit, is_soft
-from harness.cli.own_folders import worked_in
+from harness.cli.own_folders import workspace_folders
 from harness.cli.parts import SessionParts
 from harness.cli.run.run_output import RunOutput
 from harness.cli.session_log import pinned
@@ -63,7 +63,7 @@ class EndReports:
                     *_named_files(arguments),
                     *runner_files(environment),
                 ],
-                folders=worked_in(arguments),
+                folders=workspace_folders(arguments),
             )
         if environment.get("GITHUB_ACTIONS"):
             from harness.cli.run.github import actions_from

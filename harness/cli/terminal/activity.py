@@ -271,8 +271,8 @@ def _left(output: CommandOutput, outcome: LogRecord, way: str) -> UnshownOutput:
     about = "" if count <= output.bytes else "at least "
     path = _saved(word(outcome.get("content"))) if outcome.get("truncated") is True else ""
     where = f"; all of it: {path}" if path else f"; {way}" if way else ""
-    told = f"... {about}{counted(rest.left_out, 'more line')}, {size(count)} in all{where}"
-    return UnshownOutput(first=rest.first, more=visible_line(told, 1_000), last=rest.last)
+    more = f"... {about}{counted(rest.left_out, 'more line')}, {size(count)} in all{where}"
+    return UnshownOutput(first=rest.first, more=visible_line(more, 1_000), last=rest.last)
 
 
 def _saved(content: str) -> str:

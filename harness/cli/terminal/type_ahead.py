@@ -106,15 +106,15 @@ class Typing:
 
     def feed(self, raw: bytes) -> list[Keyed]:
         """Take in what was read, and return what came of it, in order."""
-        told: list[Keyed] = []
+        came: list[Keyed] = []
         for character in self._decoder.decode(raw):
             if self._escape or (character == "\x1b"):
-                self._in_sequence(character, told)
+                self._in_sequence(character, came)
             elif self._pasting:
-                self._paste(character, told)
+                self._paste(character, came)
             else:
-                self._key(character, told)
-        return told
+                self._key(character, came)
+        return came
 
     def lone_escape(self) -> list[Keyed]:
         """Take an Esc after which nothing came for what it is."""
@@ -125,15 +125,15 @@ class Typing:
 
     def end_keys(self) -> list[Keyed]:
         """Take what came for all that there is of it: no key and no paste goes on with what comes next."""
-        told = self.lone_escape()
+        came = self.lone_escape()
         self._escape, self._pasting, self._after_cr = "", False, False
         self._decoder.reset()
-        return told
+        return came
 
-    def _in_sequence(self, character: str, told: list[Keyed]) -> None:
+    def _in_sequence(self, character: str, came: list[Keyed]) -> None:
         """Take in a character of an escape sequence (ECMA-48 5.4; SS3 of terminals' function keys): keys that do nothing."""
         if character == "\x1b" and self._escape:
-            told += [] if self._pasting else self.lone_escape()
+            came += [] if self._pasting else self.lone_escape()
             self._escape = ""
         self._escape += character
         sequence = self._escape
@@ -141,7 +141,7 @@ class Typing:
             return
         if sequence in ("\x1b\r", "\x1b\n"):
             self._escape = ""
-            self._add("\n", told)
+            self._add("\n", came)
         elif sequence.startswith("\x1b["):
             if "\x40" <= character <= "\x7e" or len(sequence) > _MOST_IN_A_SEQUENCE:
                 self._escape = ""
@@ -149,19 +149,19 @@ class Typing:
         else:  # Alt and a key, or SS3 and one
             self._escape = ""
 
-    def _paste(self, character: str, told: list[Keyed]) -> None:
+    def _paste(self, character: str, came: list[Keyed]) -> None:
         if character == "\r" or (character == "\n" and not self._after_cr):
-            self._add("\n", told)
+            self._add("\n", came)
         elif character == "\t" or (character >= " " and character != "\x7f"):
-            self._add(character, told)
+            self._add(character, came)
         self._after_cr = character == "\r"
 
-    def _key(self, character: str, told: list[Keyed]) -> None:
+    def _key(self, character: str, came: list[Keyed]) -> None:
         match character:
             case "\r":
-                self._end_line(told)
+                self._end_line(came)
             case "\n":
-                self._add("\n", told)
+                self._add("\n", came)
             case "\x7f" | "\x08":
                 self._set_draft(self._draft[:-1])
             case "\x15":
@@ -169,13 +169,13 @@ class Typing:
             case "\x17":
                 self._set_draft(list(_without_last_word(self.draft)))
             case _ if character == "\t" or character >= " ":
-                self._add(character, told)
+                self._add(character, came)
             case _:
                 pass
 
-    def _add(self, character: str, told: list[Keyed]) -> None:
+    def _add(self, character: str, came: list[Keyed]) -> None:
         if self._size >= MOST_CHARACTERS:
-            told += [] if Keyed.DROPPED in told else [Keyed.DROPPED]
+            came += [] if Keyed.DROPPED in came else [Keyed.DROPPED]
             return
         self._draft.append(character)
         self._size += 1
@@ -184,13 +184,13 @@ class Typing:
         self._size += len(draft) - len(self._draft)
         self._draft = draft
 
-    def _end_line(self, told: list[Keyed]) -> None:
+    def _end_line(self, came: list[Keyed]) -> None:
         line = self.draft
         if not line.strip():
             return
         if len(self._lines) >= MOST_LINES:  # what stays would run together with the next line
             self._set_draft([])
-            told += [] if Keyed.DROPPED in told else [Keyed.DROPPED]
+            came += [] if Keyed.DROPPED in came else [Keyed.DROPPED]
             return
         self._draft = []
         self._lines.append(line)
@@ -413,9 +413,9 @@ class TypeAhead:
         if ready and not raw:
             return False
         with self._lock:
-            told = typing.feed(raw) if ready else typing.end_keys()
-        self._show(full=Keyed.DROPPED in told)
-        if Keyed.STOP in told:
+            came = typing.feed(raw) if ready else typing.end_keys()
+        self._show(full=Keyed.DROPPED in came)
+        if Keyed.STOP in came:
             self._stop()
         return True
 

@@ -14,7 +14,7 @@ from rows import all_rows
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, UP, paste
 
 from harness.cli.commands.notes_to_model import INTERRUPTED
-from harness.cli.repl.repl_terminal import Twice
+from harness.cli.repl.repl_terminal import DoublePress
 from harness.models.scripted import Failure, Reply, ScriptedAnswer, Turn, call, replies
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def test_what_cannot_be_shown_whole_cannot_be_approved(program: Program, start: 
     [([0.0], False), ([10.0, 11.9], True), ([10.0, 12.1], False), ([10.0, 12.1, 13.0], True)],
 )
 def test_two_interrupts_near_each_other_leave(times: list[float], leaves: bool) -> None:
-    twice = Twice()
+    twice = DoublePress()
     assert [twice.again(now) for now in times][-1] is leaves
 
 
