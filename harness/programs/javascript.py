@@ -30,11 +30,17 @@ from harness.record import replace
 
 # --- Package managers
 
-# npm takes one dash for two and abbreviations: hence no clusters, and whatever is not written out here is a gap.
-_NPM_COMMON = """
+# npm takes one dash for two and abbreviations: hence no clusters, and whatever is not written out here is a gap. Each of its
+# commands takes every setting, and obeys those that concern it.
+_NPM_OPTIONS = """
     -h|--help -s|--silent -q|--quiet -d -dd --verbose --loglevel=TEXT --json --parseable -l|--long --color[=TEXT] --no-color
     --no-progress --no-fund --no-audit --no-update-notifier --offline --prefer-offline -y|--yes -n|--no -g|--global
     -w|--workspace=TEXT -ws|--workspaces --include-workspace-root --prefix|-C=FOLDER --cache=WRITE_TREE --location=TEXT
+    --if-present --ignore-scripts --foreground-scripts
+    -a|--all --depth=TEXT --omit=TEXT --include=TEXT --link --no-unicode --production --dev
+    --legacy-peer-deps --strict-peer-deps --force|-f --dry-run --package-lock-only --no-package-lock --install-strategy=TEXT
+    --engine-strict --save|-S --save-dev|-D --save-optional|-O --save-peer --save-exact|-E --save-prod|-P --no-save
+    --save-prefix=TEXT --tag=TEXT --access=TEXT --otp=TEXT --allow-same-version --preid=TEXT -m=TEXT
     --script-shell=CODE --node-options=CODE --userconfig=CODE --globalconfig=CODE --registry=CODE --shell=CODE --git=CODE
     --node-gyp=CODE --init-module=CODE --https-proxy=CODE --proxy=CODE --cafile=READ
 """
@@ -45,58 +51,49 @@ def _shell_text(_parsed: Parsed, use: Use) -> Use:
     return use if all(map(read_alike, use.scripts)) else replace(use, gap="text that sh may read otherwise than bash")
 
 
-def _npm(options: str = "", *, act: Act = Act.RUNS, refine: Refine | None = None) -> Program:
-    """Return the model of a subcommand of npm."""
+def _npm(more: str = "", *, act: Act = Act.RUNS, refine: Refine | None = None) -> Program:
+    """Return the model of subcommands of npm."""
     return Program(
-        act=act, style=Style.SINGLE, network=True, options=f"{_NPM_COMMON} {options}", operands="TEXT...", refine=refine
+        act=act, style=Style.SINGLE, network=True, options=f"{_NPM_OPTIONS} {more}", operands="TEXT...", refine=refine
     )
 
 
-_NPM_TREE = """
-    --omit=TEXT --include=TEXT --production --legacy-peer-deps --strict-peer-deps --force|-f --ignore-scripts --dry-run
-    --package-lock-only --no-package-lock --foreground-scripts --install-strategy=TEXT --engine-strict
-"""
-_NPM_SAVE = (
-    "--save|-S --save-dev|-D --save-optional|-O --save-peer --save-exact|-E --save-prod|-P --no-save --save-prefix=TEXT"
-)
-_NPM_FILES = also_writes("package.json", "package-lock.json")
-_NPM_RUN = _npm("--if-present --ignore-scripts --foreground-scripts", refine=arguments_from(1))
-_NPM_TEST = _npm("--if-present --ignore-scripts --foreground-scripts", refine=arguments_from(0))
-_NPM_LOOK = _npm(
-    "-a|--all --depth=TEXT --omit=TEXT --include=TEXT --link --package-lock-only --no-unicode --production --dev",
-    act=Act.CHANGES,
-)
-_NPM_CHANGE = _npm(
-    f"{_NPM_TREE} {_NPM_SAVE} --tag=TEXT --access=TEXT --otp=TEXT --allow-same-version --preid=TEXT -m=TEXT"
-)
-_EXEC = "--package|-p=TEXT --call|-c=SHELL"
 _NPM = Program(
     style=Style.SINGLE,
     network=True,
-    options=f"{_NPM_COMMON} -v|--version:info",
+    options=f"{_NPM_OPTIONS} -v|--version:info",
     subcommands={
-        **dict.fromkeys("run run-script rum urn".split(), _NPM_RUN),
-        **dict.fromkeys("test t tst start stop restart".split(), _NPM_TEST),
+        **dict.fromkeys("run run-script rum urn".split(), _npm(refine=arguments_from(1))),
+        **dict.fromkeys("test t tst start stop restart".split(), _npm(refine=arguments_from(0))),
         **dict.fromkeys(
-            "install i add in isntall uninstall un remove rm update up upgrade dedupe prune link".split(),
-            _npm(f"{_NPM_TREE} {_NPM_SAVE}", refine=_NPM_FILES),
-        ),
-        **dict.fromkeys("ci clean-install install-test it install-ci-test rebuild".split(), _npm(_NPM_TREE)),
-        **dict.fromkeys(
-            "ls list la ll root prefix bin view info show v outdated explain why query search ping whoami fund".split(),
-            _NPM_LOOK,
+            (
+                *"install i add in isntall uninstall un remove rm update up upgrade dedupe prune link install-test it".split(),
+                "audit fix",
+            ),
+            _npm(refine=also_writes("package.json", "package-lock.json")),
         ),
         **dict.fromkeys(
-            ("config get", "config list", "config ls", "pkg get", "help", "doctor", "audit signatures", "sbom"),
-            _NPM_LOOK,
+            (
+                *"ci clean-install install-ci-test rebuild".split(),
+                *"init create version pack publish deprecate dist-tag shrinkwrap cache".split(),
+            ),
+            _npm(),
         ),
-        "audit": replace(_NPM_LOOK, operands=""),  # `npm audit --json fix` mends
+        **dict.fromkeys(
+            (
+                *"ls list la ll root prefix bin view info show v outdated explain why query search ping whoami fund".split(),
+                *("config get", "config list", "config ls", "pkg get", "help", "doctor", "audit signatures", "sbom"),
+            ),
+            _npm(act=Act.CHANGES),
+        ),
+        "audit": replace(_npm(act=Act.CHANGES), operands=""),  # `npm audit --json fix` mends
         **dict.fromkeys(
             ("pkg set", "pkg delete", "pkg fix"), _npm(act=Act.CHANGES, refine=also_writes("package.json"))
         ),
-        **dict.fromkeys("init create version pack publish deprecate dist-tag shrinkwrap cache".split(), _NPM_CHANGE),
-        "audit fix": _npm(_NPM_TREE, refine=_NPM_FILES),
-        **dict.fromkeys(("exec", "x"), _npm(_EXEC, refine=all_of(arguments_from(1), _shell_text))),
+        **dict.fromkeys(
+            ("exec", "x"),
+            _npm("--package|-p=TEXT --call|-c=SHELL", refine=all_of(arguments_from(1), _shell_text)),
+        ),
     },
 )
 
