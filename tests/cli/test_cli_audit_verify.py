@@ -282,10 +282,12 @@ def test_the_worst_of_several_logs_decides(audit: Audit) -> None:
 
 
 def test_usage(audit: Audit, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no action log under"):
+    with pytest.raises(UsageError, match="there is no action log of"):
         audit.run()
     folder = os.path.relpath(audit.state.log_folder(os.getcwd()), os.path.join(audit.state.sessions, "shop-01234567"))
     audit.write("0.jsonl", LINES)
+    with pytest.raises(UsageError, match="; name one as FILE"):
+        audit.run()  # another folder's log is no answer for this one
     path = audit.write(f"{folder}/a.jsonl", LINES)
     assert audit.run()[1].endswith(f"{os.path.realpath(path)}: 15 records, head {head_of(LINES)}\n")  # the latest
     with pytest.raises(UsageError, match="--signer needs --signers"):

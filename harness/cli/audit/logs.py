@@ -165,7 +165,14 @@ def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenL
 
 def named_logs(arguments: Namespace, state: State) -> list[str]:
     """Return the logs and folders that are named, or the latest log of this workspace. Raises UsageError for none."""
-    return [*arguments.files] or [latest_path(state)]
+    if arguments.files:
+        return [*arguments.files]
+    workspace = here(None)
+    paths = state.log_paths(workspace)
+    if not paths:
+        all_too = ", or take --all" if "all" in arguments else ""
+        raise UsageError(f"there is no action log of {visible_line(workspace, 1_000)}; name one as FILE{all_too}")
+    return paths[-1:]
 
 
 def worst(came_to: Iterable[Soundness]) -> int:
@@ -174,18 +181,13 @@ def worst(came_to: Iterable[Soundness]) -> int:
     return next((verdict.value for verdict in _WORST_FIRST if verdict in found), Exit.DONE)
 
 
-def latest_path(state: State) -> str:
-    """Return the newest log of this workspace; where it has none, the newest of all, and say so. Raises UsageError."""
+def latest_log(state: State) -> ChosenLogs:
+    """Return this workspace's newest log; where it has none, the newest of all, and say so. Raises UsageError."""
     workspace = here(None)
     path = state.latest_log(workspace)
     if not is_within(path, state.log_folder(workspace)):
         complain(f"there is no action log of {workspace}; this is the latest of all: {path}")
-    return path
-
-
-def latest_log(state: State) -> ChosenLogs:
-    """Return that log as what a question is about. Raises UsageError."""
-    return ChosenLogs([latest_path(state)], "", HeadsFile(state.heads))
+    return ChosenLogs([path], "", HeadsFile(state.heads))
 
 
 def moved_to(found: Iterable[Findings]) -> set[str]:

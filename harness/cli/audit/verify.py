@@ -34,7 +34,7 @@ def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
     """Give `parser` the flags of `harness audit verify`."""
     parser.description = "Say what reading whole logs proves, and what it does not."
     parser.epilog = "Exit code: 0 whole, 1 broken, 2 usage, 3 open, 4 no head to compare with, 8 a log cannot be read."
-    parser.add_argument("files", nargs="*", metavar="FILE", help="logs or folders (else the latest log)")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="logs or folders (else the latest log of this folder)")
     parser.add_argument("--all", action="store_true", help="every log in the state folder, and those that are gone")
     parser.add_argument("--head", type=filled, metavar="HASH", help="the head hash that was kept elsewhere")
     parser.add_argument("--heads", type=filled, metavar="FILE", help="the heads file (else that of the state folder)")
