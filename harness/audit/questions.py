@@ -244,9 +244,10 @@ def _after_part(told: str, call: LoggedCall) -> str:
     rest = told[place + len(reason) :]
     facets = call.decision.get("facets")
     parts = [text(facet, "facet") for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
-    for part in sorted(set(parts), key=len, reverse=True):
-        if part and rest.startswith(f" Part: {part}."):
-            return rest.removeprefix(f" Part: {part}.")
+    for part in sorted({part for part in parts if part}, key=len, reverse=True):
+        for said in (f" Part: `{part}`.", f" Part: {part}."):  # logs of before 2026-11-23 have no quotes there
+            if rest.startswith(said):
+                return rest.removeprefix(said)
     return rest
 
 

@@ -129,7 +129,7 @@ def refusal_text(
     """Return what the model reads: who refused, the part in question, the reason, the hint, and not to go round it."""
     facet = verdict.deciding
     part = describe(facet.facet)
-    about = f"{facet.reason.rstrip('.')}. Part: {part}." if part else f"{facet.reason.rstrip('.')}."
+    about = f"{facet.reason.rstrip('.')}. Part: `{part}`." if part else f"{facet.reason.rstrip('.')}."
     hint = f" Hint: {facet.hint}" if facet.hint else ""
     word = "Blocked" if decision is Decision.BLOCK else "Denied"
     if approval is None:
@@ -140,10 +140,10 @@ def refusal_text(
         return f"Not run: the {approval.by} put another call in its place."
     else:
         who = "the person" if approval.by == "person" else f"the {approval.by}"
-        words = f': "{approval.words}"' if approval.words else ", without a reason."
+        words = f': "{approval.words}".' if approval.words else ", without a reason."
         if approval.answer is Answer.STOP and not approval.words:
             words = ", who stopped the turn at the question."
-        text = f"{word} by {who}{words} Part: {part}."
+        text = f"{word} by {who}{words} Part: `{part}`."
     if decision is Decision.BLOCK:
         return f"{text} The run stops here."
     return f"{text} {NO_DETOUR}"

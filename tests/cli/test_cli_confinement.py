@@ -195,7 +195,7 @@ def test_nobody_runs_unconfined_in_ci(program: Program, required: bool, status: 
     ((found, told),) = outcomes(program)
     assert (done.code, found) == (code, status)
     assert ("[sandbox] required" if required else "default for bash") in told
-    assert "Part: run without confinement: it is me" in told
+    assert "Part: `run without confinement: it is me`" in told
 
 
 @needs_walls

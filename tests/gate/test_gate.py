@@ -793,48 +793,48 @@ NO_DETOUR = "Do not retry this call, and do not seek the same effect another way
     [
         (
             _FACET, None, Decision.DENY,
-            ("Denied by rule no-delete (ci.toml:12): Nothing is deleted here. Part: rm -r build. "
+            ("Denied by rule no-delete (ci.toml:12): Nothing is deleted here. Part: `rm -r build`. "
             f"Hint: Move it to old/ instead. {NO_DETOUR}"),
         ),
         (
             _FACET, None, Decision.BLOCK,
-            ("Blocked by rule no-delete (ci.toml:12): Nothing is deleted here. Part: rm -r build. "
+            ("Blocked by rule no-delete (ci.toml:12): Nothing is deleted here. Part: `rm -r build`. "
             "Hint: Move it to old/ instead. The run stops here."),
         ),
-        (_PATH, None, Decision.DENY, f"Denied by d (p:1): by default. Part: write x. {NO_DETOUR}"),
+        (_PATH, None, Decision.DENY, f"Denied by d (p:1): by default. Part: `write x`. {NO_DETOUR}"),
         (
             _LONG, None, Decision.DENY,
-            f"Denied by o: odd. Part: {'x' * 200}... (300 characters). {NO_DETOUR}",
+            f"Denied by o: odd. Part: `{'x' * 200}... (300 characters)`. {NO_DETOUR}",
         ),
         (
             _FACET, Approval(answer=Answer.NO, by="person"), Decision.DENY,
-            f"Denied by the person, without a reason. Part: rm -r build. {NO_DETOUR}",
+            f"Denied by the person, without a reason. Part: `rm -r build`. {NO_DETOUR}",
         ),
         (
             _FACET, Approval(answer=Answer.NO, by="person", words="use make clean"), Decision.DENY,
-            f'Denied by the person: "use make clean" Part: rm -r build. {NO_DETOUR}',
+            f'Denied by the person: "use make clean". Part: `rm -r build`. {NO_DETOUR}',
         ),
         (
             _FACET, Approval(answer=Answer.STOP, by="person"), Decision.DENY,
-            f"Denied by the person, who stopped the turn at the question. Part: rm -r build. {NO_DETOUR}",
+            f"Denied by the person, who stopped the turn at the question. Part: `rm -r build`. {NO_DETOUR}",
         ),
         (
             _FACET, Approval(answer=Answer.HALT, by="person", words="enough"), Decision.BLOCK,
-            'Blocked by the person: "enough" Part: rm -r build. The run stops here.',
+            'Blocked by the person: "enough". Part: `rm -r build`. The run stops here.',
         ),
         (
             _FACET, Approval(answer=Answer.NO, by="script"), Decision.DENY,
-            f"Denied by the script, without a reason. Part: rm -r build. {NO_DETOUR}",
+            f"Denied by the script, without a reason. Part: `rm -r build`. {NO_DETOUR}",
         ),
         (
             _FACET, Approval(answer=Answer.NOBODY, by="nobody"), Decision.DENY,
             ("Denied: this needs a person's yes (rule no-delete (ci.toml:12)) and nobody is there to ask. "
-            f"Nothing is deleted here. Part: rm -r build. Hint: Move it to old/ instead. {NO_DETOUR}"),
+            f"Nothing is deleted here. Part: `rm -r build`. Hint: Move it to old/ instead. {NO_DETOUR}"),
         ),
         (
             _FACET, Approval(answer=Answer.NOBODY, by="nobody"), Decision.BLOCK,
             ("Blocked: this needs a person's yes (rule no-delete (ci.toml:12)) and nobody is there to ask. "
-            "Nothing is deleted here. Part: rm -r build. Hint: Move it to old/ instead. The run stops here."),
+            "Nothing is deleted here. Part: `rm -r build`. Hint: Move it to old/ instead. The run stops here."),
         ),
     ],
     ids=[
@@ -863,7 +863,7 @@ def test_what_the_model_reads_is_what_the_log_keeps(desk: MakeDesk) -> None:
     here = desk()
     judged = action("bash", command("pytest", "-q"), command("touch", "x"))
     assert here.call(judged).result.content == here.records()[-1]["content"] == (
-        "Denied by rule hands-off (table.toml:18): Nothing is touched here. Part: touch x. "
+        "Denied by rule hands-off (table.toml:18): Nothing is touched here. Part: `touch x`. "
         "Hint: Ask for the file instead. Do not retry this call, and do not seek the same effect another way."
     )  # fmt: skip
 

@@ -94,11 +94,11 @@ STOP = answering(lambda: Approval(answer=Answer.STOP, by="person"))
 NOBODY = answering(lambda: Approval(answer=Answer.NOBODY, by="nobody"))
 
 DENIED = (
-    "Denied by default for refused (table.toml:7): no rule matches, and refused is deny by default. Part: the tool refused."
+    "Denied by default for refused (table.toml:7): no rule matches, and refused is deny by default. Part: `the tool refused`."
     " Do not retry this call, and do not seek the same effect another way."
 )
 BLOCKED = (
-    "Blocked by default for halted (table.toml:8): no rule matches, and halted is block by default. Part: the tool halted."
+    "Blocked by default for halted (table.toml:8): no rule matches, and halted is block by default. Part: `the tool halted`."
     " The run stops here."
 )
 OTHER_BLOCKED = "Not run: another call of the same reply was blocked, and the run stops"
@@ -201,7 +201,7 @@ def test_calls_with_one_id_or_none_keep_their_order(path: str) -> None:
         (call(1, "refused"), "decide 1 deny; outcome 1 denied", DENIED),
         (
             call(1, "asked"), "decide 1 confirm; ask 1; answer 1 no; outcome 1 denied",
-            ('Denied by the script: "no answer was prepared for this question" Part: the tool asked. '
+            ('Denied by the script: "no answer was prepared for this question". Part: `the tool asked`. '
             "Do not retry this call, and do not seek the same effect another way."),
         ),
         (call(1, "free", "fail"), "decide 1 auto; intent 1; outcome 1 failed", "Error: It did not work."),
