@@ -29,7 +29,8 @@ SESSION_GRANTS = "grants of this session"
 """What stands in the place of a file's name where a grant decided that is kept in none."""
 _RUNS_ANYTHING = ("python", "ipython", "pypy", "ld-linux", "ld.so", "ld-musl", "capsh")
 """Beginnings of the names of interpreters and loaders of which there are many versions."""
-_PATTERN_CHARACTERS = frozenset("*?[]\\!#")
+PATTERN_CHARACTERS = frozenset("*?[]\\!#")
+"""A name that holds one cannot stand in a rule as the pattern of itself."""
 
 
 class GrantScope(Enum):
@@ -196,7 +197,7 @@ def pattern_problem(pattern: GrantPattern) -> str:
         parts[0]
         or len(parts) < 2
         or any(part in ("", ".", "..") for part in parts[1:])
-        or _PATTERN_CHARACTERS & set(name)
+        or PATTERN_CHARACTERS & set(name)
     ):
         return "it names no file or folder of the workspace plainly"
     return ""
@@ -243,7 +244,7 @@ def _path_problem(path: PathAccess) -> str:
         return "it lies outside the workspace"
     if path.tree or path.shared:
         return "it is a whole folder, or a file with further names"
-    if _PATTERN_CHARACTERS & set(path.names[-1]) or path.names[-1] != path.names[-1].strip():
+    if PATTERN_CHARACTERS & set(path.names[-1]) or path.names[-1] != path.names[-1].strip():
         return "its name holds characters that mean something in a pattern"
     return ""
 

@@ -23,7 +23,8 @@ RESERVED_CHARACTERS = 300
 """Left free of a result's limit for the line that marks the cut and for the lines about how the command ended."""
 SPILL_CHARACTERS = 100
 """Left free besides, and besides its path, for what is said of the file that holds the full output."""
-BINARY_PROBE_BYTES = 8192
+_PROBE_BYTES = 8192
+"""Of an output, that say whether it is binary."""
 COUNTED_BYTES = 8 << 20
 """Of an output, whose lines are counted one by one."""
 SAMPLED_BLOCKS = 8
@@ -134,7 +135,7 @@ class Capture:
     def readable(self) -> ReadableOutput:
         """Return what came as text: the middle left out if it is too long, empty if nothing came."""
         head, tail = bytes(self._head), b"".join(self._tail)
-        probe = head[:BINARY_PROBE_BYTES]
+        probe = head[:_PROBE_BYTES]
         if probe.count(0) * 10 > len(probe):
             saved = self._saved("; saved to {}", "; {}")
             return ReadableOutput(text=f"[binary output, {self.total:,} bytes{saved}]", truncated=True)

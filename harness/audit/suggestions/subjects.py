@@ -14,6 +14,7 @@ from typing import TypeAlias, assert_never
 from harness.actions import Access, Act, Command, PathAccess, Place
 from harness.policy.built_in import is_entry_point
 from harness.policy.rule_examples import plain_command
+from harness.policy.session_grants import PATTERN_CHARACTERS
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS
 
 Value: TypeAlias = "str | bool | Sequence[str] | Sequence[str | Sequence[str]]"
@@ -69,7 +70,6 @@ def _character(char: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-_PATTERN_CHARACTERS = frozenset("*?[]\\!#")
 _SECRET = re.compile(
     r"(?:^|[._-])env(?:$|[._-])|^id_(?:rsa|dsa|ecdsa|ed25519)|secret|credential|passw|\.(?:pem|key|p12|pfx|jks|kdbx)$"
 )
@@ -78,7 +78,7 @@ _SECRET = re.compile(
 
 def is_plain(name: str) -> bool:
     """Say whether a name can stand in a rule as the pattern of itself."""
-    return name.isprintable() and name == name.strip() and is_text(name) and _PATTERN_CHARACTERS.isdisjoint(name)
+    return name.isprintable() and name == name.strip() and is_text(name) and PATTERN_CHARACTERS.isdisjoint(name)
 
 
 def file_problem(path: PathAccess) -> str:

@@ -130,7 +130,8 @@ NO_KEYS = (
 NOTICES = ("bell", "osc9", "off")
 """How a person is told that a question waits: BEL, a notification of the terminal's (OSC 9), or not at all."""
 LEAST_DEAD_SECONDS, MOST_DEAD_SECONDS = 0.15, 10.0
-"""Of the time in which keys do nothing after a question appeared: what is typed out of habit comes within it."""
+"""Of the time in which keys do nothing after a question appeared: what is typed out of habit comes within it, and who types
+does not rest for the least of it from one key to the next."""
 
 
 def _dead_seconds(value: object) -> str:

@@ -22,8 +22,6 @@ from harness.policy.session_grants import Offer
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 
-DEAD_SECONDS = 0.4
-"""Keys pressed before and shortly after a question appears are thrown away: they were meant for something else."""
 NOTHING_USUAL = Usual()
 NOT_GRANTED = "nothing can be granted here"
 
@@ -52,21 +50,22 @@ class TerminalApprover:
         confinement: Callable[[str, Effects], str],
         *,
         environment: Mapping[str, str],
+        dead_seconds: float,
         offer: Callable[[Action, Verdict], Offer | str] = nothing_to_grant,
         advise: Callable[[Action, Verdict], str] = nothing_to_advise,
         paused: Callable[[], AbstractContextManager[None]] = nullcontext,
         usual: Usual = NOTHING_USUAL,
-        dead_seconds: float = DEAD_SECONDS,
         descriptors: tuple[int, int] | None = None,
         keyboard_of: Callable[[int, Callable[[str], None]], Keyboard] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take where a question is shown, what stops it, and what says how a call will be held to its effects.
 
-        `environment` is the person's: their editor, and what a command is given of it. `offer` says what can be granted,
-        `advise` what rule does it where nothing can. `paused` keeps others from reading keys during a question. `usual` is
-        what commands usually have. `descriptors` are what keys are read from and what echo is written to: stdin and stdout
-        where it is None. `keyboard_of` makes the keyboard of a descriptor and of what writes the switch of bracketed paste.
+        `environment` is the person's: their editor, and what a command is given of it. Keys that were pressed before a question
+        and within `dead_seconds` of it are thrown away. `offer` says what can be granted, `advise` what rule does it where
+        nothing can. `paused` keeps others from reading keys during a question. `usual` is what commands usually have.
+        `descriptors` are what keys are read from and what echo is written to: stdin and stdout where it is None.
+        `keyboard_of` makes the keyboard of a descriptor and of what writes the switch of bracketed paste.
         """
         self._screen = screen
         self._interrupt = interrupt

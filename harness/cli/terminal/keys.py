@@ -19,6 +19,7 @@ from enum import Enum
 from types import FrameType
 from typing import Any, Self
 
+from harness.cli.config.declared import LEAST_DEAD_SECONDS
 from harness.record import Record
 
 PASTES, PASTES_NOT = "\x1b[?2004h", "\x1b[?2004l"
@@ -74,8 +75,6 @@ def kept(descriptor: int) -> Iterator[None]:
             pass  # it is gone
 
 
-LEAST_DEAD_SECONDS = 0.15
-"""However it is set: who types does not rest for so long from one key to the next."""
 ALONE_SECONDS = 0.05
 """What follows within this time belongs to what came before: a paste, a sequence of a function key, or hasty typing. Keys
 of one paste arrive within a millisecond, also over a network; a hand needs 80 ms and more from one key to the next."""

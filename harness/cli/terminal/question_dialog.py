@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from harness.cli.config.declared import LEAST_DEAD_SECONDS
 from harness.cli.terminal import choices
 from harness.cli.terminal.answer_line import Back, Pastes, read_words
 from harness.cli.terminal.choices import Choice, chosen, key_line, offered_rows, sentences, until
 from harness.cli.terminal.editor import EditedCall, edited_call, is_editable
-from harness.cli.terminal.keys import LEAST_DEAD_SECONDS, SURE_SECONDS, Event, Key, Keyboard, Pasted
+from harness.cli.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.cli.terminal.question import (
     LEAST_HEIGHT,
     LEAST_WIDTH,

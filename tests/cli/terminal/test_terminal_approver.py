@@ -256,7 +256,12 @@ def test_where_there_is_no_terminal_it_is_a_no(touch: Asked, tmp_path: Path) -> 
     with (tmp_path / "shown").open("w") as shown, (tmp_path / "keys").open() as keys:
         screen = Screen(shown, PLAIN)
         ask = TerminalApprover(
-            screen, Interrupt(), lambda *_: "", environment=os.environ, descriptors=(keys.fileno(), shown.fileno())
+            screen,
+            Interrupt(),
+            lambda *_: "",
+            environment=os.environ,
+            dead_seconds=DEAD,
+            descriptors=(keys.fileno(), shown.fileno()),
         )
         approval = ask(touch.action, touch.verdict)
     assert approval.answer is Answer.NOBODY
