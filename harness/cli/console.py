@@ -31,7 +31,6 @@ def terminal_is_there() -> bool:
 
 def complain(text: str) -> None:
     """Write a line on stderr, at most 5,000 characters of it, shown safely; nothing where nobody can be told."""
-    from harness.text.visible import visible_line
 
     try:
         sys.stderr.write(f"harness: {visible_line(text, 5_000)}\n")

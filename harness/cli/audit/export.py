@@ -8,7 +8,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 
-from harness.audit.export import exporter
+from harness.audit.export import EXPORTS, exporter
 from harness.audit.export.row import Export
 from harness.cli.audit.logs import Filled, chosen_logs, log_flags
 from harness.cli.console import complain
@@ -67,7 +67,6 @@ def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
 
 def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
     """Give `parser` the flags of `harness audit export`."""
-    from harness.audit.export import EXPORTS
 
     parser.description = "Write the calls in another form, a view: the log stays the record. Nothing is sent anywhere."
     log_flags(parser, filled, as_json=False)

@@ -14,11 +14,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from harness.cli.audit.logs import Filled
+from harness.cli.audit.logs import Filled, named_logs, worst
 from harness.cli.console import complain
 from harness.errors import UsageError
 from harness.log.clocks import timestamp
-from harness.log.heads_file import HeadNote, Signature, parse_note
+from harness.log.heads_file import HeadNote, HeadsFile, Signature, parse_note
 from harness.safe_files import remove_if_there, sync_path, write_new
 from harness.text.visible import visible_line
 
@@ -161,10 +161,8 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Raises HarnessError.
     """
-    from harness.cli.audit.logs import named_logs, worst
     from harness.cli.state import State
     from harness.log.findings import Soundness, judge_log
-    from harness.log.heads_file import HeadsFile
 
     state = State.of(environment)
     heads = HeadsFile(state.heads)

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from harness.actions import JsonValue
 from harness.audit.calls import is_summary, summary_name
@@ -118,7 +118,6 @@ class BatchReports:
 
 def runs_of(out: str, outcomes: Sequence[TaskOutcome], heads: str) -> Sequence[ReportedRun]:
     """Return the runs of a batch for a report: each reads its result and its log when it is asked for them."""
-    from typing import cast
 
     reading = _Reading(out, heads)
     return cast("Sequence[ReportedRun]", [_Run(one, reading) for one in outcomes])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.text_lines import counted, short_count, table
-from harness.record import Record
+from harness.record import Record, replace
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ class TaskOutcome(Record):
 
 def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> TaskOutcome:
     """Return the outcome with what the result of the task says."""
-    from harness.record import replace
 
     changes, cost = work.get("changes"), result.get("cost")
     kept = work.get("kept")

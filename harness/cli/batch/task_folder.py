@@ -16,7 +16,7 @@ from harness.cli.batch.task import MAX_TASK_BYTES, Task, task_of
 from harness.cli.batch.work_folder import TREE, is_kept
 from harness.cli.exits import Exit
 from harness.cli.text_lines import counted
-from harness.errors import UsageError
+from harness.errors import LogError, UsageError
 from harness.record import Record
 from harness.safe_files import read_small, remove_if_there, replace_file, sync_path
 from harness.text.visible import visible_line
@@ -336,7 +336,6 @@ def _patches(folder: TaskFolder, work: Mapping[str, JsonValue]) -> Iterator[tupl
 
 def _log_damage(work: Mapping[str, JsonValue], path: str) -> str:
     """Say why a log does not end as it did, in the head and with the exit code that were noted; what is before is not read."""
-    from harness.errors import LogError
     from harness.log.reader import last_line, open_log
 
     try:
