@@ -11,7 +11,7 @@ from harness.actions import JsonValue
 from harness.errors import ModelError
 from harness.messages import Message, ModelResponse, Usage
 from harness.model import MAX_REPLY_CHARACTERS, ToolSpec
-from harness.models.endpoint import Endpoint, Quirks
+from harness.models.endpoint import Endpoint
 from harness.models.failures import ProviderRefusal, join_pairs
 from harness.models.retries import Lesson, learned
 
@@ -153,45 +153,32 @@ def _count(value: JsonValue) -> int | None:
     return int(value) if value == int(value) else None
 
 
-class Bodies(Protocol):
-    """A conversation as the API's request bodies."""
-
-    @property
-    def call_ids(self) -> AbstractSet[str]:
-        """The ids of all calls in the messages of the last request."""
-        ...
-
-    def adapt(self, quirks: Quirks) -> None:
-        """Write the next bodies as these quirks want them."""
-        ...
-
-    def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
-        """Return the body of a request."""
-        ...
-
-
 class Dialect:
-    """What the APIs have in common; each says where its requests go, what may be learned, and what a reply is."""
+    """What the APIs have in common; each says where requests go, what they hold, what may be learned, and what a reply is."""
 
     path: ClassVar[str]
     """Where requests go, below the base URL."""
     lessons: ClassVar[tuple[Lesson, ...]]
 
-    def __init__(self, endpoint: Endpoint, bodies: Bodies) -> None:
-        """Take where the server is, and the conversation."""
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Take where the server is."""
         self.quirks = endpoint.quirks
         """What the server wants otherwise, with what its refusals taught."""
         self.bounds = endpoint.bounds
-        self._bodies = bodies
+        self.adapt()
 
     @property
     def call_ids(self) -> AbstractSet[str]:
         """The ids of all calls in the messages of the last request."""
-        return self._bodies.call_ids
+        raise NotImplementedError
+
+    def adapt(self) -> None:
+        """Write the next requests as the quirks want them."""
+        raise NotImplementedError
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
         """Return the body of a request."""
-        return self._bodies.request(messages, tools)
+        raise NotImplementedError
 
     def assembly(self, secret: str) -> Assembly:
         """Return what puts the next reply together, and repeats the secret in no error text."""
@@ -206,5 +193,5 @@ class Dialect:
         if quirks == self.quirks:
             return False
         self.quirks = quirks
-        self._bodies.adapt(quirks)
+        self.adapt()
         return True

@@ -12,7 +12,7 @@ from harness.model import ToolSpec
 from harness.models.chat_echo import EXTRA, given_back
 from harness.models.chat_reply import ChatReply
 from harness.models.dialect import Dialect
-from harness.models.endpoint import Endpoint, Quirks
+from harness.models.endpoint import Endpoint
 from harness.models.failures import join_pairs
 from harness.models.openai_wire import OpenAIWire
 from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name
@@ -34,39 +34,29 @@ class OpenAIChat(OpenAIWire):
     ) -> None:
         """Name the model and where it is (None: as the SDK finds it); see OpenAIWire for the rest."""
         endpoint = endpoint or Endpoint()
-        super().__init__(model, endpoint, _Chat(model, endpoint), sleep=sleep, jitter=jitter, monotonic=monotonic)
+        super().__init__(model, endpoint, ChatDialect(model, endpoint), sleep=sleep, jitter=jitter, monotonic=monotonic)
 
 
-class _Chat(Dialect):
-    """Chat completions."""
+class ChatDialect(Dialect):
+    """Chat completions, with every message and every list of tools encoded once."""
 
     path = "/chat/completions"
     lessons = (no_usage, less_echo, no_streams)
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
-        super().__init__(endpoint, ChatBodies(model, endpoint.quirks))
-
-    def assembly(self, secret: str) -> ChatReply:
-        return ChatReply(secret, bounds=self.bounds, echo=self.quirks.echo)
-
-
-class ChatBodies:
-    """Request bodies, with every message and every list of tools encoded once."""
-
-    def __init__(self, model: str, quirks: Quirks | None = None) -> None:
-        """Take the model's name, and what its server wants otherwise."""
+        """Take the model's name, and where its server is."""
         self._model = model
         self._tools = EncodedTools(_tool_json)
-        self.adapt(quirks or Quirks())
+        super().__init__(endpoint)
 
     @property
     def call_ids(self) -> AbstractSet[str]:
         """The ids of all calls in the messages of the last request."""
         return self._messages.call_ids
 
-    def adapt(self, quirks: Quirks) -> None:
-        """Write the next bodies as these quirks want them."""
-        self._echo = quirks.echo
+    def adapt(self) -> None:
+        """Write the next requests as the quirks want them; all messages are encoded anew."""
+        quirks = self.quirks
         self._ids = WireIds(IdForm.NINE if quirks.nine_character_ids else IdForm.CHAT)
         self._messages = EncodedMessages(self._items)
         self._start = b'{"model":' + encoded(self._model) + b',"stream":' + encoded(quirks.stream)
@@ -78,10 +68,14 @@ class ChatBodies:
         self._messages.update(messages)
         return b"".join((self._start, b',"messages":', *self._messages.array(), self._tools.field(tools), b"}"))
 
+    def assembly(self, secret: str) -> ChatReply:
+        """Return what puts the next reply together."""
+        return ChatReply(secret, bounds=self.bounds, echo=self.quirks.echo)
+
     def _items(self, message: Message, with_reasoning: bool) -> Iterator[JsonValue]:
         content = join_pairs(message.content, errors="replace")
         value: dict[str, JsonValue] = {"role": message.role.value, "content": content}
-        fields, extras = given_back(message.echo, self._echo, same_turn=with_reasoning)
+        fields, extras = given_back(message.echo, self.quirks.echo, same_turn=with_reasoning)
         if message.tool_calls:
             # Servers that turn "" away and servers that want the field to be there both take null.
             value["content"] = content or None

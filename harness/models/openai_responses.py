@@ -11,7 +11,7 @@ from harness.actions import JsonValue
 from harness.messages import Message, Role
 from harness.model import ToolSpec
 from harness.models.dialect import Dialect
-from harness.models.endpoint import Endpoint, Quirks
+from harness.models.endpoint import Endpoint
 from harness.models.failures import ProviderRefusal, join_pairs
 from harness.models.openai_wire import OpenAIWire
 from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name
@@ -21,11 +21,38 @@ from harness.models.retries import no_encrypted_reasoning, no_streams
 from harness.models.wire_format import IdForm, WireIds
 
 
-class ResponsesBodies:
-    """Request bodies, with every message and every list of tools encoded once."""
+class OpenAIResponses(OpenAIWire):
+    """A model behind any server that speaks the Responses API. One conversation at a time."""
 
-    def __init__(self, model: str, quirks: Quirks | None = None) -> None:
-        """Take the model's name, and what its server wants otherwise."""
+    def __init__(
+        self,
+        model: str,
+        endpoint: Endpoint | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Name the model and where it is (None: as the SDK finds it); see OpenAIWire for the rest."""
+        endpoint = endpoint or Endpoint()
+        super().__init__(
+            model, endpoint, ResponsesDialect(model, endpoint), sleep=sleep, jitter=jitter, monotonic=monotonic
+        )
+
+
+# "The encrypted content ... could not be verified" (openai/codex#9045; also in the middle of an answer), "Item with id
+# 'rs_1' not found", an item type that is not known.
+_REASONING_REFUSED = re.compile(r"reasoning|encrypted.?content|\brs_")
+
+
+class ResponsesDialect(Dialect):
+    """The Responses API, with every message and every list of tools encoded once."""
+
+    path = "/responses"
+    lessons = (no_encrypted_reasoning, no_streams)
+
+    def __init__(self, model: str, endpoint: Endpoint) -> None:
+        """Take the model's name, and where its server is."""
         self._model = model
         self._messages = EncodedMessages(self._items)
         self._tools = EncodedTools(_tool_json)
@@ -34,24 +61,19 @@ class ResponsesBodies:
         """The last system message, and the field that it became."""
         self._forgotten = 0
         """How many messages at the start go without their reasoning."""
-        self.adapt(quirks or Quirks())
+        super().__init__(endpoint)
 
     @property
     def call_ids(self) -> AbstractSet[str]:
         """The ids of all calls in the messages of the last request."""
         return self._messages.call_ids
 
-    def adapt(self, quirks: Quirks) -> None:
-        """Write the next bodies as these quirks want them."""
+    def adapt(self) -> None:
+        """Write the next requests as the quirks want them."""
+        quirks = self.quirks
         self._start = b'{"model":' + encoded(self._model) + b',"stream":' + encoded(quirks.stream) + b',"store":false'
         if quirks.encrypted_reasoning:
             self._start += b',"include":["reasoning.encrypted_content"]'
-
-    def forget_reasoning(self, messages: Sequence[Message]) -> bool:
-        """Leave out the reasoning of these messages from now on; say whether that changes anything."""
-        changes = any(message.echo for message in messages[self._forgotten :])
-        self._forgotten = len(messages)
-        return changes
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
         """Return the body of a request. A system message at the start becomes the instructions."""
@@ -63,6 +85,25 @@ class ResponsesBodies:
         self._messages.update(messages[apart:], reasoning_from=max(self._forgotten - apart, 0))
         start = (self._start, self._instructions[1], self._tools.field(tools), b',"input":')
         return b"".join((*start, *self._messages.array(), b"}"))
+
+    def assembly(self, secret: str) -> ResponsesReply:
+        """Return what puts the next reply together."""
+        return ResponsesReply(secret, bounds=self.bounds)
+
+    def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
+        """A server that refuses the reasoning of earlier replies (of another model or account, in a resumed session) gets
+        the same conversation without; one that has no encrypted reasoning is never asked for it again.
+        """
+        about_reasoning = refusal.status in {0, 400, 404, 422} and _REASONING_REFUSED.search(refusal.words)
+        if about_reasoning and self._forget_reasoning(messages):
+            return True
+        return super().learn(refusal, messages)
+
+    def _forget_reasoning(self, messages: Sequence[Message]) -> bool:
+        """Leave out the reasoning of these messages from now on; say whether that changes anything."""
+        changes = any(message.echo for message in messages[self._forgotten :])
+        self._forgotten = len(messages)
+        return changes
 
     def _items(self, message: Message, with_reasoning: bool) -> Iterator[JsonValue]:
         text = join_pairs(message.content, errors="replace")
@@ -101,48 +142,3 @@ def _tool_json(tool: ToolSpec) -> JsonValue:
         # With true the API wants schemas of a kind that not all tools have; arguments are checked here anyway.
         "strict": False,
     }
-
-
-# "The encrypted content ... could not be verified" (openai/codex#9045; also in the middle of an answer), "Item with id
-# 'rs_1' not found", an item type that is not known.
-_REASONING_REFUSED = re.compile(r"reasoning|encrypted.?content|\brs_")
-
-
-class OpenAIResponses(OpenAIWire):
-    """A model behind any server that speaks the Responses API. One conversation at a time."""
-
-    def __init__(
-        self,
-        model: str,
-        endpoint: Endpoint | None = None,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        jitter: Callable[[], float] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Name the model and where it is (None: as the SDK finds it); see OpenAIWire for the rest."""
-        endpoint = endpoint or Endpoint()
-        super().__init__(model, endpoint, _Responses(model, endpoint), sleep=sleep, jitter=jitter, monotonic=monotonic)
-
-
-class _Responses(Dialect):
-    """The Responses API."""
-
-    path = "/responses"
-    lessons = (no_encrypted_reasoning, no_streams)
-
-    def __init__(self, model: str, endpoint: Endpoint) -> None:
-        self._conversation = ResponsesBodies(model, endpoint.quirks)
-        super().__init__(endpoint, self._conversation)
-
-    def assembly(self, secret: str) -> ResponsesReply:
-        return ResponsesReply(secret, bounds=self.bounds)
-
-    def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """A server that refuses the reasoning of earlier replies (of another model or account, in a resumed session) gets
-        the same conversation without; one that has no encrypted reasoning is never asked for it again.
-        """
-        about_reasoning = refusal.status in {0, 400, 404, 422} and _REASONING_REFUSED.search(refusal.words)
-        if about_reasoning and self._conversation.forget_reasoning(messages):
-            return True
-        return super().learn(refusal, messages)

@@ -27,7 +27,8 @@ from harness.history import History
 from harness.log.reader import read_log
 from harness.log.transcript import NOT_RUN, UNKNOWN, Rebuilt, rebuilt
 from harness.messages import Message, Role
-from harness.models.openai_chat import ChatBodies
+from harness.models.endpoint import Endpoint
+from harness.models.openai_chat import ChatDialect
 from harness.models.scripted import ModelScript, Reply, call, replies, request_problem, say
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ def test_every_prefix_of_a_real_log_gives_a_whole_conversation(program: Program,
     for count in range(1, len(records) + 1):
         history = History("system")
         history.splice(0, 0, rebuilt(records[:count]).messages)
-        request = json.loads(ChatBodies("m").request(history.messages, ()))
+        request = json.loads(ChatDialect("m", Endpoint()).request(history.messages, ()))
         assert request_problem(request) == ""
         seen.add(len(history.messages))
     assert seen == {1, 2, 3, 4, 5, 7, 8}

@@ -19,7 +19,8 @@ from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.transcript import NOT_RUN, UNKNOWN, Rebuilt, message_json, message_of, rebuilt
 from harness.messages import Message, Role, ToolCall
-from harness.models.openai_chat import ChatBodies
+from harness.models.endpoint import Endpoint
+from harness.models.openai_chat import ChatDialect
 from harness.models.scripted import request_problem
 
 MARK = "[redacted:known:00000000]"
@@ -45,7 +46,7 @@ def strict_problem(messages: Sequence[Message]) -> str:
     """Return what a server that checks everything would refuse in the messages after the system message."""
     history = History("system")
     history.messages += messages
-    problem = request_problem(json.loads(ChatBodies("m").request(history.messages, ())))
+    problem = request_problem(json.loads(ChatDialect("m", Endpoint()).request(history.messages, ())))
     roles = [message.role for message in messages if message.role is not Role.TOOL]
     if any(a is b is Role.USER for a, b in pairwise(roles)) or roles[:1] not in ([], [Role.USER]):
         problem = problem or "roles do not alternate"

@@ -16,22 +16,22 @@ from sizes import examples
 
 from harness.messages import Message, Role, ToolCall
 from harness.model import ToolSpec
-from harness.models.endpoint import Quirks
-from harness.models.openai_chat import ChatBodies
+from harness.models.endpoint import Endpoint, Quirks
+from harness.models.openai_chat import ChatDialect
 from harness.models.wire_format import IdForm, WireIds
 from harness.record import replace
 
 
 def test_a_long_history_is_encoded_once() -> None:
     messages = [Message(role=Role.ASSISTANT, content=f"{number}" * 100) for number in range(500)]
-    conversation = ChatBodies("m1")
+    conversation = ChatDialect("m1", Endpoint())
     conversation.request(messages, (BASH,))
     encoded = list(conversation._messages._encoded)
     more = [*messages, Message(role=Role.USER, content="new")]
     body = conversation.request(more, (BASH,))
     assert len(conversation._messages._encoded) == 501
     assert all(old is new for old, new in zip(encoded, conversation._messages._encoded, strict=False))
-    assert body == ChatBodies("m1").request(more, (BASH,))
+    assert body == ChatDialect("m1", Endpoint()).request(more, (BASH,))
 
 
 REASONING = '{"api":"chat","reasoning":{"reasoning_content":"hm"},"extra_content":1,"calls":[{"s":1}]}'
@@ -60,15 +60,15 @@ MESSAGES = st.lists(
 def test_whatever_was_asked_before_a_body_is_that_of_its_own_messages(
     history: list[tuple[list[Message], tuple[ToolSpec, ...]]],
 ) -> None:
-    conversation = ChatBodies("m1")
+    conversation = ChatDialect("m1", Endpoint())
     for messages, tools in history:
-        fresh = ChatBodies("m1")
+        fresh = ChatDialect("m1", Endpoint())
         assert conversation.request(messages, tools) == fresh.request(messages, tools)
         assert conversation.call_ids == fresh.call_ids == {c.id for message in messages for c in message.tool_calls}
 
 
 def sent(messages: Sequence[Message], quirks: Quirks | None = None) -> Any:
-    return json.loads(ChatBodies("m1", quirks).request(messages, ()))
+    return json.loads(ChatDialect("m1", Endpoint(quirks=quirks or Quirks())).request(messages, ()))
 
 
 def user(text: str) -> Message:
@@ -158,7 +158,7 @@ def test_reasoning_goes_back_within_its_turn_and_signatures_always() -> None:
         separators=(",", ":"),
     )
     turn = [user("a"), assistant("b", bash(), bash(call_id="c2"), echo=echo), result("c1"), result("c2")]
-    conversation = ChatBodies("m1")
+    conversation = ChatDialect("m1", Endpoint())
     within = json.loads(conversation.request(turn, ()))["messages"][1]
     after = json.loads(conversation.request([*turn, assistant("done"), user("more")], ()))["messages"][1]
     assert within.pop("reasoning_content") == "hm"

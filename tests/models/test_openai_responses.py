@@ -20,7 +20,7 @@ from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
 from harness.model import ToolSpec
 from harness.models.endpoint import Endpoint, Quirks, ReplyBounds
-from harness.models.openai_responses import OpenAIResponses, ResponsesBodies
+from harness.models.openai_responses import OpenAIResponses, ResponsesDialect
 from harness.models.reply_body import ReplyBody
 from harness.models.responses_reply import ResponsesReply
 from harness.models.scripted import Player, Reply, call, replies, say
@@ -730,13 +730,13 @@ INPUTS: dict[str, tuple[Sequence[Message], list[object]]] = {
 
 @all_rows(("messages", "items"), INPUTS)
 def test_messages_become_items(messages: Sequence[Message], items: list[object]) -> None:
-    assert json.loads(ResponsesBodies("m").request(messages, ()))["input"] == items
+    assert json.loads(ResponsesDialect("m", Endpoint()).request(messages, ()))["input"] == items
 
 
 @all_rows("call_id", ["a b", "x" * 65, "", "a.b", "\ud800"])
 def test_an_id_that_the_api_refuses_is_another_one_in_call_and_result(call_id: str) -> None:
     history = [assistant("", bash(call_id=call_id)), replace(RESULT, tool_call_id=call_id)]
-    sent = json.loads(ResponsesBodies("m").request(history, ()))["input"]
+    sent = json.loads(ResponsesDialect("m", Endpoint()).request(history, ()))["input"]
     assert sent[0]["call_id"] == sent[1]["call_id"]
     assert sent[0]["call_id"].startswith("call_")
     assert len(sent[0]["call_id"]) <= 64
@@ -745,7 +745,7 @@ def test_an_id_that_the_api_refuses_is_another_one_in_call_and_result(call_id: s
 def test_a_body_says_what_is_asked_for() -> None:
     tool = ToolSpec(name="bash", description="Run.", parameters={"type": "object"})
     history = [Message(role=Role.SYSTEM, content="s\ud800"), GO]
-    assert json.loads(ResponsesBodies("m").request(history, [tool])) == {
+    assert json.loads(ResponsesDialect("m", Endpoint()).request(history, [tool])) == {
         "model": "m",
         "stream": True,
         "store": False,
@@ -762,7 +762,7 @@ def test_a_body_says_what_is_asked_for() -> None:
         ],
         "input": [USER_ITEM],
     }
-    plain = ResponsesBodies("m", Quirks(stream=False, encrypted_reasoning=False)).request([GO], ())
+    plain = ResponsesDialect("m", Endpoint(quirks=Quirks(stream=False, encrypted_reasoning=False))).request([GO], ())
     assert json.loads(plain) == {"model": "m", "stream": False, "store": False, "input": [USER_ITEM]}
 
 
@@ -777,10 +777,10 @@ SYSTEMS = st.sampled_from([(), (Message(role=Role.SYSTEM, content="s"),), (Messa
 def test_a_body_depends_on_the_messages_alone(
     turns: list[tuple[tuple[Message, ...], int, list[Message]]],
 ) -> None:
-    grown, history = ResponsesBodies("m"), list[Message]()
+    grown, history = ResponsesDialect("m", Endpoint()), list[Message]()
     for system, kept, further in turns:
         history = [*history[:kept], *further]
-        fresh = ResponsesBodies("m")
+        fresh = ResponsesDialect("m", Endpoint())
         assert grown.request([*system, *history], ()) == fresh.request([*system, *history], ())
         assert grown.call_ids == fresh.call_ids
 
