@@ -72,19 +72,27 @@ _CLIPPY = _cargo(
         r"-[AWDF]|--(?:allow|warn|deny|forbid)|-?[AWDF]?[a-z_:]+|--(?:deny|warn|allow|forbid)=[a-z_:]+"
     ),
 )
+_PACKAGES = """
+    --path=READ --git=TEXT --branch=TEXT --tag=TEXT --rev=TEXT -n|--dry-run --registry=CODE --index=CODE
+    --dev -D --build -B --optional --no-optional --rename=TEXT --precise=TEXT --recursive -w --aggressive -f|--force
+    --root=WRITE_TREE --list --debug --allow-dirty --no-verify --name=TEXT --edition=TEXT --vcs=TEXT --doc
+"""
 _CARGO = runs(
     f"{_COMMON} --list --explain=TEXT",
     subcommands={
         "": ANYTHING_ELSE,
-        **dict.fromkeys(("build", "b", "check", "c", "rustdoc"), _cargo()),
-        "doc": _cargo("--no-deps --document-private-items"),
         **dict.fromkeys(
-            ("test", "t", "bench"),
+            ("build", "b", "check", "c", "rustdoc", "doc", "fix"),
+            _cargo(
+                "--no-deps --document-private-items "
+                "--edition --edition-idioms --broken-code --allow-dirty --allow-staged --allow-no-vcs"
+            ),
+        ),
+        **dict.fromkeys(
+            ("test", "t", "bench", "run", "r"),
             _cargo("--no-run --no-fail-fast --doc", operands="TEXT...", refine=arguments_from(0)),
         ),
-        **dict.fromkeys(("run", "r"), _cargo(operands="TEXT...", refine=arguments_from(0))),
         "clippy": _CLIPPY,
-        "fix": _cargo("--edition --edition-idioms --broken-code --allow-dirty --allow-staged --allow-no-vcs"),
         "fmt": Program(
             act=Act.RUNS,
             options=f"{_COMMON} --all --check -p|--package=TEXT --message-format=TEXT",
@@ -101,28 +109,15 @@ _CARGO = runs(
         ),
         **dict.fromkeys(
             ("add", "remove", "rm"),
-            _cargo(
-                "--dev -D --build -B --optional --no-optional --rename=TEXT --path=READ --git=TEXT --branch=TEXT --tag=TEXT "
-                "--rev=TEXT -n|--dry-run --registry=CODE",
-                operands="TEXT...",
-                refine=also_writes("Cargo.toml", "Cargo.lock"),
-            ),
+            _cargo(_PACKAGES, operands="TEXT...", refine=also_writes("Cargo.toml", "Cargo.lock")),
         ),
         **dict.fromkeys(
             ("update", "generate-lockfile", "fetch", "vendor"),
-            _cargo(
-                "--precise=TEXT -n|--dry-run --recursive -w --aggressive",
-                operands="TEXT...",
-                refine=also_writes("Cargo.lock"),
-            ),
+            _cargo(_PACKAGES, operands="TEXT...", refine=also_writes("Cargo.lock")),
         ),
         **dict.fromkeys(
             ("install", "uninstall", "publish", "package", "yank", "login", "new", "init", "clean"),
-            _cargo(
-                "--path=READ --git=TEXT --branch=TEXT --tag=TEXT --rev=TEXT -f|--force -n|--dry-run --root=WRITE_TREE --list "
-                "--debug --allow-dirty --no-verify --name=TEXT --edition=TEXT --vcs=TEXT --doc --index=CODE --registry=CODE",
-                operands="EITHER...",
-            ),
+            _cargo(_PACKAGES, operands="EITHER..."),
         ),
         "nextest run": _cargo(
             "-E|--filterset=TEXT --no-fail-fast --retries=TEXT --no-capture|--nocapture --partition=TEXT --config-file=CODE",
