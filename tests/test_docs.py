@@ -160,33 +160,24 @@ def test_a_policy_or_a_configuration_in_a_document_loads(block: Block) -> None:
         assert parse_config(block.text.encode(), block.place).values != {}
 
 
-@pytest.mark.parametrize(
-    ("answer", "written"),
-    [
-        pytest.param("y\n", True, id="y runs the call"),
-        pytest.param("n\n", False, id="n does not"),
-        pytest.param("\n", False, id="Enter does not"),
-        pytest.param("", False, id="the end of input does not"),
-        pytest.param("yes please\n", False, id="other words do not"),
-    ],
-)
-def test_the_example_asks_before_it_writes(answer: str, written: bool, program: Program, checkout: Path) -> None:
-    environment = serve(
-        program, Reply(calls=(call("write_file", path="a.txt", content="hello\n"),)), say("That is all.")
-    )
+def test_the_example_asks_before_it_writes(program: Program, checkout: Path) -> None:
+    """In one run: a y runs the call; an n, Enter, other words and the end of input do not."""
+    answers = {"y": "y\n", "n": "n\n", "enter": "\n", "words": "yes please\n", "end": ""}
+    asked = [Reply(calls=(call("write_file", path=f"{name}.txt", content="hello\n"),)) for name in answers]
     done = subprocess.run(
         [sys.executable, "-W", "error", "examples/minimal.py", "write a file"],
         cwd=checkout,
         check=False,
-        env=environment,
-        input=answer,
+        env=serve(program, *asked, say("That is all.")),
+        input="".join(answers.values()),
         capture_output=True,
         text=True,
         timeout=60,
     )
     last = done.stdout.splitlines()[-1].removeprefix("run it? y/N ")
     assert (done.returncode, done.stderr, last) == (0, "", "That is all.")
-    assert (checkout / "a.txt").exists() is written
+    assert done.stdout.count("run it? y/N ") == len(answers)
+    assert [name for name in answers if (checkout / f"{name}.txt").exists()] == ["y"]
     assert verify(str(program.home / "minimal.jsonl")).problem == ""
 
 
