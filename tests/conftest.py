@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from log_census import Census
+from places import in_memory
 from program import Program
 
 # However busy the machine is, an example takes as long as it takes.
@@ -17,8 +18,18 @@ settings.register_profile("harness", deadline=None, suppress_health_check=[Healt
 settings.load_profile("harness")
 
 CENSUS = pytest.StashKey[Census]()
+IN_MEMORY = frozenset(("audit", "gate", "models"))
 LEAST_RECORDS = 30_000
 """How many records the whole suite writes at the very least into folders that its tests leave behind."""
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder of each test's own: in memory for the rooms that write many logs, each record of which waits for a disk."""
+    if request.path.parent.name in IN_MEMORY:
+        yield from in_memory()
+    else:
+        yield tmp_path
 
 
 @pytest.fixture

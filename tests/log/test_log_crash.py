@@ -33,7 +33,7 @@ from harness.log.reader import read_log
 from harness.log.schema import RECORDS
 from harness.log.verify import verify
 
-KILLS = proof_size("KILLS", 60, full=500)
+KILLS = proof_size("KILLS", 30, full=500)
 BOUNDARIES = 12
 """So many of the writes, syncs and bodies of a run are died at; at all of them with HARNESS_FULL."""
 SEED = 6

@@ -71,8 +71,8 @@ UNUSED = "; nothing of it was used ({} characters of text, 0 tool calls begun)."
 # What the server sends for ever must have begun to arrive: where it is looked for, the clock of the deadline goes on with
 # each look, and not while the server takes its time.
 LATE: dict[str, tuple[Steps, Deadlines, float | None, type[ModelError], str]] = {
-    "no head": ([b"", End.STALL], within(first_event=0.5), None, ModelError, "{url} sent nothing for 0.5 s."),
-    "a head and no body": ([LEFT_OPEN], within(first_event=0.5), None, ModelError, "{url} sent nothing for 0.5 s."),
+    "no head": ([b"", End.STALL], within(first_event=0.2), None, ModelError, "{url} sent nothing for 0.2 s."),
+    "a head and no body": ([LEFT_OPEN], within(first_event=0.2), None, ModelError, "{url} sent nothing for 0.2 s."),
     "keep-alives only": (
         [LEFT_OPEN, endless(COMMENT)],
         within(idle=0.2),
@@ -89,24 +89,24 @@ LATE: dict[str, tuple[Steps, Deadlines, float | None, type[ModelError], str]] = 
     ),
     "a dribble in the head": (
         [b"HTTP/1.1 200 OK\r\n", Repeat(data=b"x-a: b\r\n", pause=0.05)],
-        within(first_event=0.5),
+        within(first_event=0.2),
         None,
         ModelError,
-        "{url} sent nothing for 0.5 s.",
+        "{url} sent nothing for 0.2 s.",
     ),
     "silence after an event": (
         [LEFT_OPEN + FIRST],
-        within(idle=0.5),
+        within(idle=0.2),
         None,
         CutReply,
-        CUT_OFF + "{url} sent nothing more for 0.5 s" + UNUSED.format(2),
+        CUT_OFF + "{url} sent nothing more for 0.2 s" + UNUSED.format(2),
     ),
     "keep-alives after an event": (
         [LEFT_OPEN + FIRST, endless(COMMENT)],
-        within(idle=0.5),
+        within(idle=0.2),
         None,
         CutReply,
-        CUT_OFF + "{url} sent nothing more for 0.5 s" + UNUSED.format(2),
+        CUT_OFF + "{url} sent nothing more for 0.2 s" + UNUSED.format(2),
     ),
     "events without end": (
         [LEFT_OPEN, endless(sse(chunk()))],

@@ -202,13 +202,13 @@ def test_an_interrupt_takes_effect_while_connecting(tmp_path: Path) -> None:
 
 def test_a_connection_that_nobody_takes_has_a_deadline(tmp_path: Path) -> None:
     with FullListener() as listener:
-        endpoint = replace(ENDPOINT, base_url=listener.url, attempts=1, deadlines=Deadlines(connect=0.4))
+        endpoint = replace(ENDPOINT, base_url=listener.url, attempts=1, deadlines=Deadlines(connect=0.2))
         stage = Stage(str(tmp_path), endpoint)
         stage.chat.warm_up()
         result = stage.agent.run("go", stage.session)
         stage.close(result)
     assert result.stop is StopReason.MODEL_ERROR
-    assert "0.4 s" in result.detail
+    assert "0.2 s" in result.detail
 
 
 def test_a_text_that_blocks_the_screen_does_not_lose_the_reply(tmp_path: Path) -> None:

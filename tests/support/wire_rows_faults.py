@@ -461,18 +461,18 @@ def _late(answer: Answer, deadline: Deadlines, **more: object) -> Case:
 ENDLESS = Repeat(data=chunks(b": keep-alive\n\n", last=b""), pause=0.02)
 PAR = chunks(sse(said("par")), last=b"")
 DEADLINES: dict[str, Case] = {
-    "nothing at all": _late(Answer(steps=(End.STALL,)), _within(first_event=0.4)),
-    "a head and nothing more": _late(chunked(End.STALL), _within(first_event=0.4)),
+    "nothing at all": _late(Answer(steps=(End.STALL,)), _within(first_event=0.15)),
+    "a head and nothing more": _late(chunked(End.STALL), _within(first_event=0.15)),
     "a head that drips": _late(
         Answer(steps=(Send(data=b"HTTP/1.1 200 OK\r\nx-pad: "), Repeat(data=b"y", pause=0.02))),
-        _within(first_event=0.4),
+        _within(first_event=0.15),
     ),
-    "comments for ever": _late(chunked(ENDLESS), _within(first_event=0.4)),
-    "an event that drips": _late(chunked(Repeat(data=chunks(b"x", last=b""), pause=0.02)), _within(first_event=0.4)),
-    "text and then nothing": _late(chunked(Send(data=PAR), End.STALL), _within(idle=0.4), shown="par"),
-    "text and then comments for ever": _late(chunked(Send(data=PAR), ENDLESS), _within(idle=0.4), shown="par"),
+    "comments for ever": _late(chunked(ENDLESS), _within(first_event=0.15)),
+    "an event that drips": _late(chunked(Repeat(data=chunks(b"x", last=b""), pause=0.02)), _within(first_event=0.15)),
+    "text and then nothing": _late(chunked(Send(data=PAR), End.STALL), _within(idle=0.15), shown="par"),
+    "text and then comments for ever": _late(chunked(Send(data=PAR), ENDLESS), _within(idle=0.15), shown="par"),
     "a call and then nothing": _late(
-        chunked(Send(data=chunks(sse(calls(one())), last=b"")), End.STALL), _within(idle=0.4)
+        chunked(Send(data=chunks(sse(calls(one())), last=b"")), End.STALL), _within(idle=0.15)
     ),
     "text for ever": _late(
         chunked(Repeat(data=chunks(sse(chunk({"reasoning_content": "x"})), last=b""), pause=0.02)), _within(total=0.5)
@@ -519,7 +519,7 @@ DEADLINES: dict[str, Case] = {
     ),
     "a finish reason and no end": calling(
         chunked(Send(data=chunks(sse(calls(one()), CALLED), last=b"")), End.STALL),
-        endpoint=replace(ENDPOINT, deadlines=_within(idle=0.4)),
+        endpoint=replace(ENDPOINT, deadlines=_within(idle=0.15)),
     ),
     "[DONE] and no end": calling(chunked(Send(data=chunks(sse(calls(one()), CALLED, DONE), last=b"")), End.STALL)),
 }
