@@ -48,10 +48,52 @@ class Waits:
         return None
 
 
+OTHER_ANSWER, NO_ANSWER = "other", ""
+"""How answers are counted that the harness does not know, and questions without one."""
+
+
+class QuestionCount:
+    """Questions before calls, counted by what was answered, and how long people took."""
+
+    __slots__ = ("answers", "in_bursts", "quick", "quick_yes", "waits")
+
+    def __init__(self) -> None:
+        self.answers = dict.fromkeys((*ANSWERS, OTHER_ANSWER, NO_ANSWER), 0)
+        self.quick = 0
+        """A person's answers in under a second."""
+        self.quick_yes = 0
+        """Those of them that were a yes."""
+        self.in_bursts = 0
+        self.waits = Waits()
+        """Of persons' answers."""
+
+    def take(self, answered: LogRecord, *, in_burst: bool = False) -> None:
+        """Count a question by the record of its answer, which is empty where the log has none."""
+        answer, seconds = text(answered, "answer"), number(answered, "seconds")
+        self.answers[answer if answer in self.answers else OTHER_ANSWER] += 1
+        who = who_answered(answer, word(answered.get("by")))
+        if who is Who.PERSON and seconds is not None:
+            self.waits.add(seconds)
+        if is_quick(who, seconds):
+            self.quick += 1
+            self.quick_yes += answer == "yes"
+        self.in_bursts += in_burst
+
+    @property
+    def asked(self) -> int:
+        """How many questions were counted."""
+        return sum(self.answers.values())
+
+    @property
+    def median(self) -> float | None:
+        """The seconds that half of people's answers did not exceed (nearest rank); None where nobody answered."""
+        return self.waits.quantile(0.5)
+
+
 class RuleCount:
     """What one rule, default, built-in or model decided, and what people answered where it asked."""
 
-    __slots__ = ("answers", "calls", "decisions", "facets", "origin", "quick", "quick_yes", "waits")
+    __slots__ = ("calls", "decisions", "facets", "origin", "questions")
 
     def __init__(self) -> None:
         self.facets = 0
@@ -60,19 +102,14 @@ class RuleCount:
         """Calls whose decision was its."""
         self.decisions = dict.fromkeys(DECISIONS, 0)
         """Of the calls."""
-        self.answers = dict.fromkeys(ANSWERS, 0)
-        self.quick = 0
-        """A person's answers in under a second."""
-        self.quick_yes = 0
-        """Those of them that were a yes."""
-        self.waits = Waits()
-        """Of persons' answers."""
+        self.questions = QuestionCount()
+        """Those that were answered."""
         self.origin: dict[str, JsonValue] = dict.fromkeys(("source", "rule", "file", "line", "layer"))
         """Where it stands, as the decisions say; null for what never decided a whole call."""
 
     def row(self, by: str) -> dict[str, JsonValue]:
         """Return its row; `by` is what the log calls it."""
-        count, answers = self.decisions, self.answers
+        count, questions = self.decisions, self.questions
         return {
             "row": "rule",
             "by": by,
@@ -83,12 +120,12 @@ class RuleCount:
             "asked": count["confirm"],
             "denied": count["deny"],
             "blocked": count["block"],
-            **answers,
-            "unanswered": max(0, count["confirm"] - sum(answers.values())),
-            "wait_median": self.waits.quantile(0.5),
-            "wait_p90": self.waits.quantile(0.9),
-            "quick": self.quick,
-            "quick_yes": self.quick_yes,
+            **{answer: questions.answers[answer] for answer in ANSWERS},
+            "unanswered": max(0, count["confirm"] - questions.asked + questions.answers[NO_ANSWER]),
+            "wait_median": questions.median,
+            "wait_p90": questions.waits.quantile(0.9),
+            "quick": questions.quick,
+            "quick_yes": questions.quick_yes,
         }
 
 
@@ -281,8 +318,8 @@ class Statistics:
                 self.tool(text(record, "tool")).calls += 1
             case "decision":
                 self._decide(self._flying.setdefault(key, _Flight()), record)
-            case "approval_answered" if key in self._flying:
-                _answer(self._flying[key].rule, record)
+            case "approval_answered" if (flight := self._flying.get(key)) is not None and flight.rule is not None:
+                flight.rule.questions.take(record)
             case "intent":
                 self._flying.setdefault(key, _Flight()).begun = self.tool(text(record, "tool"))
             case "outcome":
@@ -361,19 +398,6 @@ def _seconds_of_dates(first: str, last: str) -> float:
     """Return the seconds from one date to a later one (RFC 3339); 0 where one of them is none."""
     start, stop = nanoseconds(first), nanoseconds(last)
     return 0.0 if start is None or stop is None else max(0, stop - start) / NANO
-
-
-def _answer(rule: RuleCount | None, record: LogRecord) -> None:
-    answer = record.get("answer")
-    if rule is None or not isinstance(answer, str) or answer not in rule.answers:
-        return
-    rule.answers[answer] += 1
-    who, seconds = who_answered(answer, word(record.get("by"))), number(record, "seconds")
-    if who is Who.PERSON and seconds is not None:
-        rule.waits.add(seconds)
-    if is_quick(who, seconds):
-        rule.quick += 1
-        rule.quick_yes += answer == "yes"
 
 
 def _end(tool: ToolCount, record: LogRecord) -> None:

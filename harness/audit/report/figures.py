@@ -20,7 +20,7 @@ from harness.audit.calls import (
 )
 from harness.audit.questions import questions
 from harness.audit.report.markup import shown
-from harness.audit.stats import Cost, Waits
+from harness.audit.stats import Cost, QuestionCount
 from harness.log.clocks import seconds_between
 from harness.log.order import LogRecord
 from harness.tool_kinds import tool_kind
@@ -95,14 +95,7 @@ class Figures:
         """How often who answered what."""
         self.human_yes = 0
         self.unreadable_waits = 0
-        self.waited = Waits()
-        """How long people took: the median of `approvals` and of `stats` is counted in the same way."""
-        self.quick = 0
-        """A person's answers in under a second."""
-        self.quick_yes = 0
-        """Those of them that were a yes."""
-        self.in_bursts = 0
-        self.asked = 0
+        self.questions = QuestionCount()
         self.failed = 0
         self.changes = 0
         self.paths: set[int] = set()
@@ -199,7 +192,6 @@ class Figures:
             told.is_outside = told.is_outside or (outside is not None and path in outside.reads)
 
     def _take_question(self, call: LoggedCall) -> None:
-        self.asked += 1
         if not call.answered:
             self.answers["no answer in the log", ""] += 1
             return
@@ -209,14 +201,10 @@ class Figures:
         if call.answered_by is not Who.PERSON:
             return
         self.human_yes += answer == "yes"
-        waited = call.waited
-        if waited is None:
+        if call.waited is None:
             self.unreadable_waits += 1
-            return
-        self.waits[wait_bin(waited)] += 1
-        self.waited.add(waited)
-        self.quick += call.is_quick
-        self.quick_yes += call.is_quick and answer == "yes"
+        else:
+            self.waits[wait_bin(call.waited)] += 1
 
 
 def is_command(reach: CallEffects) -> bool:
@@ -235,7 +223,7 @@ def figures_of(source: AuditedLogs) -> Figures:
     for log, record in source.records(_OTHER_KINDS):
         figures.take_record(log, record)
     for question in questions(_counted(source.calls(), figures)):
-        figures.in_bursts += question.in_burst
+        figures.questions.take(question.call.answered, in_burst=question.in_burst)
     return figures
 
 

@@ -57,7 +57,7 @@ def refused_calls(logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
 
 def asked_calls(logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
     """Yield the calls about which somebody was asked."""
-    if show.figures.asked:
+    if show.figures.questions.asked:
         asked = (call for call in logs.calls() if call.asked or call.answered)
         yield from table("calls about which was asked", ASKED_HEADS, asked_rows(asked, show))
 

@@ -163,7 +163,7 @@ def report(  # noqa: PLR0913 - what the page is told beside the logs
         unknown_calls=unknown_calls(logs, show),
         refused=number(standings[CallStanding.REFUSED] + standings[CallStanding.BLOCKED]),
         refused_calls=refused_calls(logs, show),
-        asked=number(figures.asked),
+        asked=number(figures.questions.asked),
         asked_calls=asked_calls(logs, show),
         reads_unknown=many(figures.reads_unknown, "call"),
         outside_calls=outside_calls(logs, show),
@@ -222,7 +222,7 @@ def _about_calls(figures: Figures) -> Iterator[str]:
     """Yield what stands out among calls, answers and sessions, the worst first."""
     stands = figures.standings
     questions = sum(count for (answer, _), count in figures.answers.items() if answer != "yes")
-    quick = f"by a person came in under a second: hardly read; {number(figures.quick_yes)} of them yes"
+    quick = f"by a person came in under a second: hardly read; {number(figures.questions.quick_yes)} of them yes"
     bursts = f"by a person came in bursts, {BURST} or more within {in_words(BURST_SECONDS)}: hardly read one by one"
     unended = sum(1 for one in figures.sessions.values() if not one.stop)
     for count, sign, noun, words, anchor in (
@@ -233,8 +233,8 @@ def _about_calls(figures: Figures) -> Iterator[str]:
         (questions, "!", "question", "without a yes", "asked"),
         (figures.outside, "!", "call", "outside the workspace", "outside"),
         (figures.network, "!", "call", "could reach the network", "outside"),
-        (figures.quick, "!", "answer", quick, "asked"),
-        (figures.in_bursts, "!", "approval", bursts, "asked"),
+        (figures.questions.quick, "!", "answer", quick, "asked"),
+        (figures.questions.in_bursts, "!", "approval", bursts, "asked"),
         (unended, "!", "session", "never said that it ended", "sessions"),
     ):
         if count:
@@ -310,7 +310,7 @@ def cards(figures: Figures) -> Iterator[str]:
             f"{many(figures.kinds['user_message'], 'prompt')}, {many(figures.kinds['model_request'], 'request')}",
         ),
         ("ran without a human", number(stands[CallStanding.UNASKED]), "the policy said auto"),
-        ("asked", number(figures.asked), f"nobody was there for {number(nobody)}{_median(figures)}"),
+        ("asked", number(figures.questions.asked), f"nobody was there for {number(nobody)}{_median(figures)}"),
         (
             "approved",
             number(yes),
@@ -347,7 +347,7 @@ def _cost_note(figures: Figures) -> str:
 
 
 def _median(figures: Figures) -> str:
-    median = figures.waited.quantile(0.5)
+    median = figures.questions.median
     return "" if median is None else f"; median wait {median:g} s"
 
 

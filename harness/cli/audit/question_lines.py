@@ -7,10 +7,10 @@ from typing import assert_never
 
 from harness.actions import JsonValue
 from harness.audit.call_effects import CallEffects, FileRead, effects_words
-from harness.audit.calls import Fate, Who, edited_from, edited_to, text, word
+from harness.audit.calls import Fate, edited_from, edited_to, text, word
 from harness.audit.logged_changes import ChangedFile, LoggedChange, OnDisk, WritingCommand, file_on_disk, undone_calls
 from harness.audit.questions import LoggedQuestion, LoggedRefusal, OpenSession, RefusalCounts, Refuser, UnknownCall
-from harness.audit.stats import Waits
+from harness.audit.stats import NO_ANSWER, OTHER_ANSWER, QuestionCount
 from harness.cli.audit.answer_writer import count, moment, name, quoted, seconds, short_digest, what, who, why
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.state import State
@@ -62,47 +62,31 @@ def _answer(question: LoggedQuestion) -> str:
             return " ".join(word for word in said if word)
 
 
-class Tally:
-    """Counts over questions."""
+def question_counts(counts: QuestionCount) -> dict[str, JsonValue]:
+    """Return the counts over all questions as JSON."""
+    answers: dict[str, JsonValue] = {answer: counts.answers[answer] for answer in (*ANSWERS, OTHER_ANSWER)}
+    return {
+        "asked": counts.asked,
+        **answers,
+        "unanswered": counts.answers[NO_ANSWER],
+        "quick": counts.quick,
+        "quick_yes": counts.quick_yes,
+        "in_bursts": counts.in_bursts,
+        "wait_median": counts.median,
+    }
 
-    def __init__(self) -> None:
-        self.asked = self.quick = self.quick_yes = self.in_bursts = 0
-        self._answers: dict[str, int] = {}
-        self._waits = Waits()
 
-    def take(self, question: LoggedQuestion) -> None:
-        """Count one question."""
-        answer = question.call.answer if question.call.answer in ANSWERS or not question.call.answer else "other"
-        self.asked += 1
-        self._answers[answer] = self._answers.get(answer, 0) + 1
-        self.quick += question.call.is_quick
-        self.quick_yes += question.call.is_quick and question.call.answer == "yes"
-        self.in_bursts += question.in_burst
-        if question.call.answered_by is Who.PERSON and question.call.waited is not None:
-            self._waits.add(question.call.waited)
-
-    @property
-    def median(self) -> float | None:
-        """The median of the seconds that people took (nearest rank, as `stats` has it); None where nobody answered."""
-        return self._waits.quantile(0.5)
-
-    def fields(self) -> dict[str, JsonValue]:
-        """Return the counts as JSON."""
-        counts: dict[str, JsonValue] = {answer: self._answers.get(answer, 0) for answer in (*ANSWERS, "other")}
-        more: dict[str, JsonValue] = {"quick": self.quick, "quick_yes": self.quick_yes, "in_bursts": self.in_bursts}
-        more["wait_median"] = self.median
-        return {"asked": self.asked, **counts, "unanswered": self._answers.get("", 0), **more}
-
-    def line(self) -> str:
-        """Return the counts in words."""
-        words = [f"{self.asked} asked: {self._answers.get('yes', 0)} yes", f"{self._answers.get('no', 0)} no"]
-        words += [f"{self._answers[one]} {one}" for one in ("stop", "halt", "edit", "other") if one in self._answers]
-        words.append(f"{self._answers.get('nobody', 0)} nobody")
-        if "" in self._answers:
-            words.append(f"{self._answers['']} without an answer")
-        median = "" if self.median is None else f"; median wait {self.median:g} s"
-        bursts = f", {self.in_bursts} in bursts" if self.in_bursts else ""
-        return f"{', '.join(words)}{median}; {self.quick} under 1 s ({self.quick_yes} of them yes){bursts}"
+def question_counts_line(counts: QuestionCount) -> str:
+    """Return the counts over all questions in words."""
+    answers = counts.answers
+    words = [f"{counts.asked} asked: {answers['yes']} yes", f"{answers['no']} no"]
+    words += [f"{answers[one]} {one}" for one in ("stop", "halt", "edit", OTHER_ANSWER) if answers[one]]
+    words.append(f"{answers['nobody']} nobody")
+    if answers[NO_ANSWER]:
+        words.append(f"{answers[NO_ANSWER]} without an answer")
+    median = "" if counts.median is None else f"; median wait {counts.median:g} s"
+    bursts = f", {counts.in_bursts} in bursts" if counts.in_bursts else ""
+    return f"{', '.join(words)}{median}; {counts.quick} under 1 s ({counts.quick_yes} of them yes){bursts}"
 
 
 _BY = {

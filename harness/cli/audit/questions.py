@@ -101,18 +101,19 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def _approvals(logs: ChosenLogs, output: AnswerWriter) -> None:
     from harness.audit.questions import questions
-    from harness.cli.audit.question_lines import Tally, question_line
+    from harness.audit.stats import QuestionCount
+    from harness.cli.audit.question_lines import question_counts, question_counts_line, question_line
 
-    tally = Tally()
+    counts = QuestionCount()
     for question in questions(logs.calls()):
-        tally.take(question)
+        counts.take(question.call.answered, in_burst=question.in_burst)
         if output.as_json:
             output.row(question.fields())
         else:
             output.line(*question_line(question))
-    output.row({"row": "counts", "sessions": logs.sessions, **tally.fields()})
-    if tally.asked:
-        output.line(tally.line())
+    output.row({"row": "counts", "sessions": logs.sessions, **question_counts(counts)})
+    if counts.asked:
+        output.line(question_counts_line(counts))
     else:
         output.line(f"nobody was asked anything in {count(logs.sessions, 'session')}")
 
