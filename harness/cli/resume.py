@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import takewhile
 
 from harness.actions import JsonValue
 from harness.cli.commands.notes_to_model import own_words
-from harness.cli.sessions import LoggedSession, chosen_session, logged_sessions, outlines, verified_session
+from harness.cli.sessions import LoggedSession, logged_sessions, outlines, session_named, verified_session
 from harness.cli.state import State
 from harness.cli.text_lines import counted
 from harness.cli.trace import Line, Tone
@@ -69,12 +69,15 @@ def newest(state: State, workspace: str) -> LoggedSession:
     """
     sessions = [one for one in logged_sessions(state.log_paths(workspace)) if one.workspace == workspace]
     talks = (one for one in reversed(sessions) if any(outline.turns or outline.origin for outline in outlines((one,))))
-    return chosen_session([*islice(talks, 1)], workspace, None)
+    found = next(talks, None)
+    if found is None:
+        raise UsageError(f"no session in {visible_line(workspace, 1000)} is in the state folder's logs")
+    return found
 
 
 def named(state: State, name: str) -> LoggedSession:
     """Return the session whose name begins with `name`. Raises UsageError, LogError."""
-    return chosen_session(logged_sessions(state.log_paths()), "", name, "harness sessions")
+    return session_named(logged_sessions(state.log_paths()), name, "harness sessions")
 
 
 def carried_from(state: State, found: LoggedSession, how: str, *, turn: int | None = None) -> Carried:

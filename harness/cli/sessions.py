@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 from harness.actions import JsonValue
-from harness.audit.logged_changes import undone_calls as undone_in
 from harness.cli.console import Console, complain, wants_colour
 from harness.cli.exits import Exit
 from harness.cli.state import State, here
@@ -38,11 +37,12 @@ class LoggedSession(Record):
 
 
 def logged_sessions(
-    paths: Iterable[str], *, stopped: Callable[[str, int], None] | None = None
+    paths: Iterable[str], *, undoings: bool = False, stopped: Callable[[str, int], None] | None = None
 ) -> tuple[LoggedSession, ...]:
-    """Return the sessions of these logs, undoings left out, the newest last. Raises LogError for what cannot be read.
+    """Return the sessions of these logs, the newest last, those that undid another's changes only with `undoings`.
 
-    A line that is no record ends the reading of its log; `stopped` is told the path and the line (from 1).
+    A line that is no record ends the reading of its log; `stopped` is told the path and the line (from 1). Raises LogError for
+    what cannot be read.
     """
     found = []
     for path in paths:
@@ -50,7 +50,7 @@ def logged_sessions(
         found += [_session_of(path, one) for one in records(path, ("session_started",), stopped=stops.append)]
         if stops and stopped is not None:
             stopped(path, stops[0])
-    return tuple(sorted((one for one in found if one.mode != UNDO), key=lambda one: one.time))
+    return tuple(sorted((one for one in found if undoings or one.mode != UNDO), key=lambda one: one.time))
 
 
 def _session_of(path: str, started: LogRecord) -> LoggedSession:
@@ -63,23 +63,13 @@ def _session_of(path: str, started: LogRecord) -> LoggedSession:
     )
 
 
-def chosen_session(
-    sessions: Iterable[LoggedSession], workspace: str, named: str | None, flag: str = "--session"
-) -> LoggedSession:
-    """Return the session whose name begins with `named`, or the newest one in `workspace` where it is None.
-
-    Raises UsageError if there is none, or more than one; `flag` is what named it.
-    """
-    if named is None:
-        of_it = [one for one in sessions if one.workspace == workspace]
-        if not of_it:
-            raise UsageError(f"no session in {visible_line(workspace, 1000)} is in the state folder's logs")
-        return of_it[-1]
-    fitting = [one for one in sessions if named and one.session.startswith(named)]
-    if len(fitting) != 1:
-        what = f"{len(fitting)} sessions' names begin" if fitting else "no session's name begins"
-        raise UsageError(f"{flag}: {what} with {visible_line(named)!r}")
-    return fitting[0]
+def session_named(sessions: Iterable[LoggedSession], name: str, flag: str = "") -> LoggedSession:
+    """Return the only session whose name begins with `name`, which came with `flag`. Raises UsageError."""
+    found = [one for one in sessions if name and one.session.startswith(name)]
+    if len(found) != 1:
+        what = f"{len(found)} sessions' names begin" if found else "no session's name begins"
+        raise UsageError(f"{f'{flag}: ' if flag else ''}{what} with {visible_line(name)!r}")
+    return found[0]
 
 
 class VerifiedSession(Record):
@@ -111,11 +101,6 @@ def verified_session(found: LoggedSession, state: State) -> VerifiedSession:
         count=proved.records,
         head=proved.head,
     )
-
-
-def verified_records(found: LoggedSession, state: State) -> tuple[LogRecord, ...]:
-    """Return the records of one session, once its log was verified; see `verified_session`."""
-    return verified_session(found, state).records
 
 
 class SessionOutline(Record):
@@ -163,12 +148,6 @@ def _outline(found: LoggedSession, of_it: Sequence[LogRecord], *, torn: bool) ->
         torn=torn and not ends,
         origin=str(origin.get("session") or "") if isinstance(origin, dict) else "",
     )
-
-
-def undone_calls(paths: Iterable[str], session: str) -> frozenset[int]:
-    """Return the calls of a session that were undone, as the logs of undoings tell. Raises LogError."""
-    undone = (one for path in paths for one in undone_in(records(path, ("restored",))))
-    return frozenset(int(call) for of, call in undone if of == session and call.isascii() and call.isdigit())
 
 
 def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:

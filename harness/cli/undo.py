@@ -11,11 +11,12 @@ from functools import partial
 
 from harness import __version__
 from harness.actions import JsonValue
+from harness.audit.logged_changes import undone_calls as undone_in
 from harness.cli.console import Console, complain, wants_colour
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit
 from harness.cli.session_log import opened_log, who_and_where
-from harness.cli.sessions import UNDO, LoggedSession, chosen_session, logged_sessions, undone_calls, verified_records
+from harness.cli.sessions import UNDO, LoggedSession, logged_sessions, session_named, verified_session
 from harness.cli.signals import Signals
 from harness.cli.state import State, here
 from harness.cli.trace import Line, Tone
@@ -86,6 +87,12 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return code
 
 
+def undone_calls(paths: Iterable[str], session: str) -> frozenset[int]:
+    """Return the calls of a session that were undone, as the logs of undoings tell. Raises LogError."""
+    undone = (one for path in paths for one in undone_in(records(path, ("restored",))))
+    return frozenset(int(call) for of, call in undone if of == session and call.isascii() and call.isdigit())
+
+
 def put_back(log: ActionLog, session: str, doing: Iterator[Ended], interrupt: Interrupt) -> list[Ended]:
     """Do one step after another, and record what became of each before the next, until a signal comes.
 
@@ -105,7 +112,7 @@ def _session_to_undo(arguments: Namespace, state: State, folder: str) -> LoggedS
     """
     sessions = logged_sessions([arguments.log] if arguments.log else state.log_paths())
     if arguments.session is not None:
-        return chosen_session(sessions, folder, arguments.session)
+        return session_named(sessions, arguments.session, "--session")
     of_it = [one for one in sessions if one.workspace == folder]
     if not of_it:
         where = visible_line(arguments.log or "the state folder's logs; --log FILE names another", 5_000)
@@ -125,7 +132,7 @@ def _steps(found: LoggedSession, state: State, to: int | None, folder: str) -> t
 
     Raises UsageError if the session has no call `to`.
     """
-    verified = verified_records(found, state)
+    verified = verified_session(found, state).records
     if to is not None and not any(one["kind"] == "call_proposed" and one.get("call") == to for one in verified):
         raise UsageError(
             f"--to: session {found.session} has no call {to}; `harness audit show --session {found.session}` numbers them"

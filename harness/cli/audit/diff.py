@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import text
 from harness.audit.difference import (
     ACCOUNT_KINDS,
     Account,
@@ -22,11 +21,10 @@ from harness.audit.difference import (
 )
 from harness.cli.audit.logs import ChosenLogs, Filled
 from harness.cli.exits import Exit
-from harness.cli.sessions import UNDO
+from harness.cli.sessions import LoggedSession, logged_sessions, session_named
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.log.heads_file import HeadsFile
-from harness.log.reader import records
 from harness.text.visible import visible_line
 
 DIFFERENT = 1
@@ -75,14 +73,14 @@ def _without(found: Iterable[Difference], count: Counter[DifferenceKind]) -> Ite
 
 def _account(named: str, state: State) -> Account:
     """Return the account of the session that is named, after saying what is wrong with its log."""
-    path, session = _find(named, state)
-    chosen = ChosenLogs([path], session, HeadsFile(state.heads))
+    found = _find(named, state)
+    chosen = ChosenLogs([found.path], found.session, HeadsFile(state.heads))
     chosen.tell_standing()
-    return account_of(path, session, (record for _, record in chosen.records(ACCOUNT_KINDS)))
+    return account_of(found.path, found.session, (record for _, record in chosen.records(ACCOUNT_KINDS)))
 
 
-def _find(named: str, state: State) -> tuple[str, str]:
-    """Return log and name of the session meant by `LOG`, `LOG#ID`, or `ID`: how its name begins. Raises UsageError."""
+def _find(named: str, state: State) -> LoggedSession:
+    """Return the session meant by `LOG`, `LOG#ID`, or `ID`: how its name begins. Raises UsageError."""
     path, _, session = named.rpartition("#") if not os.path.exists(named) and "#" in named else (named, "", "")
     if os.path.exists(path):
         paths = [path]
@@ -90,21 +88,15 @@ def _find(named: str, state: State) -> tuple[str, str]:
         raise UsageError(f"there is no file {path}")
     else:
         paths, session = state.log_paths(), path
-    found = [
-        (log, text(record, "session"))
-        for log in paths
-        for record in records(log, ("session_started",))
-        if text(record, "session").startswith(session) and (session or text(record, "mode") != UNDO)
-    ]
-    if len(found) == 1:
-        return found[0]
+    sessions = logged_sessions(paths, undoings=bool(session))
     if session:
-        what = f"{len(found)} sessions' names begin" if found else "no session's name begins"
-        raise UsageError(f"{what} with {visible_line(session)!r}")
-    names = ", ".join(f"#{visible_line(name, 20)}" for _, name in found[:5])
-    raise UsageError(
-        f"{path} holds {len(found)} sessions; name one behind it: {names}" if found else f"{path}: no session"
-    )
+        return session_named(sessions, session)
+    if len(sessions) != 1:
+        names = ", ".join(f"#{visible_line(one.session, 20)}" for one in sessions[:5])
+        raise UsageError(
+            f"{path} holds {len(sessions)} sessions; name one behind it: {names}" if names else f"{path}: no session"
+        )
+    return sessions[0]
 
 
 def _line(one: Difference) -> str:

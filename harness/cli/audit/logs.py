@@ -10,6 +10,7 @@ from typing import TypeAlias
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
 from harness.cli.console import complain
 from harness.cli.exits import Exit
+from harness.cli.sessions import logged_sessions, session_named
 from harness.cli.state import State, here, logs_in
 from harness.errors import UsageError
 from harness.log.findings import Findings, Soundness, judge_log
@@ -17,7 +18,6 @@ from harness.log.heads_file import HeadsFile, KnownHead, names_of
 from harness.log.order import LogRecord
 from harness.log.reader import records
 from harness.paths import is_within
-from harness.text.visible import visible_line
 
 Filled: TypeAlias = Callable[[str], str]
 """Refuses an empty value of a flag."""
@@ -159,7 +159,8 @@ def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenL
         where = f"under {state.sessions}" if everywhere else f"of {here(arguments.cwd)}; --all takes every folder's"
         raise UsageError(f"there is no action log {where}")
     if arguments.session:
-        return _of_session(paths, arguments.session, heads)
+        found = session_named(logged_sessions(paths, undoings=True), arguments.session, "--session")
+        return ChosenLogs([found.path], found.session, heads)
     return ChosenLogs(paths, "", heads, named)
 
 
@@ -216,21 +217,6 @@ def gone(named: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iter
                 f"{known.file} was removed on {known.time}, with {known.records} records and the head {known.head}: "
                 f"{known.removed}"
             )
-
-
-def _of_session(paths: Iterable[str], named: str, heads: HeadsFile) -> ChosenLogs:
-    """Return the only session whose name begins with `named`. Raises UsageError if there is none, or more than one."""
-    found = [
-        (path, str(record["session"]))
-        for path in paths
-        for record in records(path, ("session_started",))
-        if str(record["session"]).startswith(named)
-    ]
-    if len(found) != 1:
-        what = f"{len(found)} sessions' names begin" if found else "no session's name begins"
-        raise UsageError(f"--session: {what} with {visible_line(named)!r}")
-    ((path, session),) = found
-    return ChosenLogs([path], session, heads)
 
 
 def _logs_named(named: str, heads: HeadsFile) -> list[str]:

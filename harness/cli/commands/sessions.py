@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, until_turn
-from harness.cli.sessions import LoggedSession, SessionOutline, chosen_session, logged_sessions, outlines
+from harness.cli.sessions import LoggedSession, SessionOutline, logged_sessions, outlines, session_named
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.errors import UsageError
@@ -27,7 +27,7 @@ def resume(conversation: Conversation, rest: str) -> None:
         return
     state, own = conversation.parts.state, conversation.agent.log.path
     paths = dict.fromkeys((*state.log_paths(), own))
-    found = chosen_session(logged_sessions(paths), "", rest, "/resume")
+    found = session_named(logged_sessions(paths), rest, "/resume")
     if found.session == conversation.session.identity:
         raise UsageError("that is this session")
     mine = found.path == own
