@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.audit.call_effects import CallEffects, effects_of_calls, effects_words
 from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, rule_of, standing_of, text
-from harness.audit.questions import LoggedQuestion, questions
+from harness.audit.questions import LoggedQuestion, LoggedRefusal, Refuser, questions
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.figures import Figures, is_command
 from harness.audit.report.markup import digest, line, moment, number, table
@@ -132,14 +132,21 @@ def refused_by(call: LoggedCall) -> str:
     """Return in words who or what refused; HTML."""
     is_blocked = text(call.outcome, "status") == "blocked"
     halted = ' <span class="mark"># the run halted</span>' if is_blocked else ""
-    answer = text(call.answered, "answer")
-    if answer == "nobody":
-        return f"nobody was there to ask{halted}"
-    if answer == "edit":
-        return f"replaced by an edited call ({line(call.answered.get('edited_to'), 20)}){halted}"
-    if call.answered:
-        return f"{line(call.answered.get('by'), 60)}, after {waited_in_words(call)}{halted}"
-    return f"the policy{halted}"
+    return f"{_who_refused(call)}{halted}"
+
+
+def _who_refused(call: LoggedCall) -> str:
+    match LoggedRefusal(call=call).refuser:
+        case Refuser.POLICY:
+            return "the policy"
+        case Refuser.NOBODY:
+            return "nobody was there to ask"
+        case Refuser.EDIT:
+            return f"replaced by an edited call ({line(call.answered.get('edited_to'), 20)})"
+        case Refuser.PERSON | Refuser.SCRIPT:
+            return f"{line(call.answered.get('by'), 60)}, after {waited_in_words(call)}"
+        case Refuser.TOOL | Refuser.UNSAID:
+            return "the log does not say"
 
 
 def asked_rows(calls: Iterable[LoggedCall], show: ReportDetail) -> Iterator[Sequence[str]]:

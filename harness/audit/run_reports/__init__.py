@@ -1,8 +1,9 @@
 """Reports of unattended runs (`run --report FORM:FILE`, `batch --report`): records in, text out.
 
 Read `facts` first: what the log says of one session, gathered as its records come. `result` makes of it the object of
-`--output json`, `reported` the words that all reports share; each form of report is one module: `markdown`, `junit`,
-`sarif`, `html`. A new form is such a module, with `report(runs, *, with_answer)`, and one row here.
+`--output json`, `reported` the words that all reports share, `unquoted` what may be told without the model's words. Each
+form of report is one module: `markdown`, `junit`, `sarif`, `html`. A new form is such a
+module, with `report(runs, *, with_answer)`, and one row here.
 
 Nothing here writes a file, and but for `html`, which shows the whole log, nothing reads one.
 """

@@ -54,7 +54,7 @@ def _list(path: str, session: str, output: AnswerWriter) -> None:
             output.line("  ".join((_about(one), said, _size(one.size), visible_line(path, 5_000))), tone, width=8_000)
 
 
-def _about(one: SessionInShort) -> str:
+def _about(one: CountedSession) -> str:
     started = one.started
     if not started:
         return "no session"
@@ -65,7 +65,7 @@ def _about(one: SessionInShort) -> str:
     return "  ".join((*task, *words, f"{one.calls} calls / {one.asked} asked / {one.refused} refused"))
 
 
-def _ending(one: SessionInShort, *, in_use: bool) -> tuple[str, Tone]:
+def _ending(one: CountedSession, *, in_use: bool) -> tuple[str, Tone]:
     if in_use and one.state in ("open", "torn", "none"):
         return "in use", Tone.GOOD
     match one.state:
@@ -90,7 +90,7 @@ _REFUSED = ("denied", "blocked")
 _REFUSALS = tuple(f'"status":"{status}"'.encode() for status in _REFUSED)
 
 
-class SessionInShort(Record):
+class CountedSession(Record):
     """One session of a log. Of a file without any, the only thing that is known is its size."""
 
     log: str
@@ -139,7 +139,7 @@ class SessionInShort(Record):
         }
 
 
-def sessions_of(log: str) -> Iterator[SessionInShort]:
+def sessions_of(log: str) -> Iterator[CountedSession]:
     """Yield the sessions of a log in the order in which they began. Raises LogError if it cannot be read.
 
     Only the lines that count are parsed, and of the outcomes those of refusals.
@@ -160,7 +160,7 @@ def sessions_of(log: str) -> Iterator[SessionInShort]:
     size, whole = size_and_end(log)
     for session in started or {"": {}}:
         of_session = counts.get(session, {})
-        yield SessionInShort(
+        yield CountedSession(
             log=log,
             size=size,
             started=started.get(session, {}),
