@@ -18,6 +18,7 @@ from harness.log.heads_file import HeadsFile, KnownHead, names_of
 from harness.log.order import LogRecord
 from harness.log.reader import records
 from harness.paths import is_within
+from harness.text.visible import visible_line
 
 Filled: TypeAlias = Callable[[str], str]
 """Refuses an empty value of a flag."""
