@@ -97,7 +97,8 @@ def _called(node: ast.Call) -> str:
     match node.func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return str(name)
-    return ""
+        case _:
+            return ""
 
 
 def _name_of(path: Path) -> str:
