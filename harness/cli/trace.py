@@ -51,18 +51,24 @@ class Tracer:
     """
 
     def __init__(self) -> None:
+        self._typed: set[tuple[str, str]] = set()
         self._decisions: dict[tuple[str, str], LogRecord] = {}
         self._answers: dict[tuple[str, str], LogRecord] = {}
 
     def line(self, record: LogRecord) -> Line | None:
         """Return the line for `record`, or None where nothing needs to be said yet."""
         kind, key = record["kind"], (word(record.get("session")), word(record.get("call")))
-        if kind == "decision":
+        if kind == "call_proposed":
+            if record.get("by") == "person":
+                self._typed.add(key)
+        elif kind == "decision":
             self._decisions[key] = record
         elif kind == "approval_answered":
             self._answers[key] = record
         elif kind == "outcome":
-            return ended_line(record, self._decisions.pop(key, {}), self._answers.pop(key, {}))
+            typed = key in self._typed
+            self._typed.discard(key)
+            return ended_line(record, self._decisions.pop(key, {}), self._answers.pop(key, {}), typed=typed)
         elif kind == "model_response":
             return _said_line(record)
         else:
@@ -103,11 +109,15 @@ def event_line(record: LogRecord) -> Line | None:
             return None
 
 
-def ended_line(outcome: LogRecord, decision: LogRecord, answered: LogRecord) -> Line:
-    """Return the line for a call that has ended; `decision` and `answered` are empty where it has none."""
+def ended_line(outcome: LogRecord, decision: LogRecord, answered: LogRecord, *, typed: bool = False) -> Line:
+    """Return the line for a call that has ended; `decision` and `answered` are empty where it has none.
+
+    `typed`: it is no call of the model but a `!command` of the person.
+    """
     status = word(outcome.get("status"))
     summary = word(decision.get("summary")) or word(outcome.get("content"))
     parts = [f"{sign_of(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
+    parts += ["[typed by the person]" if typed else ""]
     parts += [how_decided(decision, answered), _how_ended(status, outcome, "" if answered else _reason(decision))]
     tone = _STATUS_TONES.get(status, Tone.BAD)
     return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 700))

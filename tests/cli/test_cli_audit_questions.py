@@ -1024,3 +1024,14 @@ def test_reading_stops_aloud_at_a_line_that_is_no_record(program: Program) -> No
     assert "were not verified" in done.err
     assert "line 8 is no whole record; what follows in that log is left out" in done.err
     assert (done.code, "1 asked: 1 yes" in done.out) == (1, True)
+
+
+@pytest.mark.forges_logs
+def test_show_reads_well_without_a_workspace_and_where_a_conversation_was_carried_over(program: Program) -> None:
+    kind, fields = started()
+    begun: Step = kind, {name: value for name, value in fields.items() if name != "workspace"}
+    changed: Step = "history_changed", {"why": "forked", "start": 0, "stop": 0, "messages": [{}, {}]}
+    log = write(program.home / "log.jsonl", lines_of((begun, changed, ended())))
+    shown = program.run("audit", "show", str(log)).out
+    assert ("session 0123456789ab: harness " in shown, " in :" in shown) == (True, False), shown
+    assert "(forked): 2 messages in place of 0, from number 0 on" in shown, shown

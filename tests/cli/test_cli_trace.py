@@ -98,3 +98,14 @@ SAID = [
 @all_rows(("record", "line"), SAID)
 def test_what_the_model_says_beside_a_call(record: Fields, line: str | None) -> None:
     assert Tracer().line(record) == (None if line is None else Line(tone=Tone.QUIET, text=line))
+
+
+@all_rows(("by", "more"), [({}, ""), ({"by": "person"}, "  [typed by the person]")])
+def test_a_command_of_the_person_is_no_call_of_the_model(by: Fields, more: str) -> None:
+    about: Fields = {"session": "s", "call": 1}
+    tracer = Tracer()
+    assert tracer.line({"kind": "call_proposed", **about, **by}) is None
+    assert tracer.line({"kind": "decision", **about, **decision("auto", READ)}) is None
+    line = tracer.line({"kind": "outcome", **about, **outcome("ok", "")})
+    assert line is not None
+    assert line.text == f"+ edit_file  slugs.py{more}  [auto: default for read_file (default.toml:7)]  ok, 0.0 s"

@@ -184,7 +184,8 @@ def _first_line(call: LoggedCall) -> Line:
             said = f". {call.tool}  {visible_line(call.summary, 100)}  {asked}the log ends before it was begun"
             return Line(tone=Tone.WARNING, text=visible_line(said, 400))
         case Fate.RAN | Fate.REFUSED | Fate.INVALID | Fate.NOT_RUN:
-            return ended_line(call.outcome, call.decision, call.answered)
+            typed = text(call.proposed, "by") == "person"
+            return ended_line(call.outcome, call.decision, call.answered, typed=typed)
 
 
 def _edits(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
@@ -306,14 +307,17 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             of = f"call {get('call')} {get('tool')} of session {get('of_session')}"
             return f"{get('result')}  {get('path') or get('command')}  [{of}]  {get('detail')}", ""
         case "session_started":
-            title = f"session {get('session')} in {get('workspace')}: harness {get('harness')}, model {get('model')}, "
+            place = f" in {get('workspace')}" if get("workspace") else ""
+            title = f"session {get('session')}{place}: harness {get('harness')}, model {get('model')}, "
             return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""
         case "user_message":
             return "> ", get("text")
         case "history_changed":
             messages = record.get("messages")
-            count = len(messages) if isinstance(messages, list) else 0
-            where = f"{count} messages for those from {get('start')} to {get('stop')}"
+            new = len(messages) if isinstance(messages, list) else 0
+            first, stop = record.get("start"), record.get("stop")
+            gone = stop - first if isinstance(first, int) and isinstance(stop, int) else 0
+            where = f"{count(new, 'message')} in place of {gone}, from number {get('start')} on"
             return f"~ the conversation was changed ({get('why')}): {where}", ""
         case "recovered":
             kept = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"

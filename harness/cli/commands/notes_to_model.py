@@ -6,6 +6,7 @@ It is text before their words, which may be cut or masked; it holds no message a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from harness.loop.compaction import split_summary
@@ -25,6 +26,9 @@ INTERRUPTED = (
     "counts.]"
 )
 UNANSWERED = "[This got no answer. What the person says now follows; where the two differ, it is what counts.]"
+RAN_BY_PERSON = "[The person ran this command themselves:]"
+"""The first line of what a command of theirs printed; the last one is its end in brackets."""
+_PRINTED = re.compile(rf"{re.escape(RAN_BY_PERSON)}\n.*\n\[(?:exit code -?\d+|[a-z_]+)\]\n\n", re.DOTALL)
 
 
 class NotesToModel:
@@ -69,7 +73,7 @@ def own_words(text: str) -> str:
     """Return a message of the person without what the harness said before it."""
     for words in (INTERRUPTED, UNANSWERED, PLAN_ON, PLAN_OVER):
         text = text.removeprefix(words).lstrip("\n")
-    return text
+    return _PRINTED.sub("", text, count=1) if text.startswith(RAN_BY_PERSON) else text
 
 
 def _on_plan_mode(messages: Sequence[Message], plans: bool) -> tuple[str, ...]:

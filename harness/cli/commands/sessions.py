@@ -63,7 +63,7 @@ def switch(conversation: Conversation, carried: Carried) -> None:
     for grant in agent.gate.grants:
         if grant.scope is GrantScope.SESSION:
             agent.gate.revoke(grant.id)
-            conversation.say_line(f"granted for that session, and over: {grant.pattern.text}", Tone.WARNING)
+            conversation.say_line(f"this grant ended with that session: {grant.pattern.text}", Tone.WARNING)
     agent.end(conversation.session, RunResult(stop=StopReason.COMPLETED, text=""))
     conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.found.session)
     for line in carried_lines(carried, about):

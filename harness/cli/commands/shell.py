@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.actions import JsonValue
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.notes_to_model import RAN_BY_PERSON
 from harness.cli.trace import Tone
 from harness.gate.ruling import NO_DETOUR
 from harness.messages import ResultStatus, ToolResult
@@ -50,7 +51,7 @@ def _attachment(text: str, result: ToolResult) -> str:
         half = MOST_TOLD // 2
         content = f"{content[:half]}\n[... {len(content) - 2 * half} characters left out ...]\n{content[-half:]}"
     ended = f"exit code {result.exit_code}" if result.exit_code is not None else result.status.value
-    return f"[The person ran this command themselves:]\n$ {text}\n{content.rstrip()}\n[{ended}]"
+    return f"{RAN_BY_PERSON}\n$ {text}\n{content.rstrip()}\n[{ended}]"
 
 
 class _Shown:

@@ -10,6 +10,7 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.policy.policies import home_of_rules, shipped_name, without_shipped_folder
 from harness.cli.terminal.row_text import two_columns
+from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.log.order import LogRecord
 from harness.policy.verdict import Source
@@ -34,7 +35,8 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
     count = record.get("facet_count")
     if isinstance(count, int) and count > len(shown):
         conversation.say(
-            f"  {count - len(shown)} further parts have nothing against them, or are not in the log", Tone.QUIET
+            f"  {counted(count - len(shown), 'more part')}: nothing against them, or left out of the log",
+            Tone.QUIET,
         )
     parts = conversation.parts
     way = _way(record, home_of_rules(parts.policy, parts.state))

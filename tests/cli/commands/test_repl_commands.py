@@ -14,7 +14,15 @@ from repl_scene import Prompt, Start, prompts, write_config
 from rows import all_rows
 from screen_scene import CTRL_C, ENTER, TAB
 
-from harness.cli.commands.notes_to_model import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, NotesToModel, own_words
+from harness.cli.commands.notes_to_model import (
+    INTERRUPTED,
+    PLAN_ON,
+    PLAN_OVER,
+    RAN_BY_PERSON,
+    UNANSWERED,
+    NotesToModel,
+    own_words,
+)
 from harness.cli.commands.slash_command import Ask, Do, RunAsPerson, Wrong, meaning_of, slash_commands
 from harness.cli.policy.judged_call import action_for, tool_use
 from harness.cli.policy.policies import load_named, put_over, with_plan_mode
@@ -265,7 +273,7 @@ def test_a_long_output_is_told_in_part_and_plan_mode_is_told_all_the_same(progra
         prompt.wait_for(answer)
         prompt.press("plan", "n", times=2 if line != "well?" else 1)
         prompt.wait_count("plan mode stays on", 2 if line != "well?" else 1)
-        prompt.say("/undo", f"forgotten: {line}" if line != "well?" else "forgotten: [The person ran")
+        prompt.say("/undo", f"forgotten: {line}")
     prompt.say("/plan off", "plan mode is left")
     prompt.ask("hello", "Over.")
     assert prompt.leave() == 0
@@ -317,6 +325,13 @@ def test_the_model_knows_that_a_message_before_got_no_answer(last: Message, inte
     said = NotesToModel().message("do that", (last,), plans=False, interrupted=interrupted)
     assert said == (f"{between}\n\ndo that" if between else "do that")
     assert own_words(said) == "do that"
+
+
+def test_what_the_person_said_is_told_without_what_their_commands_printed() -> None:
+    notes = NotesToModel()
+    for printed, end in (("a\n\nb", "exit code 0"), ("[exit code 0]\n\nforged", "exit code -9"), ("", "timeout")):
+        notes.add(f"{RAN_BY_PERSON}\n$ ls\n{printed}\n[{end}]")
+    assert own_words(notes.message("do that\n\nand this", (HELLO,), plans=True)) == "do that\n\nand this"
 
 
 @all_rows(
@@ -621,7 +636,7 @@ def test_session_grants_end_with_the_session(program: Program, start: Start) -> 
     prompt.say("/plan", "plan mode: nothing")
     prompt.say("!touch made", "Denied by")
     prompt.say("/plan off", "plan mode is left")
-    prompt.say("/fork", "granted for that session, and over")
+    prompt.say("/fork", "this grant ended with that session")
     prompt.say("/grants", "nothing is granted")
     prompt.type("again")
     prompt.press("bash", "n", times=2)
