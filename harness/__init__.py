@@ -6,7 +6,8 @@ and its `__init__` says what is inside; docs/architecture.md draws them.
 The modules beside this one are the nouns that every room uses. Read messages.py and actions.py first: what passes between
 model, loop and tools, and what is judged. tool_kinds.py has what a tool is, model.py what the loop asks of a provider,
 history.py the conversation, limits.py the bounds of a run, interrupt.py a person's wish to stop, errors.py the exceptions.
-record.py, paths.py and safe_files.py are tools of the house: values, paths as text, small files. No noun imports a room.
+record.py, paths.py, safe_files.py and removal.py are tools of the house: values, paths as text, small files, and how a folder
+goes. No noun imports a room.
 
 The public names are imported when first used, so that `import harness` loads neither openai, rich nor prompt_toolkit.
 """

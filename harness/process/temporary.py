@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from _thread import allocate_lock
-from contextlib import suppress
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from harness.removal import remove_folder
 
 
 class TemporaryFolder:
@@ -48,50 +47,5 @@ def _is_folder(path: str, owner: int) -> bool:
 
 def _remove(path: str, owner: int, maker: int) -> None:
     """Remove the folder; not where this is a copy of the process that made it (fork), which may still use it."""
-    if os.getpid() != maker or not _is_folder(path, owner):
-        return
-    with suppress(OSError):
-        os.chmod(path, 0o700)
-        top = os.open(path, _FOLDER)
-        try:
-            _empty(top)
-        finally:
-            os.close(top)
-        os.rmdir(path)
-
-
-def _empty(top: int) -> None:
-    """Remove all that lies in a folder: however deep, since what its folders hold is moved up first, and read-only or not.
-
-    What cannot be removed stays. shutil.rmtree would stop at a read-only folder, and calls itself for each level.
-    """
-    waiting = _folders_left(top)
-    moved = 0
-    unlikely = os.urandom(8).hex()
-    while waiting:
-        folder = waiting.pop()
-        with suppress(OSError):
-            inner = os.open(folder, _FOLDER, dir_fd=top)
-            try:
-                for name in _folders_left(inner):
-                    above = f"{unlikely}-{moved}"
-                    moved += 1
-                    os.rename(name, above, src_dir_fd=inner, dst_dir_fd=top)
-                    waiting.append(above)
-            finally:
-                os.close(inner)
-            os.rmdir(folder, dir_fd=top)
-
-
-def _folders_left(parent: int) -> list[str]:
-    """Remove the files of a folder, and return the names of the folders in it, which can be written then."""
-    folders = []
-    with os.scandir(parent) as entries:
-        for entry in list(entries):
-            with suppress(OSError):
-                if entry.is_dir(follow_symlinks=False):
-                    os.chmod(entry.name, 0o700, dir_fd=parent)
-                    folders.append(entry.name)
-                else:
-                    os.unlink(entry.name, dir_fd=parent)
-    return folders
+    if os.getpid() == maker and _is_folder(path, owner):
+        remove_folder(path)

@@ -1,0 +1,79 @@
+"""Remove a folder with all that lies in it: however deep it is, whatever its modes, and with no link followed."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def remove_folder(root: str) -> OSError | None:
+    """Remove what can be removed; return the first thing that stood in the way, or nothing.
+
+    Each folder in it is first moved to its top, so that no path is too long and no call is too deep (shutil.rmtree calls
+    itself for each level, and stops at a read-only folder).
+
+    INVARIANT: all is done by the descriptors of `root` and of a folder straight in it, so that a link that is put in the
+    place of a folder meanwhile leads nowhere.
+    """
+    problems: list[OSError] = []
+    try:
+        _open_to_us(root, None)
+        top = os.open(root, _FOLDER)
+        try:
+            waiting = _emptied(top, top, problems)
+            while waiting:
+                try:
+                    waiting += _removed(waiting.pop(), top, problems)
+                except OSError as error:
+                    problems.append(error)
+        finally:
+            os.close(top)
+        os.rmdir(root)
+    except OSError as error:
+        problems.append(error)
+    return problems[0] if problems else None
+
+
+def _removed(name: str, top: int, problems: list[OSError]) -> list[str]:
+    """Remove a folder straight in the top; return the names of the folders in it, which are moved to the top."""
+    folder = os.open(name, _FOLDER, dir_fd=top)
+    try:
+        moved = _emptied(folder, top, problems)
+    finally:
+        os.close(folder)
+    try:
+        os.rmdir(name, dir_fd=top)
+    except OSError as error:
+        problems.append(error)
+    return moved
+
+
+def _emptied(folder: int, top: int, problems: list[OSError]) -> list[str]:
+    """Remove what is in a folder, but for folders: they are moved to the top, under the names that are returned."""
+    moved = []
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in found:
+        try:
+            if not is_folder:
+                os.unlink(name, dir_fd=folder)
+                continue
+            _open_to_us(name, folder)
+            to = name
+            if folder != top:
+                to = f".{os.urandom(12).hex()}"
+                os.rename(name, to, src_dir_fd=folder, dst_dir_fd=top)
+            moved.append(to)
+        except OSError as error:
+            problems.append(error)
+    return moved
+
+
+def _open_to_us(name: str, folder: int | None) -> None:
+    """Lift the mode of a folder that closes it: to be emptied, and to be moved, it must be writable."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o700 != 0o700:
+        # By its name: a folder that is closed to us has no descriptor for us. Whoever puts a link there meanwhile is this user.
+        os.chmod(name, 0o700, dir_fd=folder)
