@@ -164,7 +164,7 @@ class Conversation:
         found = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")
         if not found.toml:
             return f"no rule lifts the question: {found.why}"
-        return f"a rule does it, in {home_of_rules(self.parts.policy, self.parts.state)}:\n{found.toml.rstrip()}"
+        return f"a rule would allow it unasked, in {home_of_rules(self.parts.policy, self.parts.state)}:\n{found.toml.rstrip()}"
 
     def record(self, record: LogRecord) -> None:
         """Keep what /why tells of; an observer of the log."""

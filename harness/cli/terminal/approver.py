@@ -23,7 +23,7 @@ from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 
 NOTHING_USUAL = Usual()
-NOT_GRANTED = "nothing can be granted here"
+NOT_GRANTED = "there are no grants here"
 
 
 def nothing_to_grant(action: Action, verdict: Verdict) -> Offer | str:  # noqa: ARG001 - what asks for an offer
