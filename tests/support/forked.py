@@ -139,8 +139,10 @@ class ForkServer:
             socket.send_fds(self._asked, [json.dumps(wanted).encode()], [*streams, theirs])
         finally:
             os.close(theirs)
-        (pid,) = struct.unpack("i", os.read(report, 4))
-        return pid, report
+        told = os.read(report, 4)
+        if not told:
+            raise RuntimeError("the process that forks the program has ended; stderr says why")
+        return struct.unpack("i", told)[0], report
 
     def close(self) -> None:
         """End the server; what it started goes on."""
