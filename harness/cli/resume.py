@@ -10,7 +10,6 @@ from harness.actions import JsonValue
 from harness.cli.commands.notes_to_model import own_words
 from harness.cli.sessions import LoggedSession, logged_sessions, outlines, session_named, verified_session
 from harness.cli.state import State
-from harness.cli.text_lines import counted
 from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
 from harness.log.order import LogRecord
@@ -20,6 +19,7 @@ from harness.loop.compaction import split_summary
 from harness.messages import Message, Role
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 RESUMED, FORKED = "resumed", "forked"

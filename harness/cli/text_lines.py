@@ -10,14 +10,6 @@ from harness.text.visible import visible_line
 WIDTH = 100
 _GAP = 2
 _MOST_CHARACTERS = 5_000
-_MANY = 100_000
-
-
-def short_count(count: int) -> str:
-    """Return a count in at most five characters or so: thousands and millions from 100,000 on."""
-    if count < _MANY:
-        return str(count)
-    return f"{count // 1_000}k" if count < 10_000_000 else f"{count // 1_000_000}M"
 
 
 def cut(text: str, width: int) -> str:
@@ -70,8 +62,3 @@ def paragraph(text: str, tone: Tone = Tone.PLAIN) -> Iterator[Line]:
 
     for line in textwrap.wrap(text, ROW_WIDTH, break_on_hyphens=False):
         yield Line(tone=tone, text=line)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 turn`, `2,000 turns`: an English noun that takes an s."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -89,14 +89,3 @@ def seconds_between(first: LogRecord, later: LogRecord) -> float | None:
     if start is None or stop is None:
         return None
     return max(0, stop - start) / NANO
-
-
-def in_words(seconds: float) -> str:
-    """Return a duration as people say it: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    count = round(seconds)
-    for size, name, rest, of_rest in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if count >= size:
-            return f"{count // size} {name} {count % size // rest} {of_rest}"
-    return f"{count} s"

@@ -4,5 +4,6 @@ Read `visible.py` first: what is shown goes through it.
     look_alikes.py   what in a command is not what it seems
     strict_json.py   one JSON value
     toml_places.py   a TOML text, and the line of each key
+    amounts.py       numbers in words: how many, how long, how large
     template.py      texts with {{variables}}
 """

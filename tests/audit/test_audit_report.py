@@ -42,7 +42,7 @@ from harness.cli.audit.export import write_view
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.state import State
 from harness.errors import UsageError
-from harness.log.clocks import in_words, nanoseconds, seconds_between
+from harness.log.clocks import nanoseconds, seconds_between
 from harness.log.findings import NotedHead, evidence_of, findings_of, judge_log
 from harness.log.heads_file import HeadsFile, KnownHead
 from harness.log.reader import finite, whole
@@ -50,6 +50,7 @@ from harness.log.schema import RECORDS, json_schema
 from harness.log.verify import Verification
 from harness.models.scripted import Reply, call, replies
 from harness.record import replace
+from harness.text.amounts import duration
 
 if TYPE_CHECKING:
     from program import Program
@@ -737,7 +738,7 @@ def test_the_monotonic_clock_counts_where_both_have_it() -> None:
     assert seconds_between(late, early) == 3600
     assert seconds_between({}, early) is None
     assert (whole(True), whole(10**30), finite(float("nan")), finite(10**30), finite(float("inf"))) == (None,) * 5
-    assert [in_words(seconds) for seconds in (0.04, 12.3, 59.7, 3725, 90061)] == [
+    assert [duration(seconds) for seconds in (0.04, 12.3, 59.7, 3725, 90061)] == [
         "0.0 s",
         "12 s",
         "1 min 0 s",

@@ -14,9 +14,10 @@ from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.stats import MOST_ROWS, OTHERS, Statistics, Waits, statistics_of
-from harness.cli.text_lines import cut, short_count, table
+from harness.cli.text_lines import cut, table
 from harness.log.action_log import ActionLog
 from harness.model import Prices
+from harness.text.amounts import short_count
 
 if TYPE_CHECKING:
     from program import Program

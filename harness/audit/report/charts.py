@@ -9,7 +9,8 @@ from itertools import pairwise
 from harness.audit.calls import STANDING_NAMES, AuditedLogs, CallStanding, LoggedCall, did_fail, standing_of
 from harness.audit.report.figures import WAITS, Figures, SessionFigures
 from harness.audit.report.markup import line, number
-from harness.log.clocks import in_words, seconds_between
+from harness.log.clocks import seconds_between
+from harness.text.amounts import duration
 
 CHARTED_SESSIONS = 24
 """So many sessions are drawn; of the others the page says that they are not."""
@@ -136,7 +137,7 @@ def histogram(figures: Figures) -> str:
 
 
 def _bin_names() -> list[str]:
-    bounds = [in_words(bound) if bound != int(bound) else _short(int(bound)) for bound in WAITS]
+    bounds = [duration(bound) if bound != int(bound) else _short(int(bound)) for bound in WAITS]
     between = [f"{low} to {high}" for low, high in pairwise(bounds)]
     return [f"under {bounds[0]}", *between, f"over {bounds[-1]}"]
 
@@ -150,7 +151,7 @@ def tick_words(seconds: float) -> tuple[str, ...]:
     moments = [seconds * tick / 5 for tick in range(6)]
     if not seconds:
         return ("0 s", "", "", "", "", "")
-    words = [in_words(at) for at in moments[1:]]
+    words = [duration(at) for at in moments[1:]]
     for digits in range(2, 10):
         if len(set(words)) == len(words):
             break
@@ -200,7 +201,7 @@ class Strip:
         height = len(lanes) * _LANE + 26
         names = ", ".join(STANDING_NAMES[one] for one in lanes)
         place, seconds = self.session.place, self.session.seconds
-        title = f"Session {self.session.name}: {number(self.session.calls)} calls in {in_words(seconds)}"
+        title = f"Session {self.session.name}: {number(self.session.calls)} calls in {duration(seconds)}"
         parts = [f'<path class="grid" d="M{_LEFT} {height - 26.5}H{_LEFT + _WIDTH}"/>']
         for row, lane in enumerate(lanes):
             parts.append(f'<text x="{_LEFT - 8}" y="{row * _LANE + 17}" text-anchor="end">{_LANE_NAMES[lane]}</text>')
@@ -277,7 +278,7 @@ def waited_in_words(call: LoggedCall) -> str:
     waited = call.waited
     if waited is None:
         return '<span class="quiet">not told</span>'
-    told = f"{waited:.2f} s" if waited < 10 else in_words(waited)
+    told = f"{waited:.2f} s" if waited < 10 else duration(waited)
     return f'{told} <span class="mark">! under 1 s</span>' if call.is_quick else told
 
 

@@ -58,11 +58,6 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
-def many(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 call`, `2 calls`."""
-    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
-
-
 def digest(value: object) -> str:
     """Return HTML of a digest, which may break anywhere."""
     return f'<code class="digest">{line(value, 80)}</code>' if value else '<span class="quiet">none</span>'

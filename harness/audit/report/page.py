@@ -21,13 +21,13 @@ from harness.audit.report.lists import (
     unknown_calls,
     writing_commands,
 )
-from harness.audit.report.markup import block, digest, filled, html, line, many, moment, number, table
+from harness.audit.report.markup import block, digest, filled, html, line, moment, number, table
 from harness.audit.report.style import STYLE, content_policy
 from harness.audit.report.timeline import timeline
 from harness.audit.stats import Cost
-from harness.log.clocks import in_words
 from harness.log.findings import Findings, Soundness
 from harness.log.order import LogRecord
+from harness.text.amounts import counted, duration
 
 PAGE = """\
 <!DOCTYPE html>
@@ -150,10 +150,10 @@ def report(  # noqa: PLR0913 - what the page is told beside the logs
         title=line(title or TITLE, 300),
         content_policy=content_policy(),
         style=STYLE,
-        logs=many(len(findings), "action log"),
-        sessions=many(len(figures.sessions), "session"),
-        calls=many(figures.calls, "call"),
-        records=many(sum(one.found.records for one in findings), "verified record"),
+        logs=counted(len(findings), "action log"),
+        sessions=counted(len(figures.sessions), "session"),
+        calls=counted(figures.calls, "call"),
+        records=counted(sum(one.found.records for one in findings), "verified record"),
         last_time=line(figures.last_time, 40) or "no known time",
         only=html(ONLY, session=line(only, 60)) if only else "",
         contents=(f'<li><a href="#{anchor}">{words}</a></li>' for anchor, words in _CONTENTS),
@@ -165,7 +165,7 @@ def report(  # noqa: PLR0913 - what the page is told beside the logs
         refused_calls=refused_calls(logs, show),
         asked=number(figures.questions.asked),
         asked_calls=asked_calls(logs, show),
-        reads_unknown=many(figures.reads_unknown, "call"),
+        reads_unknown=counted(figures.reads_unknown, "call"),
         outside_calls=outside_calls(logs, show),
         session_table=session_table(figures, is_linked=is_whole),
         cards=cards(figures),
@@ -213,7 +213,7 @@ def alarms(figures: Figures, logs: Sequence[Findings], gone: Sequence[str]) -> I
     yield "none is known to have left the workspace, none could reach the network, every question had a yes that took "
     yield "its time, and every session ended."
     if unseen:
-        yield f" <strong>But {many(unseen, 'log')} had no head to compare with:</strong> what was cut off "
+        yield f" <strong>But {counted(unseen, 'log')} had no head to compare with:</strong> what was cut off "
         yield 'or rewritten would be missing here. See <a href="#looked-at">what was looked at</a>.'
     yield "</p>\n"
 
@@ -223,7 +223,7 @@ def _about_calls(figures: Figures) -> Iterator[str]:
     stands = figures.standings
     questions = sum(count for (answer, _), count in figures.answers.items() if answer != "yes")
     quick = f"by a person came in under a second: hardly read; {number(figures.questions.quick_yes)} of them yes"
-    bursts = f"by a person came in bursts, {BURST} or more within {in_words(BURST_SECONDS)}: hardly read one by one"
+    bursts = f"by a person came in bursts, {BURST} or more within {duration(BURST_SECONDS)}: hardly read one by one"
     unended = sum(1 for one in figures.sessions.values() if not one.stop)
     for count, sign, noun, words, anchor in (
         (stands[CallStanding.UNACCOUNTED], "??", "call", "ran, and nothing in the log allows it", "timeline"),
@@ -239,7 +239,7 @@ def _about_calls(figures: Figures) -> Iterator[str]:
     ):
         if count:
             see = f'See <a href="#{anchor}">{dict(_CONTENTS)[anchor]}</a>.'
-            yield f"<strong>{sign} {many(count, noun)}</strong> {words}. {see}"
+            yield f"<strong>{sign} {counted(count, noun)}</strong> {words}. {see}"
 
 
 def _about_logs(logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[str]:
@@ -247,12 +247,12 @@ def _about_logs(logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[str]:
     broken = sum(1 for log in logs if log.soundness is Soundness.BROKEN)
     added = sum(log.added for log in logs if log.soundness is not Soundness.BROKEN)
     if broken:
-        yield f"<strong>BROKEN:</strong> {broken} of {many(len(logs), 'log')} did not verify. Do not rely on what follows."
+        yield f"<strong>BROKEN:</strong> {broken} of {counted(len(logs), 'log')} did not verify. Do not rely on what follows."
     if gone:
-        yield f"<strong>GONE:</strong> {many(len(gone), 'log')} that had been noted: what they told is missing here."
+        yield f"<strong>GONE:</strong> {counted(len(gone), 'log')} that had been noted: what they told is missing here."
     if added:
         yield (
-            f"<strong>ADDED: {many(added, 'record')}</strong> behind the end of a log that was closed: anyone may have "
+            f"<strong>ADDED: {counted(added, 'record')}</strong> behind the end of a log that was closed: anyone may have "
             'written them. See <a href="#looked-at">what was looked at</a>.'
         )
 
@@ -260,7 +260,7 @@ def _about_logs(logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[str]:
 def talk(figures: Figures) -> Iterator[str]:
     """Yield what was asked and what was answered last, of a few sessions; of more, their table has it."""
     for one in figures.sessions.values() if len(figures.sessions) <= MOST_TALKS else ():
-        more = f" (the first of {many(one.prompts, 'prompt')})" if one.prompts > 1 else ""
+        more = f" (the first of {counted(one.prompts, 'prompt')})" if one.prompts > 1 else ""
         yield f'<div class="said"><span class="word">Session {one.place} was asked{more}:</span>{block(one.prompt, MAX_TALK)}'
         yield f'<span class="word">It answered:</span>{block(one.answer, MAX_TALK)}</div>\n'
 
@@ -286,7 +286,7 @@ def _session_row(one: SessionFigures, *, is_linked: bool) -> Sequence[str]:
     stop = line(one.stop, 60) or '<span class="mark">! never said</span>'
     return (
         f'<th scope="row" class="t">{one.place}: {name}</th>',
-        f'<td class="t">{moment(one.began.get("time"))}<br>{in_words(one.seconds)}</td>',
+        f'<td class="t">{moment(one.began.get("time"))}<br>{duration(one.seconds)}</td>',
         f"<td>{stop}<br>{_cost(one.cost)}</td>",
         f'<td class="n">{number(one.calls)}</td>',
         f'<td class="n">{number(one.refused)}</td>',
@@ -307,7 +307,7 @@ def cards(figures: Figures) -> Iterator[str]:
         (
             "calls",
             number(figures.calls),
-            f"{many(figures.kinds['user_message'], 'prompt')}, {many(figures.kinds['model_request'], 'request')}",
+            f"{counted(figures.kinds['user_message'], 'prompt')}, {counted(figures.kinds['model_request'], 'request')}",
         ),
         ("ran without a human", number(stands[CallStanding.UNASKED]), "the policy said auto"),
         ("asked", number(figures.questions.asked), f"nobody was there for {number(nobody)}{_median(figures)}"),
@@ -324,12 +324,12 @@ def cards(figures: Figures) -> Iterator[str]:
         (
             "files changed",
             f"{at_least}{number(len(figures.paths))}",
-            f"{many(figures.changes, 'change')} by file tools",
+            f"{counted(figures.changes, 'change')} by file tools",
         ),
         ("tokens in", number(figures.input_tokens), f"{number(figures.cached_tokens)} from a cache"),
         ("tokens out", number(figures.output_tokens), "as the provider counted"),
         ("cost", _cost(figures.cost).removeprefix("cost "), _cost_note(figures)),
-        ("time", in_words(figures.seconds), "all sessions together"),
+        ("time", duration(figures.seconds), "all sessions together"),
         ("errors, limits", number(figures.kinds["error"] + figures.kinds["limit"]), "told in the time line"),
     ]
     for name, value, note in told:
@@ -343,7 +343,7 @@ def _cost(cost: Cost) -> str:
 def _cost_note(figures: Figures) -> str:
     if not figures.cost.unknown:
         return "by the prices configured then"
-    return f"of {many(figures.cost.unknown, 'request')} the log does not say it"
+    return f"of {counted(figures.cost.unknown, 'request')} the log does not say it"
 
 
 def _median(figures: Figures) -> str:
@@ -371,7 +371,7 @@ def policies(logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
         used = sum(
             1 for one in show.figures.sessions.values() if one.policy_sha256 == str(record["policy_sha256"])[:300]
         )
-        begun = f"in force at the beginning of {many(used, 'session')}" if used else "in force within a session"
+        begun = f"in force at the beginning of {counted(used, 'session')}" if used else "in force within a session"
         yield f"{begun}</p>\n"
         files = record.get("policy_files")
         for file in files if isinstance(files, list) else ():

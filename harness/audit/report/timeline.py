@@ -20,10 +20,10 @@ from harness.audit.calls import (
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.lists import ReportDetail
 from harness.audit.report.markup import block, digest, filled, html, line, moment, number, shown
-from harness.log.clocks import in_words
 from harness.log.order import LogRecord
 from harness.log.reader import finite, whole
 from harness.log.schema import problem
+from harness.text.amounts import duration
 
 SESSION = """\
 <details class="session" open$anchor><summary><h3>Session $place: $name</h3> \
@@ -271,7 +271,7 @@ def _ending(standing: CallStanding, call: LoggedCall) -> str:
     if call.outcome and (standing in (CallStanding.UNASKED, CallStanding.APPROVED) or did_fail(call)):
         told.append(line(call.outcome.get("status"), 30))
         milliseconds = whole(call.outcome.get("duration_ms"))
-        told += [in_words(milliseconds / 1000)] if milliseconds is not None else []
+        told += [duration(milliseconds / 1000)] if milliseconds is not None else []
     return f'<span class="quiet">&mdash; {", ".join(told)}</span>'
 
 
@@ -333,7 +333,7 @@ def _about_run(call: LoggedCall) -> list[tuple[str, str]]:
         ("ended", line(outcome.get("status"), 30)),
         ("exit code", line(outcome.get("exit_code"), 20)),
         ("error", line(outcome.get("error_code"), 60)),
-        ("took", in_words(milliseconds / 1000) if milliseconds is not None else line(outcome.get("duration_ms"))),
+        ("took", duration(milliseconds / 1000) if milliseconds is not None else line(outcome.get("duration_ms"))),
         ("output", f"{line(outcome['output_bytes'], 20)} bytes" if "output_bytes" in outcome else ""),
         ("output was cut for the model", line(outcome.get("truncated"), 10)),
         ("changed", f"<code>{line(outcome['changed_path'], 1000)}</code>" if "changed_path" in outcome else ""),

@@ -55,11 +55,6 @@ def short_digest(digest: str | None) -> str:
     return visible_line(digest[:12], 12) if digest else "none"
 
 
-def count(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun: `1 call`, `2 calls`."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
 def moment(record: LogRecord) -> str:
     """Return when a record was written: `2026-01-31 10:00:00Z`."""
     return visible_line(f"{text(record, 'time')[:19].replace('T', ' '):19}Z", 20)

@@ -11,7 +11,7 @@ from harness.audit.calls import Fate, edited_from, edited_to, text, word
 from harness.audit.logged_changes import ChangedFile, LoggedChange, OnDisk, WritingCommand, file_on_disk, undone_calls
 from harness.audit.questions import LoggedQuestion, LoggedRefusal, OpenSession, RefusalCounts, Refuser, UnknownCall
 from harness.audit.stats import NO_ANSWER, OTHER_ANSWER, QuestionCount
-from harness.cli.audit.answer_writer import count, moment, name, quoted, seconds, short_digest, what, who, why
+from harness.cli.audit.answer_writer import moment, name, quoted, seconds, short_digest, what, who, why
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.state import State
 from harness.cli.trace import Tone
@@ -19,6 +19,7 @@ from harness.files.before_images import BeforeImages
 from harness.log.order import ANSWERS
 from harness.log.reader import is_in_use, is_whole, records
 from harness.paths import short_place
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 _TONES = {
@@ -135,7 +136,9 @@ def refusal_counts_line(counts: RefusalCounts, sessions: int, *, listed: bool) -
     """Return the counts in words."""
     total = sum(counts.refused.values())
     by = ", ".join(f"{counts.refused[one]} {_BY[one]}" for one in _BY if one in counts.refused)
-    line = f"{count(total, 'call')} refused: {by}" if total else f"no call was refused in {count(sessions, 'session')}"
+    line = (
+        f"{counted(total, 'call')} refused: {by}" if total else f"no call was refused in {counted(sessions, 'session')}"
+    )
     if counts.invalid:
         line += f"; {counts.invalid} invalid{'' if listed else ' (--invalid lists them)'}"
     if counts.never_came:
@@ -169,7 +172,7 @@ def _call(reach: CallEffects) -> str:
 
 def reads_line(files: int, sessions: int) -> str:
     """Return the counts of files that were read, in words."""
-    return f"{count(files, 'file or folder', 'files and folders')} read in {count(sessions, 'session')}"
+    return f"{counted(files, 'file or folder', 'files and folders')} read in {counted(sessions, 'session')}"
 
 
 class KeptImages:
@@ -293,7 +296,7 @@ class OpenEnds:
         where = visible_line(text(one.started, "workspace") or "-", 300)
         parts = [moment(one.started), f"session {session} in {where} never said that it ended"]
         if one.not_begun:
-            parts.append(f"{count(len(one.not_begun), 'call')} without an end and not begun")
+            parts.append(f"{counted(len(one.not_begun), 'call')} without an end and not begun")
         if self._in_use:
             parts.append("its log is in use: it may simply be running")
         elif self.torn:
@@ -305,7 +308,7 @@ def nothing_open(sessions: int) -> str:
     """Return the line for logs in which everything has an end."""
     if not sessions:
         return "there is no session, and so no call"
-    return f"every call that was begun in {count(sessions, 'session')} has an end, and every session"
+    return f"every call that was begun in {counted(sessions, 'session')} has an end, and every session"
 
 
 def _could_write(paths: list[str] | None) -> str:

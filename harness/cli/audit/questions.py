@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import CALL_KINDS
-from harness.cli.audit.answer_writer import AnswerWriter, count
+from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.audit.logs import BROKEN, ChosenLogs, Filled, chosen_logs, log_flags
 from harness.cli.state import State
+from harness.text.amounts import counted
 
 FOUND = 3
 """Exit code of `unknown` where there is a call whose end is not known, an open session, or a torn line."""
@@ -115,7 +116,7 @@ def _approvals(logs: ChosenLogs, output: AnswerWriter) -> None:
     if counts.asked:
         output.line(question_counts_line(counts))
     else:
-        output.line(f"nobody was asked anything in {count(logs.sessions, 'session')}")
+        output.line(f"nobody was asked anything in {counted(logs.sessions, 'session')}")
 
 
 def _denied(logs: ChosenLogs, output: AnswerWriter, *, invalid: bool) -> None:
@@ -157,8 +158,8 @@ def _unknown(logs: ChosenLogs, output: AnswerWriter) -> bool:
     counts: dict[str, JsonValue] = {"unknown_calls": calls, "open_sessions": sessions, "torn_lines": torn}
     output.row({"row": "counts", "sessions": logs.sessions, **counts})
     if calls or sessions or torn:
-        lines = f", {count(torn, 'torn line')}" if torn else ""
-        output.line(f"{count(calls, 'call')} of unknown end, {count(sessions, 'open session')}{lines}")
+        lines = f", {counted(torn, 'torn line')}" if torn else ""
+        output.line(f"{counted(calls, 'call')} of unknown end, {counted(sessions, 'open session')}{lines}")
     else:
         output.line(nothing_open(logs.sessions))
     return bool(calls or sessions or torn)
@@ -177,10 +178,10 @@ def _files(logs: ChosenLogs, output: AnswerWriter, state: State) -> None:
         for text, tone in () if output.as_json else file_lines(file, host):
             output.line(text, tone, width=8_000)
     changes, commands = len(found.changes), len(found.commands)
-    output.line(f"{count(files, 'file')}, {count(changes, 'change')} in {count(logs.sessions, 'session')}")
+    output.line(f"{counted(files, 'file')}, {counted(changes, 'change')} in {counted(logs.sessions, 'session')}")
     if commands:
         said = "what it changed is not recorded, but" if commands == 1 else "what they changed is not recorded, but"
-        output.line(f"besides, {count(commands, 'command')} could write; {said} where it could be:")
+        output.line(f"besides, {counted(commands, 'command')} could write; {said} where it could be:")
     for command in found.commands:
         output.row(command.fields)
         output.line(*command_line(command), width=8_000)
@@ -200,7 +201,7 @@ def _reads(logs: ChosenLogs, output: AnswerWriter) -> None:
             output.line(text, tone, width=8_000)
     output.line(reads_line(len(found.files), logs.sessions))
     if found.unknown:
-        output.line(f"not among them: what {count(len(found.unknown), 'call')} read of which no model tells all")
+        output.line(f"not among them: what {counted(len(found.unknown), 'call')} read of which no model tells all")
     for reach in found.unknown:
         output.row(reach.fields("unknown_reads"))
         output.line(*unknown_line(reach))
@@ -227,9 +228,9 @@ def _outside(logs: ChosenLogs, output: AnswerWriter) -> None:
     output.row({"row": "counts", "sessions": logs.sessions, **counts, "unknown_reads": unknown})
     by = f"{read} read there, {written} could write there, {network} could reach the network"
     told = (
-        f"{count(calls, 'call')} outside the workspace: {by}"
+        f"{counted(calls, 'call')} outside the workspace: {by}"
         if calls
         else "no call is known to have left the workspace"
     )
-    rest = f"; what {count(unknown, 'call')} read is not known (`harness audit reads`)" if unknown else ""
-    output.line(f"{told}, in {count(logs.sessions, 'session')}{rest}")
+    rest = f"; what {counted(unknown, 'call')} read is not known (`harness audit reads`)" if unknown else ""
+    output.line(f"{told}, in {counted(logs.sessions, 'session')}{rest}")

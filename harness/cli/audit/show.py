@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import Fate, Joiner, LoggedCall, edited_from, edited_to, text, word
-from harness.cli.audit.answer_writer import AnswerWriter, count, json_text, short_digest
+from harness.cli.audit.answer_writer import AnswerWriter, json_text, short_digest
 from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
 from harness.cli.state import State
 from harness.cli.trace import Line, Tone, ended_line, event_line, how_decided
@@ -18,6 +18,7 @@ from harness.log.clocks import Clocks
 from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, LogRecord
 from harness.paths import short_place
 from harness.record import Record
+from harness.text.amounts import counted
 from harness.text.visible import visible, visible_line
 
 UNANSWERED = "unanswered"
@@ -134,7 +135,7 @@ def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, f
         for record in call.records if output.as_json else ():
             output.row(record)
     if not shown:
-        output.line(f"no call fits in {count(logs.sessions, 'session')}")
+        output.line(f"no call fits in {counted(logs.sessions, 'session')}")
 
 
 def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
@@ -317,7 +318,7 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             new = len(messages) if isinstance(messages, list) else 0
             first, stop = record.get("start"), record.get("stop")
             gone = stop - first if isinstance(first, int) and isinstance(stop, int) else 0
-            where = f"{count(new, 'message')} in place of {gone}, from number {get('start')} on"
+            where = f"{counted(new, 'message')} in place of {gone}, from number {get('start')} on"
             return f"~ the conversation was changed ({get('why')}): {where}", ""
         case "recovered":
             kept = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"

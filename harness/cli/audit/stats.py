@@ -13,10 +13,11 @@ from harness.actions import JsonValue
 from harness.audit.stats import Statistics, statistics_of
 from harness.cli.audit.logs import BROKEN, Filled, chosen_logs, log_flags
 from harness.cli.console import complain
-from harness.cli.text_lines import cut, short_count, table
+from harness.cli.text_lines import cut, table
 from harness.errors import UsageError
 from harness.log.order import ANSWERS
 from harness.paths import short_place
+from harness.text.amounts import short_count
 from harness.text.visible import visible_line
 
 _RULES = ("decided by", "parts", "calls", "auto", "ask", "deny", "block")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
-from harness.cli.text_lines import counted, short_count, table
+from harness.cli.text_lines import table
 from harness.record import Record, replace
+from harness.text.amounts import counted, short_count
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from harness.cli.batch.task_folder import Finished, HeldElsewhere, TaskFolder, f
 from harness.cli.batch.task_run import HELD
 from harness.cli.exits import Exit
 from harness.cli.signals import Stopping
-from harness.cli.text_lines import counted
 from harness.errors import ModelFault, UsageError
+from harness.text.amounts import counted
 
 if TYPE_CHECKING:
     from argparse import Namespace

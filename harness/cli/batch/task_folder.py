@@ -15,10 +15,10 @@ from harness.cli.batch.changes import CHANGES, IGNORED
 from harness.cli.batch.task import MAX_TASK_BYTES, Task, task_of
 from harness.cli.batch.work_folder import TREE, is_kept
 from harness.cli.exits import Exit
-from harness.cli.text_lines import counted
 from harness.errors import LogError, UsageError
 from harness.record import Record
 from harness.safe_files import read_small, remove_if_there, replace_file, sync_path
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:

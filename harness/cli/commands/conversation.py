@@ -10,7 +10,6 @@ from harness.cli.commands.slash_command import SlashCommand
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.parts import SessionParts
 from harness.cli.terminal.screen import Screen
-from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.gate.approval import Approver
 from harness.log.order import LogRecord
@@ -22,6 +21,7 @@ from harness.policy.policy import Policy
 from harness.policy.session_grants import Offer
 from harness.policy.verdict import Verdict
 from harness.record import Record
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 

@@ -6,7 +6,6 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, until_turn
 from harness.cli.sessions import LoggedSession, SessionOutline, logged_sessions, outlines, session_named
-from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.history import pairing_problem
@@ -14,6 +13,7 @@ from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.messages import RunResult, StopReason
 from harness.policy.session_grants import GrantScope
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 MOST_LISTED = 20

@@ -10,10 +10,10 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.policy.policies import home_of_rules, shipped_name, without_shipped_folder
 from harness.cli.terminal.row_text import two_columns
-from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.log.order import LogRecord
 from harness.policy.verdict import Source
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 

@@ -16,7 +16,6 @@ from harness.cli.exits import Exit
 from harness.cli.policy.judged_call import CallReader, tool_use
 from harness.cli.policy.policies import PolicyInForce
 from harness.cli.state import State
-from harness.cli.text_lines import counted
 from harness.errors import LogError, PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.log.findings import Findings, Soundness, judge_log
@@ -32,6 +31,7 @@ from harness.policy.session_grants import Grant, GrantScope, pattern_from, with_
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 from harness.tool_kinds import SHIPPED_TOOLS, Does
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from harness.actions import Action, Effects, ToolUse
 from harness.cli.state import PROJECT_POLICY, State
-from harness.cli.text_lines import counted
 from harness.gate.approval import Answer, Approval, Approver
 from harness.messages import ToolCall
 from harness.policy.matchers import ArgvPattern
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Layer, Rule
 from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 TRUST_TOOL = "trust"

@@ -31,7 +31,6 @@ from harness.cli.state import State, here
 from harness.cli.terminal.approver import TerminalApprover
 from harness.cli.terminal.question import Usual
 from harness.cli.terminal.screen import Notices, Screen
-from harness.cli.text_lines import counted
 from harness.cli.trace import Line, Tone
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
 from harness.gate.approval import Approval
@@ -39,6 +38,7 @@ from harness.gate.registry import IN_PROCESS, ToolRegistry
 from harness.interrupt import Interrupt
 from harness.messages import RunResult, StopReason
 from harness.policy.verdict import Verdict
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.terminal.row_text import cells, fitted
-from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.record import Record
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 from harness.tool_kinds import Does, shipped_that
 

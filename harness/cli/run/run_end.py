@@ -16,10 +16,10 @@ from harness.cli.parts import SessionParts
 from harness.cli.run.run_output import RunOutput
 from harness.cli.session_log import pinned
 from harness.cli.state import PROJECT_POLICY, State
-from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.messages import RunResult, StopReason
 from harness.record import Record
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from harness.audit.calls import word
 from harness.cli.terminal.row_text import cells, ending, fitted
-from harness.cli.text_lines import counted
 from harness.log.order import LogRecord
 from harness.record import Record
+from harness.text.amounts import counted, elapsed, size_of_bytes
 from harness.text.visible import visible_line
 from harness.tool_kinds import READ_FILE
 
@@ -58,25 +58,6 @@ def spinner(signs: str, seconds: float) -> str:
     return signs[int(seconds * TURNS_A_SECOND) % len(signs)]
 
 
-def elapsed(seconds: float) -> str:
-    """Return a time in words: `12 s`, `3 min 05 s`, `1 h 02 min`."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60} min {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole // 60 % 60:02} min"
-
-
-def size(count: int) -> str:
-    """Return a number of bytes in words, to three digits."""
-    if count < 1000:
-        return f"{count} B"
-    value, units = count / 1000, ["kB", "MB", "GB", "TB"]
-    while value >= 999.5 and len(units) > 1:
-        value /= 1000
-        units.pop(0)
-    return f"{value:.1f} {units[0]}" if value < 99.95 else f"{value:.0f} {units[0]}"
-
-
 def thinking(seconds: float, characters: int) -> str:
     """Return how long the model has been at it, and about how many tokens came."""
     tokens = f"  ~{max(1, characters // CHARACTERS_A_TOKEN):,} tokens" if characters else ""
@@ -85,7 +66,7 @@ def thinking(seconds: float, characters: int) -> str:
 
 def running(tool: str, seconds: float, lines: int, count: int) -> str:
     """Return how long a call has been running, and how much it printed."""
-    printed = f"  {counted(lines, 'line')}  {size(count)}" if count else ""
+    printed = f"  {counted(lines, 'line')}  {size_of_bytes(count)}" if count else ""
     return f"{tool} {elapsed(seconds)}{printed}"
 
 
@@ -271,7 +252,7 @@ def _left(output: CommandOutput, outcome: LogRecord, way: str) -> UnshownOutput:
     about = "" if count <= output.bytes else "at least "
     path = _saved(word(outcome.get("content"))) if outcome.get("truncated") is True else ""
     where = f"; all of it: {path}" if path else f"; {way}" if way else ""
-    more = f"... {about}{counted(rest.left_out, 'more line')}, {size(count)} in all{where}"
+    more = f"... {about}{counted(rest.left_out, 'more line')}, {size_of_bytes(count)} in all{where}"
     return UnshownOutput(first=rest.first, more=visible_line(more, 1_000), last=rest.last)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from harness.cli.text_lines import counted
+from harness.text.amounts import counted
 from harness.text.visible import visible
 
 MOST_LINES = 10

@@ -1,0 +1,47 @@
+"""Numbers in words: how many of a thing, how long, how large."""
+
+from __future__ import annotations
+
+_MANY = 100_000
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return `1 turn`, `2,000 turns`: a noun that takes an s, or its `plural`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def short_count(count: int) -> str:
+    """Return a count in at most five characters or so: thousands and millions from 100,000 on."""
+    if count < _MANY:
+        return str(count)
+    return f"{count // 1_000}k" if count < 10_000_000 else f"{count // 1_000_000}M"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as people say it: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    count = round(seconds)
+    for size, name, rest, of_rest in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if count >= size:
+            return f"{count // size} {name} {count % size // rest} {of_rest}"
+    return f"{count} s"
+
+
+def elapsed(seconds: float) -> str:
+    """Return a time that is still going on: `12 s`, `3 min 05 s`, `1 h 02 min`."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole // 60 % 60:02} min"
+
+
+def size_of_bytes(count: int) -> str:
+    """Return a number of bytes in words, to three digits."""
+    if count < 1000:
+        return f"{count} B"
+    value, units = count / 1000, ["kB", "MB", "GB", "TB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.1f} {units[0]}" if value < 99.95 else f"{value:.0f} {units[0]}"
