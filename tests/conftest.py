@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile the package once: a process that runs out of disk in a test would leave half a module's bytecode behind."""
     if not hasattr(session.config, "workerinput"):
         compileall.compile_dir(str(Path(__file__).parent.parent / "harness"), quiet=2)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return how many processes `-n auto` means: two a core, since most tests wait for a program or a disk."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
