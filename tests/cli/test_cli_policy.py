@@ -844,7 +844,7 @@ def first_words(text: str) -> list[str]:
     return [word for cell in cells for word in re.findall(r"`(\w+)`|(?<!\w)(\d+)", cell) for word in word if word]
 
 
-def test_the_cases_in_the_reference_come_out_as_expected_but_for_one(program: Program, in_workspace: Write) -> None:
+def test_the_cases_in_the_reference_come_out_as_expected(program: Program, in_workspace: Write) -> None:
     whole = (Path(ROOT) / "docs/policies.md").read_text()
     in_workspace(
         "docs.toml",
@@ -852,8 +852,7 @@ def test_the_cases_in_the_reference_come_out_as_expected_but_for_one(program: Pr
     )
     in_workspace("cases.jsonl", block(reference("test"), "jsonl"))
     done = program.run("policy", "test", "cases.jsonl", "--policy", "docs.toml")
-    failed = [line.split()[:2] for line in done.out.splitlines() if "FAILED" in line]
-    assert (done.code, failed) == (1, [["a", "push"]]), done.out
+    assert (done.code, "5 cases: 5 ok, 0 failed" in done.out) == (0, True), done.out
 
 
 def test_the_replay_in_the_reference_is_what_it_writes(program: Program, demo: str) -> None:
