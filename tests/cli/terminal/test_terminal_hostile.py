@@ -292,8 +292,6 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("sessions", "fork"): [Exit.USAGE],
     ("", ""): [Exit.USAGE, Exit.USAGE, Exit.USAGE],
 }
-WRITING = frozenset(("x", "run", "batch", "demo", "sign", "trust"))
-"""Commands and actions that are played alone: they change what the others read, the workspace and logs."""
 JSON_FORMS = frozenset(("--json", "json", "jsonl", "schema"))
 TYPED = CORPUS["rich"] + "[y] once FORGED " + CORPUS["formats"] + "\u202e\u0441at"
 
@@ -314,9 +312,7 @@ def test_no_command_does_what_hostile_text_says(scene: Scene) -> None:
         for at, (words, code) in enumerate(zip(forms, EXITS.get(row, [0] * len(forms)), strict=True))
     }
     assert len(played) > 60
-    reading = {name: case for name, case in played.items() if not WRITING & {*case[1][:2]}}
-    together(play, {name: case for name, case in played.items() if name not in reading}, at_once=1)
-    together(play, reading, at_once=4)
+    together(play, played, at_once=1)  # some change or lock what others read
 
 
 def play(scene: Scene, words: Sequence[str], code: int) -> None:
