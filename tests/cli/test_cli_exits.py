@@ -19,7 +19,7 @@ from forked import Forked
 from places import ROOT
 from program import made_program
 from rows import all_rows
-from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, processes_in, small_disk, wait_until, written
+from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, left_in, small_disk, wait_until, written
 
 from harness.cli.exits import Exit
 from harness.messages import StopReason
@@ -415,7 +415,7 @@ def test_a_signal(
 
     agree(program, Done(process.returncode, out.decode(), err.decode()), code, StopReason.INTERRUPTED)
     assert not (program.workspace / "made").exists()
-    assert processes_in(program.workspace) == []
+    assert left_in(program.workspace) == []
 
 
 def test_a_signal_while_an_answer_is_checked(program: Program) -> None:

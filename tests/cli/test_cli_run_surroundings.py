@@ -18,7 +18,7 @@ from process_scene import until_there
 from process_scene import wait_until as holds
 from program import made_program
 from rows import all_rows
-from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, processes_in, small_disk, wait_until, written
+from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, left_in, processes_in, small_disk, wait_until, written
 
 from harness.models.scripted import replies, say
 
@@ -243,7 +243,7 @@ def test_a_terminal_that_goes_away(program: Program) -> None:
     assert os.waitstatus_to_exitcode(status) == 143
     assert is_whole(program)
     assert program.records()[-1]["exit_code"] == 143
-    assert (processes_in(program.workspace), (program.workspace / "made").exists()) == ([], False)
+    assert (left_in(program.workspace), (program.workspace / "made").exists()) == ([], False)
 
 
 # --- signals as they were left ---------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_sigterm_counts_although_it_was_ignored(program: Program) -> None:
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=300)
     assert (process.returncode, program.records()[-1]["exit_code"]) == (143, 143), err
-    assert processes_in(program.workspace) == []
+    assert left_in(program.workspace) == []
 
 
 def test_kill_9_leaves_no_command(program: Program) -> None:

@@ -66,6 +66,14 @@ def wait_until(is_there: Callable[[], bool], process: subprocess.Popen[bytes]) -
         time.sleep(0.02)
 
 
+def left_in(folder: Path) -> list[str]:
+    """Return the processes that stay in `folder` however long one waits: the guard ends when it sees that its run has."""
+    until = time.monotonic() + 60
+    while (found := processes_in(folder)) and time.monotonic() < until:
+        time.sleep(0.02)
+    return found
+
+
 def processes_in(folder: Path) -> list[str]:
     """Return the command lines of the processes whose current folder is `folder`."""
     found = []
