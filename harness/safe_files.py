@@ -103,12 +103,12 @@ def name_beside(path: str) -> str:
     return os.path.join(head, f"{os.fsdecode(os.fsencode(name)[:_MOST_OF_NAME])}.{os.urandom(6).hex()}.tmp")
 
 
-def sync_path(path: str) -> None:
+def sync_path(path: str, folder: int | None = None) -> None:
     """Bring a file's bytes, or the names in a folder, to the disk: syncing a file does not sync its name (fsync(2)).
 
-    Raises OSError.
+    With `folder`, the descriptor of one, `path` is a name in it. Raises OSError.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         os.fsync(descriptor)
     finally:
@@ -123,12 +123,8 @@ def sync_names(folder: str | int) -> None:
     try:
         if isinstance(folder, str):
             sync_path(folder or ".")
-            return
-        readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            os.fsync(readable)
-        finally:
-            os.close(readable)
+        else:
+            sync_path(".", folder)
     except OSError:
         pass
 

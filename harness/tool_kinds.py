@@ -55,22 +55,13 @@ class ToolKind(Record):
         return said if isinstance(said, str) else None
 
 
-_table: dict[str, ToolKind] = {}
-SHIPPED_TOOLS: Mapping[str, ToolKind] = _table
-"""The tools that ship, by name. Each row below is one of them."""
+BASH = ToolKind(name="bash", does=Does.RUNS, subject="command", edited="command")
+READ_FILE = ToolKind(name="read_file", does=Does.READS, subject="path")
+WRITE_FILE = ToolKind(name="write_file", does=Does.WRITES, subject="path", creates=True, edited="content")
+EDIT_FILE = ToolKind(name="edit_file", does=Does.WRITES, subject="path", edited="new_string", edited_each="edits")
 
-
-def _ships(kind: ToolKind) -> ToolKind:
-    _table[kind.name] = kind
-    return kind
-
-
-BASH = _ships(ToolKind(name="bash", does=Does.RUNS, subject="command", edited="command"))
-READ_FILE = _ships(ToolKind(name="read_file", does=Does.READS, subject="path"))
-WRITE_FILE = _ships(ToolKind(name="write_file", does=Does.WRITES, subject="path", creates=True, edited="content"))
-EDIT_FILE = _ships(
-    ToolKind(name="edit_file", does=Does.WRITES, subject="path", edited="new_string", edited_each="edits")
-)
+SHIPPED_TOOLS: Mapping[str, ToolKind] = {kind.name: kind for kind in (BASH, READ_FILE, WRITE_FILE, EDIT_FILE)}
+"""The tools that ship, by name."""
 
 
 def tool_kind(name: str) -> ToolKind:

@@ -18,7 +18,7 @@ from process_scene import until_there
 from process_scene import wait_until as holds
 from program import made_program
 from rows import all_rows
-from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, left_in, processes_in, small_disk, wait_until, written
+from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, left_in, small_disk, wait_until, written
 
 from harness.models.scripted import replies, say
 
@@ -308,7 +308,7 @@ def test_kill_9_leaves_no_command(program: Program) -> None:
     wait_until((program.workspace / "begun").exists, process)
     process.kill()
     process.communicate(timeout=300)
-    assert holds(lambda: not processes_in(program.workspace)), processes_in(program.workspace)
+    assert left_in(program.workspace) == []
     assert program.records()[-1]["kind"] != "session_ended"
     assert not (program.workspace / "made").exists()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from process_scene import wait_until as holds
 
 from harness.models.scripted import Reply, call, say
 
@@ -68,10 +69,8 @@ def wait_until(is_there: Callable[[], bool], process: subprocess.Popen[bytes]) -
 
 def left_in(folder: Path) -> list[str]:
     """Return the processes that stay in `folder` however long one waits: the guard ends when it sees that its run has."""
-    until = time.monotonic() + 60
-    while (found := processes_in(folder)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return found
+    holds(lambda: not processes_in(folder))
+    return processes_in(folder)
 
 
 def processes_in(folder: Path) -> list[str]:
