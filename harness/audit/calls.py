@@ -5,39 +5,15 @@ The values of the records are data of unknown make: whoever reads a log may be s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Protocol, assert_never
 
 from harness.actions import JsonValue
+from harness.audit.batch_results import task_of
 from harness.log.order import RAN, LogRecord
 from harness.log.reader import whole
 from harness.record import Record
-
-TASK, ATTEMPTS, LOG = "task.json", "attempts", "log.jsonl"
-"""In the folder of a task: what was asked, and a folder for each attempt at it, with its log."""
-_SUMMARY = re.compile(r"summary(-[0-9]+-of-[0-9]+)?\.jsonl?", re.ASCII)
-
-
-def summary_name(shard: tuple[int, int] | None) -> str:
-    """Return the name, without its ending, of what a batch writes of all its tasks; each shard has its own."""
-    return "summary" if shard is None else "summary-{}-of-{}".format(*shard)
-
-
-def is_summary(name: str) -> bool:
-    """Say whether a file of this name in a folder of results is a summary: no task is called so."""
-    return bool(_SUMMARY.fullmatch(name))
-
-
-def task_of(log: str) -> str:
-    """Return the task that a log is of, as its path says: `results/TASK/attempts/1/log.jsonl`; empty for any other log."""
-    match log.split("/"):
-        case [*_, task, folder, number, name] if (folder, name) == (ATTEMPTS, LOG) and number.isdecimal():
-            return task
-        case _:
-            return ""
-
 
 _FIELDS = {
     "call_proposed": "proposed",

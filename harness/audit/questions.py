@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from harness.actions import JsonValue
+from harness.audit.batch_results import task_of
 from harness.audit.calls import (
     Fate,
     Joiner,
@@ -17,7 +18,6 @@ from harness.audit.calls import (
     call_number,
     edited_from,
     edited_to,
-    task_of,
     text,
 )
 from harness.log.clocks import NANO, nanoseconds, seconds_between

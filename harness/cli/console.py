@@ -7,11 +7,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.terminal.row_text import diff_tone, toned
-from harness.cli.trace import Line, Tone, Tracer
+from harness.cli.terminal.styles import Line, Tone
 from harness.log.order import LogRecord
 from harness.record import Record
 from harness.text.visible import visible, visible_line
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from harness.cli.config.settings import TerminalSettings
+    from harness.cli.trace import Tracer
     from harness.redaction.redactor import Redactor
     from harness.redaction.stream import RedactedStream
 
@@ -129,10 +131,15 @@ class Console:
         self._in_text = False
         self.broken = False
         """Whether nobody reads any more."""
-        self._tracer = Tracer()
         self._ending: _Ending | None = None
         self._live_at = 0.0
         self._printed = ""
+
+    @cached_property
+    def _tracer(self) -> Tracer:
+        from harness.cli.trace import Tracer  # reads records: most commands write none
+
+        return Tracer()
 
     def text(self, delta: str) -> None:
         """Write a piece of the model's text as it comes: word by word, if secrets are to be found in it."""
@@ -198,7 +205,7 @@ class Console:
         ending, self._ending = self._ending, None
         if ending is not None and not (record["kind"] == "session_ended" and record.get("detail") == ending.message):
             self.line(ending.line.text, ending.line.tone)
-        line: Line | None = self._tracer.line(record)
+        line = self._tracer.line(record)
         if line is not None and record["kind"] == "error" and "retry_seconds" not in record:
             self._ending = _Ending(message=record.get("message"), line=line)
         elif line is not None:

@@ -10,7 +10,7 @@ from harness.actions import JsonValue
 from harness.cli.commands.notes_to_model import own_words
 from harness.cli.sessions import LoggedSession, logged_sessions, outlines, session_named, verified_session
 from harness.cli.state import State
-from harness.cli.trace import Line, Tone
+from harness.cli.terminal.styles import Line, Tone
 from harness.errors import UsageError
 from harness.log.order import LogRecord
 from harness.log.reader import is_in_use

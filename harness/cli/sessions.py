@@ -12,7 +12,7 @@ from harness.actions import JsonValue
 from harness.cli.console import Console, complain, wants_colour
 from harness.cli.exits import Exit
 from harness.cli.state import State, here
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.log.findings import judge_log
 from harness.log.heads_file import HeadsFile

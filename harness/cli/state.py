@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from harness.audit.calls import ATTEMPTS, LOG, TASK, is_summary
+from harness.audit.batch_results import ATTEMPTS, LOG, TASK, is_summary
 from harness.errors import LogError, PolicyError, UsageError
 from harness.record import Record
 from harness.safe_files import append_line, is_locked_within, open_private

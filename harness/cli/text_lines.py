@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.cli.trace import Line, Tone
+from harness.cli.terminal.styles import Line, Tone
 from harness.text.visible import visible_line
 
 WIDTH = 100

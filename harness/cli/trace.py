@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 
 from harness.audit.calls import number, sign_of, word
+from harness.cli.terminal.styles import Line, Tone
 from harness.log.order import SUMMARY, LogRecord
 from harness.paths import short_place
-from harness.record import Record
 from harness.text.visible import visible_line
-
-
-class Tone(Enum):
-    """How a line is meant; colour is only ever added to words that say the same."""
-
-    PLAIN = "plain"
-    QUIET = "quiet"
-    GOOD = "good"
-    WARNING = "warning"
-    BAD = "bad"
-
-
-class Line(Record):
-    """One line of the trace, without colour."""
-
-    tone: Tone
-    text: str
-
 
 _WHY = 200
 """Characters of why a call failed, or was refused, on its line."""

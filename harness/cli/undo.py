@@ -19,7 +19,7 @@ from harness.cli.session_log import opened_log, who_and_where
 from harness.cli.sessions import UNDO, LoggedSession, logged_sessions, session_named, verified_session
 from harness.cli.signals import Signals
 from harness.cli.state import State, here
-from harness.cli.trace import Line, Tone
+from harness.cli.terminal.styles import Line, Tone
 from harness.errors import UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.undo import (

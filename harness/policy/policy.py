@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from harness.limits import Limits
 from harness.policy.effects import Sandbox, SandboxTable, sandbox_of
 from harness.policy.rules import Decision, Layer, Readers, Rule, ToolDefault
@@ -22,7 +20,7 @@ class PolicySource(Record):
     @property
     def sha256(self) -> str:
         """Digest of the file as it was read."""
-        return hashlib.sha256(self.content).hexdigest()
+        return _digest(self.content)
 
 
 class Policy(Record):
@@ -52,8 +50,14 @@ class Policy(Record):
         if len(self.sources) == 1:
             return self.sources[0].sha256
         lines = sorted(f"{source.layer.value} {source.sha256} {source.trusted}" for source in self.sources)
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        return _digest("\n".join(lines).encode())
 
     def guarding(self, *paths: str) -> Policy:
         """Return this policy with `paths` (absolute files or folders) added to what no call may write."""
         return replace(self, guarded=tuple(dict.fromkeys((*self.guarded, *paths))))
+
+
+def _digest(content: bytes) -> str:
+    import hashlib  # 4 ms of the start of commands that need no digest
+
+    return hashlib.sha256(content).hexdigest()

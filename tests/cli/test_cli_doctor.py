@@ -29,7 +29,7 @@ from harness.cli.doctor.attempts import ATTEMPTS, Behind, Expectation, Ground, W
 from harness.cli.doctor.doctor_command import MachineFindings, Report, tell
 from harness.cli.doctor.doctor_model import Asked, findings
 from harness.cli.doctor.trials import DONE, Scene, TrialOutcome, make, outcome_of
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import ModelError, ModelFault
 from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
 from harness.models.endpoint import Quirks

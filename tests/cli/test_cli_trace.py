@@ -6,7 +6,8 @@ import pytest
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.cli.trace import Line, Tone, Tracer, ended_line
+from harness.cli.terminal.styles import Line, Tone
+from harness.cli.trace import Tracer, ended_line
 
 Fields = dict[str, JsonValue]
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness import __version__
 from harness.actions import JsonValue
-from harness.audit.calls import AuditedLogs, CallStanding, task_of
+from harness.audit.batch_results import task_of
+from harness.audit.calls import AuditedLogs, CallStanding
 from harness.audit.questions import BURST, BURST_SECONDS
 from harness.audit.report.charts import bar, legend, patterns, pictures
 from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionFigures, figures_of

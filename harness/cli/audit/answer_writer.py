@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, Who, text, word
 from harness.cli.console import Console, wants_colour
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.log.order import LogRecord
 from harness.paths import short_place
 from harness.text.visible import visible_line

@@ -6,11 +6,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import task_of, text
+from harness.audit.batch_results import task_of
+from harness.audit.calls import text
 from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.audit.logs import Filled, chosen_logs, log_flags
 from harness.cli.exits import Exit
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import LogError, UsageError
 from harness.log.order import LogRecord
 from harness.log.reader import is_in_use, records, size_and_end

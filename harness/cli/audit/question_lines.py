@@ -14,7 +14,7 @@ from harness.audit.stats import NO_ANSWER, OTHER_ANSWER, QuestionCount
 from harness.cli.audit.answer_writer import moment, name, quoted, seconds, short_digest, what, who, why
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.state import State
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.files.before_images import BeforeImages
 from harness.log.order import ANSWERS
 from harness.log.reader import is_in_use, is_whole, records

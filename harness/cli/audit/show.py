@@ -12,7 +12,8 @@ from harness.audit.calls import Fate, Joiner, LoggedCall, edited_from, edited_to
 from harness.cli.audit.answer_writer import AnswerWriter, json_text, short_digest
 from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
 from harness.cli.state import State
-from harness.cli.trace import Line, Tone, ended_line, event_line, how_decided
+from harness.cli.terminal.styles import Line, Tone
+from harness.cli.trace import ended_line, event_line, how_decided
 from harness.errors import UsageError
 from harness.log.clocks import Clocks
 from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, LogRecord

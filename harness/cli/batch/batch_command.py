@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from harness.actions import JsonValue
-from harness.audit.calls import is_summary, summary_name
+from harness.audit.batch_results import is_summary, summary_name
 from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome, by_exit_code, lines_of, worst
 from harness.cli.batch.pool import Pool
 from harness.cli.batch.task import Task, in_shard, of_task, read_tasks, settings_of

@@ -7,7 +7,7 @@ import shutil
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from harness.audit.calls import ATTEMPTS, TASK
+from harness.audit.batch_results import ATTEMPTS, TASK
 from harness.cli.batch.git_runner import Git
 from harness.cli.batch.work_folder import GIT, INDEX, TREE, WorkFolder, identity_of, note_place
 from harness.errors import UsageError

@@ -11,7 +11,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from harness.actions import JsonValue
-from harness.audit.calls import is_summary
+from harness.audit.batch_results import is_summary
 from harness.errors import UsageError
 from harness.record import Record
 from harness.text.strict_json import NotJsonError, read_line

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.audit.calls import ATTEMPTS, LOG, TASK
+from harness.audit.batch_results import ATTEMPTS, LOG, TASK
 from harness.cli.batch.changes import CHANGES, IGNORED
 from harness.cli.batch.task import MAX_TASK_BYTES, Task, task_of
 from harness.cli.batch.work_folder import TREE, is_kept

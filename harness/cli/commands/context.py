@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.loop.compaction import characters
 from harness.messages import Message, Role, Usage
 from harness.text.amounts import counted

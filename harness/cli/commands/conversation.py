@@ -10,7 +10,7 @@ from harness.cli.commands.slash_command import SlashCommand
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.parts import SessionParts
 from harness.cli.terminal.screen import Screen
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Approver
 from harness.log.order import LogRecord
 from harness.loop.agent import Agent

@@ -7,7 +7,7 @@ import os
 from harness.actions import Access
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import ToolError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.diffs import Diff, compare

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.own_folders import output_path
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.files.folders import open_folder
 from harness.messages import Message, Role

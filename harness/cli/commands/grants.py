@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.policy.loader import nearest
 from harness.policy.session_grants import Grant, GrantScope

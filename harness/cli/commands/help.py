@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.terminal.row_text import two_columns
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 
 KEYS = (
     ("Enter", "send"),

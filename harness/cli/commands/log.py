@@ -8,7 +8,8 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.session_log import pinned
 from harness.cli.terminal.activity import BAR
-from harness.cli.trace import Line, Tone, Tracer, ended_line
+from harness.cli.terminal.styles import Line, Tone
+from harness.cli.trace import Tracer, ended_line
 from harness.errors import UsageError
 from harness.log.order import LogRecord
 from harness.log.reader import read_log

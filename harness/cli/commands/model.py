@@ -6,7 +6,7 @@ from harness.actions import JsonValue
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.config.config_file import Setting
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.model import Prices
 from harness.models.endpoint import shown_address

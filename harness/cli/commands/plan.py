@@ -10,7 +10,7 @@ from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.policy.policies import with_plan_mode
 from harness.cli.policy.trust import consent
 from harness.cli.terminal.question import PLAN_TOOL
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.gate.approval import Answer, Approval
 from harness.messages import RunResult, StopReason

@@ -15,7 +15,7 @@ from harness.cli.policy.policies import assemble, describe, source_name, with_pl
 from harness.cli.policy.trust import CHANGED, ask_trust, is_as_shown
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.terminal.row_text import two_columns
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import ToolError, UsageError
 from harness.paths import short_place
 from harness.policy.loader import load_policy, nearest

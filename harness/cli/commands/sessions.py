@@ -6,7 +6,7 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, until_turn
 from harness.cli.sessions import LoggedSession, SessionOutline, logged_sessions, outlines, session_named
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.history import pairing_problem
 from harness.log.reader import read_log

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.actions import JsonValue
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.notes_to_model import RAN_BY_PERSON
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.gate.ruling import NO_DETOUR
 from harness.messages import ResultStatus, ToolResult
 from harness.text.visible import visible

@@ -9,7 +9,7 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.notes_to_model import own_words
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.policy.trust import is_wanted
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.cli.undo import EFFECTS, Ended, put_back, undo_line, undone_calls, unless_forged
 from harness.files.before_images import BeforeImages
 from harness.files.undo import Rehearsal, Step, StepOutcome, changes_to_undo, restore, unwind

@@ -10,7 +10,7 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.policy.policies import home_of_rules, shipped_name, without_shipped_folder
 from harness.cli.terminal.row_text import two_columns
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.log.order import LogRecord
 from harness.policy.verdict import Source
 from harness.text.amounts import counted

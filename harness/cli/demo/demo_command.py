@@ -22,7 +22,7 @@ from harness.cli.signals import Signals
 from harness.cli.state import State
 from harness.cli.terminal.approver import TerminalApprover, show_question
 from harness.cli.terminal.screen import Notices, Screen
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver, ScriptedAnswers, deny_all

@@ -14,8 +14,8 @@ from harness.cli.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Behind, Gro
 from harness.cli.doctor.trials import NO_WALLS, REFUSED, Scene, Trial, TrialOutcome, make
 from harness.cli.exits import Exit
 from harness.cli.state import State
+from harness.cli.terminal.styles import Line, Tone
 from harness.cli.text_lines import paragraph, row
-from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
 from harness.process.hardening import undumpable
 from harness.record import Record, replace

@@ -13,8 +13,8 @@ from harness.cli.config.settings import DEFAULT, Settings, settings_from
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit
 from harness.cli.state import here
+from harness.cli.terminal.styles import Line, Tone
 from harness.cli.text_lines import paragraph, row
-from harness.cli.trace import Line, Tone
 from harness.errors import ModelError, ModelFault, ToolError
 from harness.gate.arguments import parse_arguments
 from harness.loop.reply_calls import no_answer

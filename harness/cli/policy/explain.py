@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from harness.actions import (
     Act,
@@ -20,10 +19,6 @@ from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    pass
-
 
 MAX_PATHS = 8
 """Paths that are named; of more the number is told."""

@@ -31,7 +31,7 @@ from harness.cli.state import State, here
 from harness.cli.terminal.approver import TerminalApprover
 from harness.cli.terminal.question import Usual
 from harness.cli.terminal.screen import Notices, Screen
-from harness.cli.trace import Line, Tone
+from harness.cli.terminal.styles import Line, Tone
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
 from harness.gate.approval import Approval
 from harness.gate.registry import IN_PROCESS, ToolRegistry

@@ -15,8 +15,8 @@ from harness.cli.console import look_from
 from harness.cli.terminal.approver import TerminalApprover
 from harness.cli.terminal.question import Usual
 from harness.cli.terminal.screen import Notices, Screen
+from harness.cli.terminal.styles import Tone
 from harness.cli.terminal.type_ahead import TypeAhead
-from harness.cli.trace import Tone
 from harness.gate.registry import IN_PROCESS, ToolRegistry
 from harness.interrupt import Interrupt
 from harness.policy.session_grants import Offer

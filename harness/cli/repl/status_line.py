@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.terminal.row_text import cells, fitted
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.record import Record

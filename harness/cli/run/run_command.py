@@ -19,7 +19,7 @@ from harness.cli.run.run_output import RunOutput
 from harness.cli.run.run_prompt import given_prompt
 from harness.cli.session_log import close_log
 from harness.cli.state import State
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.errors import LogError, UsageError
 from harness.gate.approval import deny_all
 from harness.loop.agent import Agent

@@ -16,7 +16,7 @@ from harness.cli.parts import SessionParts
 from harness.cli.run.run_output import RunOutput
 from harness.cli.session_log import pinned
 from harness.cli.state import PROJECT_POLICY, State
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.messages import RunResult, StopReason
 from harness.record import Record
 from harness.text.amounts import counted

@@ -14,7 +14,7 @@ from harness.cli.terminal.keys import Keyboard
 from harness.cli.terminal.question import Question, Usual, by_model, question_rows
 from harness.cli.terminal.question_dialog import QuestionDialog
 from harness.cli.terminal.screen import Screen
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
 from harness.policy.destruction import destroys

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness.cli.terminal.keys import Event, Key, Pasted
 from harness.cli.terminal.row_text import Row, cells, prose, rows_of
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
 from harness.policy.session_grants import GrantPattern, GrantScope, Offer
 from harness.record import Record

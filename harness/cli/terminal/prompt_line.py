@@ -34,8 +34,7 @@ from harness.cli.terminal.completion import LineCompleter
 from harness.cli.terminal.paste_folding import Folding, plain
 from harness.cli.terminal.screen import terminal_size
 from harness.cli.terminal.screen_reader_line import CONTINUED, Candidate, continues, read_line
-from harness.cli.terminal.styles import PROMPT_STYLES, TOOLBAR, TOOLBAR_RED
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import PROMPT_STYLES, TOOLBAR, TOOLBAR_RED, Tone
 from harness.text.visible import visible, visible_line
 
 

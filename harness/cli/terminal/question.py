@@ -12,7 +12,7 @@ from harness.actions import Access, Action, Command, Enforcement, Facet, Opaque,
 from harness.cli.policy.explain import effects_lines
 from harness.cli.terminal.row_text import Row, diff_tone, joined, prose, rows_of
 from harness.cli.terminal.screen import Screen
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import short_place
 from harness.policy.rules import Decision, Layer

@@ -21,7 +21,7 @@ from harness.cli.terminal.question import (
 )
 from harness.cli.terminal.row_text import Row, prose, rows_of
 from harness.cli.terminal.screen import Screen
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
 from harness.policy.session_grants import GrantScope, Offer

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.cli.terminal.styles import TONES
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import TONES, Tone
 from harness.record import Record
 from harness.text.visible import one_line, visible
 

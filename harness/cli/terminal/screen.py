@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console, Look, passing_seconds
 from harness.cli.terminal.activity import BAR, TURNS_A_SECOND, Activity, Ticker, composed, shown_line, spinner
 from harness.cli.terminal.row_text import cells, diff_tone, fitted, narrowed, toned, toned_rows
-from harness.cli.terminal.styles import signs
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone, signs
 from harness.log.order import LogRecord
 from harness.text.amounts import elapsed
 from harness.text.visible import visible, visible_line

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
-from harness.cli.trace import Tone
+from enum import Enum
+
 from harness.record import Record
+
+
+class Tone(Enum):
+    """How a line is meant; colour is only ever added to words that say the same."""
+
+    PLAIN = "plain"
+    QUIET = "quiet"
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+
+
+class Line(Record):
+    """One line of the program, without colour."""
+
+    tone: Tone
+    text: str
 
 
 class Signs(Record):

@@ -9,7 +9,7 @@ from rows import all_rows
 
 from harness.cli.repl.status_line import Status, status_parts, status_text
 from harness.cli.terminal.row_text import cells
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.record import replace
 from harness.text.visible import visible_line
 

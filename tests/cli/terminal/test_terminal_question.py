@@ -31,7 +31,7 @@ from harness.cli.terminal.choices import (
 from harness.cli.terminal.editor import _new_texts, _sections, _split, is_editable
 from harness.cli.terminal.question import Question, Usual, facet_rows, fact_rows, question_rows
 from harness.cli.terminal.row_text import WRAPPED, cells, rows_of
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
 from harness.policy.destruction import destroys
 from harness.record import replace

@@ -25,7 +25,7 @@ from harness.cli.console import Look
 from harness.cli.terminal.activity import TURNS_A_SECOND
 from harness.cli.terminal.markdown_stream import Markdown
 from harness.cli.terminal.screen import Notices, Screen
-from harness.cli.trace import Tone
+from harness.cli.terminal.styles import Tone
 from harness.redaction.redactor import Redactor
 
 PLAIN = Look(colour=True, repaints=True)
