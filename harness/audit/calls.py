@@ -86,6 +86,11 @@ def is_quick(who: Who, seconds: float | None) -> bool:
     return who is Who.PERSON and seconds is not None and seconds < QUICK_SECONDS
 
 
+def is_typed(proposed: LogRecord) -> bool:
+    """Say whether the person typed the call at the prompt (`!command`)."""
+    return proposed.get("by") == "person"
+
+
 class LoggedCall(Record):
     """The records about one call. Those that the log does not have are empty."""
 
@@ -157,8 +162,8 @@ class LoggedCall(Record):
 
     @property
     def is_quick(self) -> bool:
-        """Whether a person answered in under QUICK_SECONDS, whatever they said."""
-        return is_quick(self.answered_by, self.waited)
+        """Whether a person answered in under QUICK_SECONDS, whatever they said; who typed the call itself had read it."""
+        return is_quick(self.answered_by, self.waited) and not is_typed(self.proposed)
 
     @property
     def task(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from math import ceil, isfinite
 
 from harness.actions import JsonValue
-from harness.audit.calls import Who, count_of, is_quick, number, text, who_answered, word
+from harness.audit.calls import Who, count_of, is_quick, is_typed, number, text, who_answered, word
 from harness.log.clocks import NANO, nanoseconds
 from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, STATUSES, LogRecord
 from harness.log.reader import log_lines, record_in
@@ -67,14 +67,17 @@ class QuestionCount:
         self.waits = Waits()
         """Of persons' answers."""
 
-    def take(self, answered: LogRecord, *, in_burst: bool = False) -> None:
-        """Count a question by the record of its answer, which is empty where the log has none."""
+    def take(self, answered: LogRecord, *, typed: bool, in_burst: bool = False) -> None:
+        """Count a question by the record of its answer, which is empty where the log has none.
+
+        `typed`: the person had typed the call, so that how long the answer took says nothing.
+        """
         answer, seconds = text(answered, "answer"), number(answered, "seconds")
         self.answers[answer if answer in self.answers else OTHER_ANSWER] += 1
         who = who_answered(answer, word(answered.get("by")))
-        if who is Who.PERSON and seconds is not None:
+        if who is Who.PERSON and seconds is not None and not typed:
             self.waits.add(seconds)
-        if is_quick(who, seconds):
+        if is_quick(who, seconds) and not typed:
             self.quick += 1
             self.quick_yes += answer == "yes"
         self.in_bursts += in_burst
@@ -316,10 +319,12 @@ class Statistics:
             case "call_proposed":
                 self.totals["calls"] += 1
                 self.tool(text(record, "tool")).calls += 1
+                if is_typed(record):
+                    self._flying.setdefault(key, _Flight()).typed = True
             case "decision":
                 self._decide(self._flying.setdefault(key, _Flight()), record)
             case "approval_answered" if (flight := self._flying.get(key)) is not None and flight.rule is not None:
-                flight.rule.questions.take(record)
+                flight.rule.questions.take(record, typed=flight.typed)
             case "intent":
                 self._flying.setdefault(key, _Flight()).begun = self.tool(text(record, "tool"))
             case "outcome":
@@ -355,10 +360,11 @@ class Statistics:
 class _Flight:
     """A call that has no end yet."""
 
-    __slots__ = ("begun", "rule")
+    __slots__ = ("begun", "rule", "typed")
 
     def __init__(self) -> None:
         self.rule: RuleCount | None = None
+        self.typed = False
         self.begun: ToolCount | None = None
         """The tool, where it was begun."""
 

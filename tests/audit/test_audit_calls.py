@@ -34,6 +34,7 @@ from harness.audit.questions import (
     questions,
     refusals,
 )
+from harness.audit.stats import QuestionCount
 from harness.cli.audit.list import sessions_of
 from harness.cli.audit.show import CallFilter
 from harness.log.order import LogRecord
@@ -250,14 +251,27 @@ def test_bursts_are_of_people_and_of_one_log() -> None:
     assert not any(one.in_burst for one in questions(two))
 
 
-@all_rows(("seconds", "by", "quick"), [
-    (0.999, "person", True), (1.0, "person", False), (0.1, "script", False), (0.0, "nobody", False), ("0", "person", False),
-    (None, "person", False), (0.2, "hook", True),
+@all_rows(("seconds", "by", "typed", "quick"), [
+    (0.999, "person", False, True), (1.0, "person", False, False), (0.1, "script", False, False),
+    (0.0, "nobody", False, False), ("0", "person", False, False), (None, "person", False, False), (0.2, "hook", False, True),
+    (0.0, "person", True, False),
 ])  # fmt: skip
-def test_under_one_second(seconds: JsonValue, by: str, quick: bool) -> None:
+def test_under_one_second(seconds: JsonValue, by: str, typed: bool, quick: bool) -> None:
     answered = record("approval_answered", answer="yes", by=by, seconds=seconds)
-    call = LoggedCall(log="l", session="s", number="1", started={}, asked=record("approval_asked"), answered=answered)
+    proposed = record("call_proposed", **({"by": "person"} if typed else {}))
+    call = LoggedCall(
+        log="l",
+        session="s",
+        number="1",
+        started={},
+        proposed=proposed,
+        asked=record("approval_asked"),
+        answered=answered,
+    )
     assert call.is_quick is quick
+    counted = QuestionCount()
+    counted.take(answered, typed=typed)
+    assert counted.quick == quick
 
 
 # refusals

@@ -58,6 +58,20 @@ def test_answers_change_the_course(program: Program, answers: str, expected: lis
     done = program.run("demo", "--answers", answers)
     assert (done.code, outcomes(program)) == (0, expected), done.out
     assert words in done.out
+
+
+@all_rows(
+    ("on_path", "typed"),
+    [(True, "  harness audit show /"), (False, " -m harness audit show /")],
+    anew={"program": made_program},
+)
+def test_the_end_names_the_program_so_that_it_can_be_typed(program: Program, on_path: bool, typed: str) -> None:
+    if on_path:
+        (program.home / "harness").write_text("#!/bin/sh\n")
+        (program.home / "harness").chmod(0o755)
+    environment = {**program.environment, "PATH": f"{program.home}:/usr/bin:/bin"}
+    done = program.run("demo", "--answers", "n,n", env=environment)
+    assert typed in done.out
     assert "SCRIPTED" in done.out
     assert program.run("audit", "verify", "--all").code == 0
 

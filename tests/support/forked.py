@@ -83,7 +83,7 @@ if wanted["file_size"] is not None:
 os.chdir(wanted["cwd"])
 os.environ.clear()
 os.environ.update(wanted["environment"])
-sys.argv[:] = wanted["words"]
+sys.argv[:] = [os.path.join(os.path.dirname(harness.__file__), "__main__.py"), *wanted["words"][1:]]  # as -m has it
 sys.stdin = sys.__stdin__ = open(0)
 sys.stdout = sys.__stdout__ = open(1, "w")
 sys.stderr = sys.__stderr__ = open(2, "w", 1, errors="backslashreplace")

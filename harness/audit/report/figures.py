@@ -14,6 +14,7 @@ from harness.audit.calls import (
     Who,
     count_of,
     did_fail,
+    is_typed,
     rule_of,
     standing_of,
     text,
@@ -223,7 +224,8 @@ def figures_of(source: AuditedLogs) -> Figures:
     for log, record in source.records(_OTHER_KINDS):
         figures.take_record(log, record)
     for question in questions(_counted(source.calls(), figures)):
-        figures.questions.take(question.call.answered, in_burst=question.in_burst)
+        call = question.call
+        figures.questions.take(call.answered, typed=is_typed(call.proposed), in_burst=question.in_burst)
     return figures
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -120,7 +121,7 @@ def _play(
     close_log(state, log)
     screen.end_text()
     played = player.finished and result.stop is StopReason.COMPLETED
-    _tell_end(screen, result, log, folder if arguments.keep else None)
+    _tell_end(screen, result, log, folder if arguments.keep else None, _program(environment))
     if screen.broken:
         return Exit.BROKEN_PIPE
     if result.stop is StopReason.COMPLETED and not played:
@@ -158,12 +159,20 @@ def _shown(screen: Screen, answers: ScriptedAnswers, confinement: Callable[[str,
     return approver
 
 
-def _tell_end(screen: Screen, result: RunResult, log: ActionLog, kept: str | None) -> None:
+def _program(environment: Mapping[str, str]) -> str:
+    """Return what to type for this program: the path by which it was started, where its name alone is not found."""
+    if shutil.which("harness", path=environment.get("PATH")):
+        return "harness"
+    is_module = os.path.basename(sys.argv[0]) == "__main__.py"
+    return f"{shlex.quote(sys.executable)} -m harness" if is_module else shlex.quote(sys.argv[0])
+
+
+def _tell_end(screen: Screen, result: RunResult, log: ActionLog, kept: str | None, program: str) -> None:
     if result.stop is not StopReason.COMPLETED:
         screen.line(visible_line(f"{result.stop.value.replace('_', ' ').upper()}: {result.detail}", 2_000), Tone.BAD)
     screen.line("")
     screen.unbroken(f"Everything is in the action log: {log.path}", Tone.QUIET)
-    screen.unbroken(f"  harness audit show {log.path}", Tone.QUIET)
-    screen.unbroken(f"  harness audit verify {log.path}", Tone.QUIET)
+    screen.unbroken(f"  {program} audit show {log.path}", Tone.QUIET)
+    screen.unbroken(f"  {program} audit verify {log.path}", Tone.QUIET)
     if kept is not None:
         screen.unbroken(f"The project was kept: {kept}", Tone.QUIET)
