@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from harness.audit.batch_results import ATTEMPTS, LOG, TASK, is_summary
 from harness.errors import LogError, PolicyError, UsageError
-from harness.record import Record
 from harness.safe_files import append_line, is_locked_within, open_private
 from harness.text.visible import visible_line
 
@@ -55,17 +54,40 @@ def current_folder() -> str:
         raise UsageError("the current folder is not there any more; go to another, or name one with --cwd") from None
 
 
-class State(Record):
-    """The folders of one user (XDG Base Directory Specification 0.8)."""
+class State:
+    """The folders and files of one user (XDG Base Directory Specification 0.8)."""
 
-    state: str
-    """Logs and trust: $XDG_STATE_HOME/harness, by default ~/.local/state/harness."""
-    config: str
-    """The user's own policy: $XDG_CONFIG_HOME/harness, by default ~/.config/harness."""
+    def __init__(self, *, state: str, config: str) -> None:
+        """Take the two folders that hold everything: see `State.of`. None of it need be there yet."""
+        self.state = state
+        """By default ~/.local/state/harness."""
+        self.config = config
+        """By default ~/.config/harness."""
+        self.user_policy = os.path.join(config, "policy.toml")
+        self.config_file = os.path.join(config, "config.toml")
+        self.sessions = os.path.join(state, "sessions")
+        """The folder of all logs."""
+        self.heads = os.path.join(state, HEADS_NAME)
+        """The file that holds the size and head of every log, outside the logs themselves."""
+        self.before_images = os.path.join(state, "before_images")
+        """The folder that keeps what files held before they were changed."""
+        self.outputs = os.path.join(state, "outputs")
+        """The folder of what commands printed beyond what the model is shown."""
+        self.grants = os.path.join(state, "grants")
+        """The folder of what was granted for workspaces, one file each."""
+        self.trust = os.path.join(state, "trusted_policies")
+        """The file of the digests of project policies that the user trusts, and of those that they declined."""
+        self.redaction_key = os.path.join(state, "redaction_key")
+        """The file that holds the key of this installation's marks."""
+        self.history = os.path.join(state, "history")
+        """The file that keeps the lines of the prompt."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> State:
-        """Return the folders that the environment names; a relative path there is ignored, as XDG asks. Raises UsageError."""
+        """Return the folders below $XDG_STATE_HOME and $XDG_CONFIG_HOME. Raises UsageError.
+
+        A relative path there is ignored, as XDG asks.
+        """
 
         def folder(variable: str, fallback: str) -> str:
             value = environment.get(variable, "")
@@ -81,36 +103,6 @@ class State(Record):
     def guarded(self) -> tuple[str, str]:
         """The folders that no call may write, links followed."""
         return os.path.realpath(self.state), os.path.realpath(self.config)
-
-    @property
-    def user_policy(self) -> str:
-        """The user's own policy file."""
-        return os.path.join(self.config, "policy.toml")
-
-    @property
-    def config_file(self) -> str:
-        """The user's configuration."""
-        return os.path.join(self.config, "config.toml")
-
-    @property
-    def sessions(self) -> str:
-        """The folder of all logs."""
-        return os.path.join(self.state, "sessions")
-
-    @property
-    def heads(self) -> str:
-        """The file that holds the size and head of every log, outside the logs themselves."""
-        return os.path.join(self.state, HEADS_NAME)
-
-    @property
-    def before_images(self) -> str:
-        """The folder that keeps what files held before they were changed."""
-        return os.path.join(self.state, "before_images")
-
-    @property
-    def outputs(self) -> str:
-        """The folder of what commands printed beyond what the model is shown."""
-        return os.path.join(self.state, "outputs")
 
     def new_outputs(self) -> str:
         """Return a folder, not made yet, for what the commands of one session print beyond what the model is shown."""
@@ -129,29 +121,9 @@ class State(Record):
         for path in old:
             shutil.rmtree(path, ignore_errors=True)
 
-    @property
-    def trust(self) -> str:
-        """The file that lists the digests of project policies that the user trusts, and of those that they declined."""
-        return os.path.join(self.state, "trusted_policies")
-
-    @property
-    def redaction_key(self) -> str:
-        """The file that holds the key of this installation's marks."""
-        return os.path.join(self.state, "redaction_key")
-
-    @property
-    def history(self) -> str:
-        """The file that keeps the lines of the prompt."""
-        return os.path.join(self.state, "history")
-
     def log_folder(self, workspace: str) -> str:
         """Return the folder of the logs of sessions in `workspace`."""
         return os.path.join(self.sessions, self.name_of(workspace))
-
-    @property
-    def grants(self) -> str:
-        """The folder of what was granted for workspaces, one file each."""
-        return os.path.join(self.state, "grants")
 
     def name_of(self, workspace: str) -> str:
         """Return the name under which things of a workspace are kept: its own, and a digest of its path."""
