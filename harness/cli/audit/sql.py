@@ -11,10 +11,11 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.text_lines import cut
+from harness.cli.text_lines import aligned, column_widths
 from harness.errors import LogError, UsageError
 from harness.log.reader import is_in_use, is_whole
 from harness.text.visible import visible_line
@@ -254,25 +255,13 @@ def _write_objects(names: Sequence[str], batches: Iterator[list[tuple[object, ..
 
 def _write_table(names: Sequence[str], batches: Iterator[list[tuple[object, ...]]]) -> None:
     """Write rows under headings; the first of them say how wide the columns are, and longer cells are cut in the middle."""
-    widths: list[int] = []
-    for rows in batches:
-        cells = [[_cell(value) for value in row] for row in rows]
-        if not widths:
-            widths = [max(len(cut(row[n], MAX_CELL)) for row in (names, *cells)) for n in range(len(names))]
-            _write_row(names, names, widths)
-        for row, values in zip(cells, rows, strict=True):
-            _write_row(row, values, widths)
-    if not widths:
-        _write_row(names, names, [len(cut(name, MAX_CELL)) for name in names])
-
-
-def _write_row(cells: Sequence[str], values: Sequence[object], widths: Sequence[int]) -> None:
-    shown = (cut(text, width) for text, width in zip(cells, widths, strict=True))
-    line = "  ".join(
-        text.rjust(width) if isinstance(value, int | float) else text.ljust(width)
-        for text, value, width in zip(shown, values, widths, strict=True)
-    )
-    sys.stdout.write(f"{line.rstrip()}\n")
+    first = next(batches, [])
+    left = [n for n in range(len(names)) if not any(isinstance(row[n], int | float) for row in first)]
+    cells = ([_cell(value) for value in row] for row in chain(first, chain.from_iterable(batches)))
+    beginning = [names, *islice(cells, len(first))]
+    widths = column_widths(beginning, 0, [(n, MAX_CELL) for n in range(len(names))])
+    for row in chain(beginning, cells):
+        sys.stdout.write(f"{aligned(row, widths, left)}\n")
 
 
 def _cell(value: object) -> str:

@@ -15,6 +15,7 @@ from harness.actions import (
     Unconfined,
     describe_facet,
 )
+from harness.cli.text_lines import aligned, column_widths
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
@@ -64,6 +65,8 @@ _HEADINGS = ("part", "verdict", "decided by", "at", "why")
 _PART, _BY, _AT, _WHY = 0, 2, 3, 4
 _SHRINK = ((_AT, 24), (_WHY, 32), (_PART, 32), (_BY, 24), (_AT, 16), (_WHY, 8), (_PART, 12), (_BY, 10), (_AT, 7))
 """Which column gives way first where the table is too wide, and how far; in the end all fit into LEAST_WIDTH."""
+_BEGINNINGS = (1, 1, 1, 0, 1)
+"""Where a cell is cut its end goes; of a place the end is what matters."""
 _DOES = {Act.WRITES: "it writes files", Act.CHANGES: "it changes more than it names", Act.RUNS: "it runs code"}
 
 
@@ -81,7 +84,9 @@ def explanation(tool: str, text: str, verdict: Verdict, policy: Policy, width: i
     ]
     if deciding.hint:
         lines.append(f"hint: {visible_line(deciding.hint, 1000)}")
-    table = _table([_row(facet, policy) for facet in verdict.shown], max(width, LEAST_WIDTH))
+    rows = (_HEADINGS, *(_row(facet, policy) for facet in verdict.shown))
+    widths = column_widths(rows, max(width, LEAST_WIDTH), _SHRINK)
+    table = (aligned(row, widths, range(len(widths)), _BEGINNINGS) for row in rows)
     return [*lines, *effects_lines(verdict), "", *table]
 
 
@@ -127,25 +132,6 @@ def _no_reader(command: Command) -> str:
         if command.network
         else does
     )
-
-
-def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    widths = [max(len(row[column]) for row in (_HEADINGS, *rows)) for column in range(len(_HEADINGS))]
-    for column, least in _SHRINK:
-        excess = sum(widths) + 2 * (len(widths) - 1) - width
-        if excess > 0:
-            widths[column] = max(min(least, widths[column]), widths[column] - excess)
-    return [
-        "  ".join(_cell(text, column, widths[column]) for column, text in enumerate(row)).rstrip()
-        for row in (_HEADINGS, *rows)
-    ]
-
-
-def _cell(text: str, column: int, width: int) -> str:
-    """Return `text` in exactly `width` characters; of a place the end is what matters."""
-    if len(text) <= width:
-        return text.ljust(width)
-    return f"...{text[3 - width :]}" if column == _AT else f"{text[: width - 3]}..."
 
 
 def as_json(tool: str, text: str, verdict: Verdict, policy: Policy) -> str:
