@@ -178,7 +178,7 @@ def test_a_disk_that_takes_nothing_leaves_the_lines_of_this_program(tmp_path: Pa
 @all_rows(
     ("count", "text"), [(MOST_ENTRIES + 1, "short {}"), (30, "long {} " + "x" * 90_000)], ids=["entries", "bytes"]
 )
-def test_it_is_trimmed_to_the_newest(tmp_path: Path, count: int, text: str) -> None:
+def test_only_the_newest_are_kept(tmp_path: Path, count: int, text: str) -> None:
     path = tmp_path / "history"
     _lines(path, *(text.format(number) for number in range(count)))
     history = _history(path)
@@ -186,7 +186,7 @@ def test_it_is_trimmed_to_the_newest(tmp_path: Path, count: int, text: str) -> N
     history.append_string("the newest")
     kept = _loaded(_history(path))
     assert kept[:2] == ["the newest", text.format(count - 1)]
-    assert 10 < len(kept) <= MOST_ENTRIES * 0.75
+    assert 10 < len(kept) <= MOST_ENTRIES
     assert path.stat().st_size <= MOST_BYTES * 0.75
     assert (stat.S_IMODE(path.stat().st_mode), [file.name for file in tmp_path.iterdir()]) == (0o600, ["history"])
 
