@@ -11,10 +11,11 @@ from harness.actions import JsonValue
 from harness.audit.run_reports.facts import RunFacts
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code, is_soft
-from harness.cli.own_folders import fix_modes, output_path, workspace_folders
+from harness.cli.own_folders import fix_modes
 from harness.cli.parts import SessionParts, Unattended, about_of, agent_of
 from harness.cli.policy.policies import describe
 from harness.cli.run.run_end import EndReports, RunEnd, runner_files
+from harness.cli.run.run_model import RunModel
 from harness.cli.run.run_output import RunOutput
 from harness.cli.run.run_prompt import given_prompt
 from harness.cli.session_log import close_log
@@ -25,16 +26,11 @@ from harness.gate.approval import deny_all
 from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import RunResult, StopReason
-from harness.paths import is_within
-from harness.record import field_names, replace
+from harness.record import replace
 
 if TYPE_CHECKING:
     from harness.cli.resume import Carried
     from harness.cli.run.answer_schema import AnswerSchema
-    from harness.model import Model
-    from harness.models.divergence import Divergence
-    from harness.models.recorder import RecordingModel
-    from harness.models.replayer import ReplayingModel
 
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -73,10 +69,7 @@ class _Run:
         prompt = given_prompt(arguments)
         state = State.of(environment)
         self._carried = _carried(state, arguments)
-        record = arguments.record
-        if record is not None:
-            record = output_path(record, workspace_folders(arguments), shown_as=f"--record {record}")
-        self._model = RunModel(record=record, replay=arguments.replay)
+        self._model = RunModel(arguments)
         self._reports = EndReports(arguments, environment)
         unattended = Unattended(
             dry_run=arguments.dry_run,
@@ -86,7 +79,7 @@ class _Run:
         )
         self._parts = parts = SessionParts(arguments, environment, unattended)
         # No call writes these, where they lie in the workspace.
-        recorded = [] if record is None else [record]
+        recorded = [] if self._model.record is None else [self._model.record]
         parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
         self._prompt = prompt.masked(parts.redactor.redact)
         self._about = {
@@ -138,7 +131,6 @@ class _Run:
         self._parts.log.observers += [self._facts.record, self._output.record]
         self._parts.signals.install()
         self._parts.load()
-        self._model.on_divergence = self._record_divergence
 
     def _work(self) -> RunResult:
         """Work on the prompt, settle what that left, and record the end with the exit code that is known by then."""
@@ -226,10 +218,6 @@ class _Run:
         if problem:
             self._console.line(f"harness: {problem}", Tone.BAD)
 
-    def _record_divergence(self, fields: Mapping[str, JsonValue]) -> None:
-        with self._parts.interrupt.hold():
-            self._parts.log.append("diverged", fields)
-
     def _tell_what_holds(self) -> None:
         arguments, console, parts = self._arguments, self._console, self._parts
         if arguments.policy is None:
@@ -280,73 +268,3 @@ def _tell_carried(carried: Carried | None, about: Mapping[str, JsonValue], conso
     for line in carried_lines(carried, about):
         if line.tone is Tone.WARNING or not quiet:
             console.line(line.text, line.tone)
-
-
-class RunModel:
-    """What `--record` and `--replay` make of a run's model."""
-
-    def __init__(self, *, record: str | None, replay: str | None) -> None:
-        """Take the paths of cassettes, that of a new one with links followed. Raises UsageError where both are given."""
-        if record is not None and replay is not None:
-            raise UsageError("--record and --replay cannot be given together: the cassette holds all of it already")
-        self.on_divergence: Callable[[Mapping[str, JsonValue]], None] = _ignore
-        """Told once, where a replayed conversation is first another than the recorded one."""
-        self._record = record
-        self._replay = replay
-        self._recording: RecordingModel | None = None
-        self._replaying: ReplayingModel | None = None
-
-    def of(self, parts: SessionParts) -> Model:
-        """Return the model of these parts. Raises UsageError for a cassette that cannot be read, or made."""
-        if self._replay is not None:
-            from harness.models.replayer import ReplayingModel
-
-            self._replaying = ReplayingModel(
-                self._replay, self._diverged, workspace=parts.workspace.root, redactor=parts.redactor
-            )
-            parts.redactor.note(self._replaying.marks)
-            return self._replaying
-        model = parts.named_model()
-        if self._record is not None:
-            if any(is_within(self._record, kept) for kept in parts.state.guarded):
-                raise UsageError(f"--record {self._record}: that lies among the harness's own files")
-            from harness.models.recorder import RecordingModel
-
-            self._recording = RecordingModel(
-                model,
-                self._record,
-                parts.redactor,
-                workspace=parts.workspace.root,
-                api=parts.settings.api.value.value,
-            )
-            return self._recording
-        return model
-
-    @property
-    def about(self) -> dict[str, JsonValue]:
-        """What the log's first record says of it."""
-        return {"replay": self._replaying.about, "server": "a cassette"} if self._replaying else {}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a person should know before the run."""
-        return self._replaying.notes if self._replaying else ()
-
-    @property
-    def problem(self) -> str:
-        """Why a recording holds less than what happened, or nothing."""
-        return self._recording.problem if self._recording else ""
-
-    def tell_end(self, console: Console) -> None:
-        """Close a recording; say which replies of a cassette nobody asked for."""
-        if self._recording is not None:
-            self._recording.close()
-        if self._replaying is not None and self._replaying.unused:
-            console.line(f"harness: the cassette has {self._replaying.unused} more replies", Tone.WARNING)
-
-    def _diverged(self, divergence: Divergence) -> None:
-        self.on_divergence({name: getattr(divergence, name) for name in field_names(type(divergence))})
-
-
-def _ignore(fields: Mapping[str, JsonValue]) -> None:
-    pass
