@@ -275,14 +275,14 @@ def check_confinement(policy: Policy, tools: Sequence[Tool]) -> str:
 
     Raises UsageError if the policy requires that they are confined and the machine cannot.
     """
-    confined = next(tool for tool in tools if isinstance(tool, ConfinedTool))
+    walls = next(tool.walls for tool in tools if isinstance(tool, ConfinedTool))
     required = policy.sandbox.required
-    if required is not None and not confined.confines:
+    if required is not None and not walls.confines:
         raise UsageError(
-            f"{required}: commands must be confined here, and this machine cannot: {confined.level}. {CONTAINER_HINT}; "
+            f"{required}: commands must be confined here, and this machine cannot: {walls.level}. {CONTAINER_HINT}; "
             "`harness doctor` shows what it can"
         )
-    return confined.level
+    return walls.level
 
 
 def check_prices(settings: Settings, limits: Limits) -> None:

@@ -26,6 +26,8 @@ class ToolRegistry:
             if tool.spec.name in self._tools:
                 raise ValueError(f"two tools are named {tool.spec.name}")
             self._tools[tool.spec.name] = tool
+        self._place_checks = tuple(dict.fromkeys(tool.check_place for tool in tools if isinstance(tool, PlacedTool)))
+        """Most tools work in one folder: it is looked at once."""
 
     @property
     def names(self) -> Collection[str]:
@@ -42,19 +44,18 @@ class ToolRegistry:
         """What this machine can hold commands to, in a few words."""
         for tool in self._tools.values():
             if isinstance(tool, ConfinedTool):
-                return tool.level
+                return tool.walls.level
         return IN_PROCESS
 
     def confinement(self, name: str, effects: Effects) -> str:
         """Return what holds a call of the tool `name` to `effects`, in a few words for the log."""
         tool = self._tools[name]
-        return tool.confinement(effects) if isinstance(tool, ConfinedTool) else IN_PROCESS
+        return tool.walls.in_words(effects) if isinstance(tool, ConfinedTool) else IN_PROCESS
 
     def check_place(self) -> None:
         """Raise WorkspaceError if the folder that a tool works in is gone."""
-        for tool in self._tools.values():
-            if isinstance(tool, PlacedTool):
-                tool.check_place()
+        for check_place in self._place_checks:
+            check_place()
 
     def prepare(self, call: ToolCall) -> Action:
         """Return the action that `call` stands for. Has no effects; raises ToolError, never anything else."""
@@ -80,7 +81,7 @@ class ToolRegistry:
     def bounds_by_kernel(self, name: str) -> bool:
         """Say whether the kernel keeps a call of the tool `name` from writing what its effects do not name."""
         tool = self._tools[name]
-        return isinstance(tool, ConfinedTool) and tool.confines
+        return isinstance(tool, ConfinedTool) and tool.walls.confines
 
 
 def _check_action(action: object, call: ToolCall) -> None:

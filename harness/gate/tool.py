@@ -99,22 +99,31 @@ class PlacedTool(Protocol):
         ...
 
 
+class CallWalls(Protocol):
+    """What can hold calls to their effects."""
+
+    @property
+    def confines(self) -> bool:
+        """Whether this machine can keep calls from writing and from the network."""
+        ...
+
+    @property
+    def level(self) -> str:
+        """What this machine can hold calls to, in a few words: `Landlock 7, seccomp`, or `none: ...` and why."""
+        ...
+
+    def in_words(self, effects: Effects) -> str:
+        """Return in the same words what will hold a call to `effects`."""
+        ...
+
+
 @runtime_checkable
 class ConfinedTool(Protocol):
     """A tool whose calls run in processes that the kernel can hold to their effects."""
 
     @property
-    def confines(self) -> bool:
-        """Whether this machine can keep its calls from writing and from the network."""
-        ...
-
-    @property
-    def level(self) -> str:
-        """What this machine can hold its calls to, in a few words: `Landlock 7, seccomp`, or `none: ...` and why."""
-        ...
-
-    def confinement(self, effects: Effects) -> str:
-        """Return in the same words what will hold a call to `effects`."""
+    def walls(self) -> CallWalls:
+        """What holds them."""
         ...
 
 

@@ -99,11 +99,12 @@ class BashTool:
         one during a call kills at once. `pace` is how long each step of a command's end may take.
         """
         self._workspace = workspace
+        self.check_place = workspace.check
         self._limits = limits
         self._seconds = limits.filled().command_seconds or DEFAULT_COMMAND_SECONDS
         self._characters = result_characters(limits)
         self._environment = child_environment(os.environ if environment is None else environment)
-        self._command_walls = walls or CommandWalls(workspace)
+        self.walls = walls or CommandWalls(workspace)
         self._temporary = temporary or TemporaryFolder()
         self._outputs = outputs
         self._on_output = on_output
@@ -117,31 +118,13 @@ class BashTool:
             self._workspace,
             limits=strictest((self._limits, limits)),
             environment=self._environment,
-            walls=self._command_walls,
+            walls=self.walls,
             temporary=self._temporary,
             outputs=self._outputs,
             on_output=self._on_output,
             interrupts=self._interrupts,
             pace=self._pace,
         )
-
-    @property
-    def confines(self) -> bool:
-        """Whether this machine can keep commands from writing and from the network."""
-        return self._command_walls.confines
-
-    @property
-    def level(self) -> str:
-        """What this machine can hold commands to, in a few words."""
-        return self._command_walls.level
-
-    def confinement(self, effects: Effects) -> str:
-        """Return what will hold a command to `effects`, in a few words."""
-        return self._command_walls.in_words(effects)
-
-    def check_place(self) -> None:
-        """Raise WorkspaceError if the workspace is gone."""
-        self._workspace.check()
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the command read, its operands resolved from the folder that it starts in.
@@ -253,7 +236,7 @@ class BashTool:
 
     def _walls(self, effects: Effects) -> Confinement | None:
         try:
-            return self._command_walls.confinement(effects, self._temporary.path)
+            return self.walls.confinement(effects, self._temporary.path)
         except OSError as error:
             raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
 

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from harness.actions import Effects, Enforcement
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MAX_TOLD = 5
 """Paths of one kind that are named in a line."""
 UNCONFINED = "none: it asked to run unconfined"
+_NO_PLACES = ("/dev", "/proc", "/sys")
+"""Where a policy may hide nothing, as in `/` itself (effects.place_problem): what leads there is a link made since."""
 CONTAINER_HINT = (
     "in a container, run it with a seccomp profile that allows the landlock_* calls (Docker 23 and newer do), on Linux 6.2 "
     "or newer, or install bubblewrap and allow user namespaces"
@@ -38,24 +40,28 @@ class CommandWalls:
         measured when first needed where `machine` is None."""
         self._workspace = workspace
         self._hide = tuple(hide)
-        self._measured = machine
+        self._given = machine
 
-    @property
-    def level(self) -> str:
-        """What this machine can hold commands to, in one short line: `Landlock 7, seccomp`, or `none` and why."""
-        from harness.sandbox import describe, enforces
+    @cached_property
+    def _machine(self) -> Machine:
+        from harness.sandbox import probe
 
-        machine = self._machine()
-        if enforces(machine):
-            return describe(machine)
-        return f"none: {'; '.join(machine.reasons) or describe(machine)}"
+        return self._given or probe()
 
-    @property
+    @cached_property
     def confines(self) -> bool:
         """Whether this machine can keep commands from writing and from the network."""
         from harness.sandbox import enforces
 
-        return enforces(self._machine())
+        return enforces(self._machine)
+
+    @cached_property
+    def level(self) -> str:
+        """What this machine can hold commands to, in one short line: `Landlock 7, seccomp`, or `none` and why."""
+        from harness.sandbox import describe
+
+        machine = self._machine
+        return describe(machine) if self.confines else f"none: {'; '.join(machine.reasons) or describe(machine)}"
 
     def in_words(self, effects: Effects) -> str:
         """Return what will hold a command to `effects`, in the words of `level`, and where that is not to the letter.
@@ -108,16 +114,9 @@ class CommandWalls:
             os.makedirs(folder, exist_ok=True)
         walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
         try:
-            return prepare(walls, self._machine(), unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
+            return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
             raise ToolError(f"This command cannot be confined to what it may do: {error}. Nothing was run.") from None
-
-    def _machine(self) -> Machine:
-        if self._measured is None:
-            from harness.sandbox import probe
-
-            self._measured = probe()
-        return self._measured
 
 
 def only_looks(effects: Effects) -> bool:
@@ -145,20 +144,15 @@ def walls_for(
     named = [path for name in effects.named for path in _named(name, workspace, entry=name in entries)]
     write = [path for path in (*trees, *named) if not _holds_any(path, effects.keep, workspace)]
     # What is not there is not asked about: following some thirty names costs more than the walls.
-    hidden = (path for path in (*(_placed(entry, workspace) for entry in effects.hide), *hide) if os.path.lexists(path))
-    real = dict.fromkeys(os.path.realpath(path) for path in hidden)
+    placed = (_placed(entry, workspace.root, workspace.home) for entry in effects.hide)
+    hidden = dict.fromkeys(os.path.realpath(path) for path in (*placed, *hide) if os.path.lexists(path))
     return Walls(
         write=tuple(dict.fromkeys(write)),
         network=effects.network,
-        hide=tuple(path for path in real if not _is_no_place(path)),
+        hide=tuple(path for path in hidden if path != "/" and not _is_in_any(path, _NO_PLACES)),
         show=() if workspace.outputs is None else (workspace.outputs,),
         temporary=None if temporary is None or only_looks(effects) else temporary(),
     )
-
-
-def _is_no_place(path: str) -> bool:
-    """Say whether a path is where a policy may not hide anything (effects.place_problem): a link to it was made since."""
-    return path == "/" or any(is_within(path, folder) for folder in ("/dev", "/proc", "/sys"))
 
 
 def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:
@@ -177,13 +171,9 @@ def _holds_any(tree: str, kept: Sequence[str], workspace: Workspace) -> bool:
     return any(is_within(path, tree) or is_within(tree, path) for path in kept)
 
 
-def _placed(entry: str, workspace: Workspace) -> str:
-    """Return the absolute path that a policy's word for a place means."""
-    return _joined(entry, workspace.root, workspace.home)
-
-
 @lru_cache(maxsize=256)
-def _joined(entry: str, root: str, home: str) -> str:
+def _placed(entry: str, root: str, home: str) -> str:
+    """Return the absolute path that a policy's word for a place means."""
     if entry == "~" or entry.startswith("~/"):
         return os.path.normpath(home + entry[1:])
     return os.path.normpath(os.path.join(root, entry))
@@ -194,7 +184,7 @@ def _granted(entry: str, workspace: Workspace) -> str | None:
 
     INVARIANT: a link in the workspace is whatever the repository, or the model, made of it: it grants nothing.
     """
-    placed = _placed(entry, workspace)
+    placed = _placed(entry, workspace.root, workspace.home)
     if placed == workspace.root:
         return placed
     real = os.path.realpath(placed)
@@ -232,7 +222,7 @@ def _is_too_much(folder: str, workspace: Workspace) -> bool:
     if folder == workspace.root:
         return False
     holds = any(is_within(place, folder) for place in (workspace.root, workspace.home))
-    return holds or _is_in_any(folder, ("/dev", "/proc", "/sys"))
+    return holds or _is_in_any(folder, _NO_PLACES)
 
 
 def _is_in_any(path: str, folders: Sequence[str]) -> bool:

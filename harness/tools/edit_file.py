@@ -52,13 +52,10 @@ class EditFileTool:
     ) -> None:
         """Take what the model has read (shared by the tools of a session), and where old contents are kept for undo."""
         self._workspace = workspace
+        self.check_place = workspace.check
         self._baselines = Baselines() if baselines is None else baselines
         self._images = images
         self.spec = _spec()
-
-    def check_place(self) -> None:
-        """Raise WorkspaceError if the workspace is gone."""
-        self._workspace.check()
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action, with the difference as its preview.

@@ -252,6 +252,7 @@ class ReadFileTool:
     ) -> None:
         """Note in `baselines` what was read, for the tools that write: those of the same session must share it."""
         self._workspace = workspace
+        self.check_place = workspace.check
         self._baselines = Baselines() if baselines is None else baselines
         self._limits = limits
         self._room = min(MAX_PAGE_BYTES, result_characters(limits) - RESERVED_CHARACTERS)
@@ -261,10 +262,6 @@ class ReadFileTool:
         """Return the same tool under `limits` as well."""
         both = strictest((self._limits, limits))
         return ReadFileTool(self._workspace, limits=both, baselines=self._baselines)
-
-    def check_place(self) -> None:
-        """Raise WorkspaceError if the workspace is gone."""
-        self._workspace.check()
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action. Raises ToolError for a path that cannot name a file."""
