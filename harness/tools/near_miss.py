@@ -1,17 +1,14 @@
 """Say why a text was not found in a file, so that the next try can succeed: the nearest explanation, not a match; pure.
 
 Every step is bounded by what it looks at, so that the worst file takes less than half a second; a test counts its steps.
-No step's time may grow with more than the length of its bounded input, but for those on a few words of a few lines.
+No step's time may grow with more than the length of its bounded input, but for the comparison of a few words.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from heapq import nlargest
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
 
 from harness.text.visible import visible
 
@@ -26,9 +23,8 @@ their number, and no text has as many."""
 MAX_COMPARED_WORDS = 80
 MAX_COMPARED_CHARACTERS = 2_000
 """Of one line."""
-MAX_VOTING_LINES = 200
+MAX_LINES_LOOKED_FOR = 200
 """Of the old text; and as many places of each are counted."""
-MAX_VOTING_WORDS = 12
 CANDIDATES = 12
 LEAST_LIKENESS = 0.5
 """Of a text that is worth showing, by difflib's ratio."""
@@ -177,21 +173,19 @@ def _named(char: str) -> str:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Return the lines that are most like the wanted ones: lines that are equal but for blanks vote, else words do.
+    """Return the lines that are most like the wanted ones, where some of these are in the file but for blanks around them.
 
     Nothing is returned where nothing is much like them.
     """
     from difflib import SequenceMatcher
 
     lines, wanted = text.split("\n"), old.strip("\n").split("\n")
-    votes: Mapping[int, float] = Counter(_equal_lines(lines, wanted)) or _equal_words(text, lines, wanted)
     matcher = SequenceMatcher(None, b=_words(wanted), autojunk=False)
     likeness, place = 0.0, 0
-    for start in nlargest(CANDIDATES, votes, key=votes.__getitem__):
+    for start, _ in Counter(_starts(lines, wanted)).most_common(CANDIDATES):
         matcher.set_seq1(_words(lines[start : start + len(wanted)]))
-        ratio = matcher.ratio() if matcher.quick_ratio() > likeness else 0.0
-        if ratio > likeness:
-            likeness, place = ratio, start
+        if matcher.ratio() > likeness:
+            likeness, place = matcher.ratio(), start
     if likeness < LEAST_LIKENESS:
         return ""
     shown = lines[place : place + min(len(wanted), MAX_SHOWN_LINES)]
@@ -199,46 +193,19 @@ def _nearest(text: str, old: str) -> str:
     return f"Nearest text (lines {place + 1}-{place + len(shown)}):\n{nearest}"
 
 
-def _equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
+def _starts(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
     """Yield where the wanted text would start, once for each line that is one of its lines but for blanks around."""
     places: dict[str, list[int]] = {}
-    for index, line in enumerate(wanted[:MAX_VOTING_LINES]):
+    for index, line in enumerate(wanted[:MAX_LINES_LOOKED_FOR]):
         if stripped := line.strip():
             places.setdefault(stripped, []).append(index)
     seen: Counter[str] = Counter()
     for index, line in enumerate(lines):
         stripped = line.strip()
         offsets = places.get(stripped)
-        if offsets is not None and seen[stripped] < MAX_VOTING_LINES:
+        if offsets is not None and seen[stripped] < MAX_LINES_LOOKED_FOR:
             seen[stripped] += 1
             yield from (max(index - offset, 0) for offset in offsets)
-
-
-def _equal_words(text: str, lines: Sequence[str], wanted: Sequence[str]) -> dict[int, float]:
-    """Return where the wanted text may start, by the words of its longest line; a word that is rare has more weight."""
-    anchor = max(range(len(wanted)), key=lambda index: len(wanted[index].strip()))
-    ends = list(accumulate(len(line) + 1 for line in lines))
-    words = sorted(set(_words(wanted[anchor : anchor + 1])), key=lambda word: (-len(word), word))
-    votes: dict[int, float] = {}
-    for word in words[:MAX_VOTING_WORDS]:
-        found = _lines_with(word, text, ends)
-        for line in found:
-            start = max(line - anchor, 0)
-            votes[start] = votes.get(start, 0.0) + 1 / len(found)
-    return votes
-
-
-def _lines_with(word: str, text: str, ends: Sequence[int]) -> list[int]:
-    """Return the first lines that hold a word; `ends` says where the lines end."""
-    found: list[int] = []
-    position = -1
-    while len(found) < MAX_VOTING_LINES:
-        position = text.find(word, position + 1)
-        if position < 0:
-            break
-        found.append(bisect_right(ends, position))
-        position = ends[found[-1]] - 1
-    return found
 
 
 def _words(lines: Sequence[str]) -> list[str]:

@@ -518,8 +518,7 @@ DECOMPOSED = unicodedata.normalize("NFD", "café")
             id="one line of four",
         ),
         pytest.param(
-            "".join(f"value_{i} = compute(thing, {i})\n" for i in range(500)), "value_377 = computed(thing, 12)",
-            "Nearest text (lines 378-378):\nvalue_377 = compute(thing, 377)", id="by its rarest word",
+            "a = 1\nb = 2\n", "a = 3", "Nothing in the file is much like it; read the file again.", id="a part of one line",
         ),
         pytest.param(
             "x = 1\ny = 2\n", "Nothing alike whatsoever", "Nothing in the file is much like it; read the file again.",
@@ -567,7 +566,7 @@ def test_explaining_a_miss_is_bounded_whatever_the_file(made: Callable[[], tuple
     lines = lines_run(lambda: said.append(explain_miss(data, old, "")))
 
     assert said[0]
-    assert lines < 15_000_000  # some half a second; twice as many as any of them needs
+    assert lines < 12_000_000  # some half a second; twice as many as any of them needs
 
 
 LARGE = 10 * 1024 * 1024
