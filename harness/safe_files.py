@@ -177,14 +177,21 @@ def why_not_private(status: os.stat_result, *, owners: tuple[int, ...], closed: 
 def read_small(path: str, most: int) -> bytes | None:
     """Return the content of the regular file at `path`, or None for all else: missing, a folder, a pipe, above `most` bytes."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            if not os.path.isfile(descriptor):
-                return None
-            with open(descriptor, "rb", closefd=False) as file:
-                data = file.read(most + 1)
-        finally:
-            os.close(descriptor)
-    except (OSError, ValueError):
+        data = read_regular(path, most + 1)
+    except OSError:
         return None
     return data if len(data) <= most else None
+
+
+def read_regular(path: str, most: int = -1) -> bytes:
+    """Return the content of the regular file at `path`, or its first `most` bytes; a pipe is not waited for.
+
+    Raises OSError, whose `strerror` says in words what is wrong, also for what is no regular file.
+    """
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if os.path.isfile(file.fileno()):
+                return file.read(most)
+    except ValueError as error:  # NUL or a lone surrogate in the path
+        raise OSError(errno.EINVAL, str(error), path) from None
+    raise OSError(errno.EINVAL, "Not a regular file", path)

@@ -21,8 +21,6 @@ from harness.policy.session_grants import (
 from harness.record import Record
 from harness.safe_files import append_line, open_private
 
-MAX_BYTES = 1_000_000
-"""Of the file; what is longer was written by nobody."""
 _NOTHING = GrantPattern(tools=())
 _GRANT_BEGINS = b'{"access": '
 """So does a line that grants, its keys being sorted, and none that revokes."""
@@ -78,9 +76,9 @@ class KeptGrants:
 
     def _lines(self) -> list[str]:
         with open(open_private(self.path, os.O_RDONLY), "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES or (data and not data.endswith(b"\n")):
-            raise ValueError("too long, or its last line is torn")
+            data = file.read()
+        if data and not data.endswith(b"\n"):
+            raise ValueError("its last line is torn")
         return data.decode("utf-8").split("\n")[:-1]
 
     def _take(self, grants: dict[str, Grant], number: int, line: str) -> None:
@@ -121,9 +119,9 @@ class KeptGrants:
 
 def _cut_off_torn_grant(descriptor: int) -> None:
     """INVARIANT: a torn line that may have revoked a grant stays, and with it no grant counts."""
-    data = os.pread(descriptor, MAX_BYTES, 0)
+    data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
     torn = data[data.rfind(b"\n") + 1 :]
-    if torn.startswith(_GRANT_BEGINS) and len(data) == os.fstat(descriptor).st_size:
+    if torn.startswith(_GRANT_BEGINS):
         os.ftruncate(descriptor, len(data) - len(torn))
 
 

@@ -16,7 +16,7 @@ from harness.errors import UsageError
 from harness.files.repository import git_top
 from harness.loop.agent import DEFAULT_SYSTEM
 from harness.record import Record
-from harness.safe_files import read_small
+from harness.safe_files import read_regular
 from harness.text.template import fill, variables
 from harness.text.visible import visible_line
 
@@ -133,10 +133,6 @@ def _is_own(status: os.stat_result, folder: str) -> bool:
     return status.st_uid in own and os.stat(folder).st_uid in own
 
 
-MAX_PROMPT_BYTES = 1_000_000
-"""Of a prompt, and of a template."""
-
-
 class SystemPrompt(Record):
     """The first message of a conversation, and which files are in it."""
 
@@ -205,11 +201,10 @@ def _instructions(workspace: str, own: str) -> FoundInstructions:
 
 def text_file(path: str) -> str:
     """Return the text of a file that holds a prompt or a template. Raises UsageError."""
-    data = read_small(path, MAX_PROMPT_BYTES)
-    if data is None:
-        what = f"at most {MAX_PROMPT_BYTES} bytes" if os.path.exists(path) else "and there is none"
-        raise UsageError(f"{visible_line(path, 500)} cannot be read: a regular file is wanted, {what}")
-    return _text(data, path)
+    try:
+        return _text(read_regular(path), path)
+    except OSError as error:
+        raise UsageError(f"{visible_line(path, 500)} cannot be read: {error.strerror}") from None
 
 
 def _text(data: bytes, path: str) -> str:

@@ -94,14 +94,12 @@ def or_null(form: JsonForm) -> JsonForm:
     )
 
 
-def list_of(form: JsonForm, most: int | None = None) -> JsonForm:
-    """Return the form of tuples of values of one form, at most so many."""
+def list_of(form: JsonForm) -> JsonForm:
+    """Return the form of tuples of values of one form."""
 
     def read(value: JsonValue, name: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
             raise MalformedError(f"{name}: a list is wanted")
-        if most is not None and len(value) > most:
-            raise MalformedError(f"{name}: at most {most:,} are wanted, not {len(value):,}")
         return tuple(form.read(one, name) for one in value)
 
     return JsonForm(write=lambda values: [form.write(one) for one in values], read=read)
@@ -147,11 +145,6 @@ def shown(value: JsonValue) -> str:
 VERSION = 1
 MAX_CASSETTE_BYTES = 64 * 1024 * 1024
 """Of a whole file: it is read at once."""
-MAX_NAME_CHARACTERS = 1_000
-"""Of the names of models, versions and tools."""
-MAX_RETRIES = 1_000
-"""Of a request; the harness itself tries some hundred times at most."""
-_MAX_PATH_CHARACTERS = 4_096  # PATH_MAX of Linux (limits.h)
 
 Fields: TypeAlias = Mapping[str, JsonValue]
 
@@ -250,25 +243,14 @@ def _parsed(line: bytes) -> JsonValue:
         raise MalformedError(f"it is no JSON: {error}") from None
 
 
-def _read_name(value: JsonValue, name: str) -> str:
-    if not isinstance(value, str) or len(value) > MAX_NAME_CHARACTERS:
-        raise MalformedError(f"{name}: names are wanted")
-    return value
-
-
 def _read_role(value: JsonValue, name: str) -> str:
     if not isinstance(value, str) or value not in {one.value for one in Role}:
         raise MalformedError(f"{name}: nobody is called {shown(value)}")
     return value
 
 
-_TEXT, _NAME = text(MAX_CASSETTE_BYTES), text(MAX_NAME_CHARACTERS)
-_SHOWN = text(SHOWN_CHARACTERS)
-_HEADER = record(
-    Header,
-    "the first line",
-    {"harness": _NAME, "model": _NAME, "api": _NAME, "workspace": text(_MAX_PATH_CHARACTERS)},
-)
+_TEXT, _SHOWN = text(MAX_CASSETTE_BYTES), text(SHOWN_CHARACTERS)
+_HEADER = record(Header, "the first line", dict.fromkeys(("harness", "model", "api", "workspace"), _TEXT))
 _OUTLINE = record(
     MessageOutline,
     "a message",
@@ -320,8 +302,8 @@ _FAILED = record(
 _REQUEST = {
     "kept": COUNT,
     "messages": list_of(_OUTLINE),
-    "tools": list_of(JsonForm(write=as_it_is, read=_read_name)),
-    "retries": list_of(_RETRY, MAX_RETRIES),
+    "tools": list_of(_TEXT),
+    "retries": list_of(_RETRY),
 }
 """What is in the line of a request, beside its number and what came of it."""
 _CAME = {"response": _RESPONSE, "error": _FAILED}

@@ -15,8 +15,6 @@ from harness.messages import Message, ModelResponse, ToolCall
 from harness.model import Model, Retry, ToolSpec
 from harness.models.cassette import (
     MAX_CASSETTE_BYTES,
-    MAX_NAME_CHARACTERS,
-    MAX_RETRIES,
     Failed,
     Fields,
     Header,
@@ -57,9 +55,7 @@ class RecordingModel:
         self._size = 0
         self._file = _made(path)
         self._unasked = weakref.finalize(self, _remove, path, os.fstat(self._file), os.getpid())
-        header = Header(
-            harness=__version__, model=self._redact(model.name)[:MAX_NAME_CHARACTERS], api=api, workspace=workspace
-        )
+        header = Header(harness=__version__, model=self._redact(model.name), api=api, workspace=workspace)
         self._write(header_fields(header))
         if self.problem:
             raise UsageError(self.problem)
@@ -140,12 +136,10 @@ class RecordingModel:
         exchange = RecordedExchange(
             kept=kept,
             messages=tuple(outlines[kept:]),
-            tools=tuple(self._redact(spec.name)[:MAX_NAME_CHARACTERS] for spec in tools),
+            tools=tuple(self._redact(spec.name) for spec in tools),
             retries=tuple(retries),
             came=came,
         )
-        if len(retries) > MAX_RETRIES:
-            self._fail(f"a request holds at most {MAX_RETRIES:,} retries")
         self._write(exchange_fields(self._requests, exchange))
 
     def _write(self, fields: Fields) -> None:

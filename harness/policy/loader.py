@@ -19,6 +19,7 @@ from harness.policy.policy import Policy, PolicySource
 from harness.policy.rule_examples import example_matches, rule_problem
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
 from harness.record import replace
+from harness.safe_files import read_regular
 from harness.text.toml_places import key_lines, read_toml
 from harness.tool_kinds import SHIPPED_TOOLS
 
@@ -38,6 +39,7 @@ DECISION_WORDS = {decision.word: decision for decision in Decision}
 STRICT_WORDS = {word: decision for word, decision in DECISION_WORDS.items() if decision is not Decision.AUTO}
 
 MAX_POLICY_BYTES = 1_000_000
+"""A repository's policy is not the operator's own file."""
 
 
 def load_policy(path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = ()) -> Policy:
@@ -48,17 +50,9 @@ def load_policy(path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[s
     Raises PolicyError, whose text names file, line and key, if anything in it is not understood.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait
-        try:
-            with open(descriptor, "rb", closefd=False) as file:  # raises for a folder
-                data = file.read(MAX_POLICY_BYTES + 1) if os.path.isfile(descriptor) else None
-        finally:
-            os.close(descriptor)
-    except (OSError, ValueError) as error:  # ValueError: a path with NUL or a lone surrogate
-        problem = error.strerror if isinstance(error, OSError) else error
-        raise PolicyError(f"{path}: cannot be read: {problem}") from None
-    if data is None:
-        raise PolicyError(f"{path}: is not a file")
+        data = read_regular(path, MAX_POLICY_BYTES + 1)
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > MAX_POLICY_BYTES:
         raise PolicyError(f"{path}: is larger than {MAX_POLICY_BYTES} bytes")
     policy = parse_policy(data, path, layer=layer, extra_tools=extra_tools)

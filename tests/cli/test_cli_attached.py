@@ -460,13 +460,6 @@ def test_an_empty_prompt_on_a_pipe(program: Program, data: bytes) -> None:
     assert (done.code, done.err) == (2, "harness: the prompt is empty\n")
 
 
-def test_a_prompt_on_a_pipe_has_a_bound() -> None:
-    with piped(b"x" * 1_000_001) as descriptor, pytest.raises(UsageError, match="longer than 1000000 bytes"):
-        given_prompt(arguments(prompt="-"), stdin=descriptor)
-    with piped(b"x" * 1_000_000) as descriptor:
-        assert given_prompt(arguments(prompt="-"), stdin=descriptor).text == "x" * 1_000_000
-
-
 def test_what_was_attached_is_in_the_log(program: Program) -> None:
     with piped(b"\x1b[31mhostile\x00\xff\n") as descriptor:
         sent(program, "go", stdin=descriptor)

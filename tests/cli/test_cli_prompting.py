@@ -108,11 +108,9 @@ REFUSED = {
     "no prompt": ((), "there is no prompt: give one, or - to read it from stdin, or --prompt-file FILE"),
     "two prompts": (("go", "--prompt-file", "p"), "a prompt and --prompt-file are two prompts; give one of them"),
     "an empty file": (("--prompt-file", "empty"), "the prompt is empty"),
-    "no such file": (
-        ("--prompt-file", "nowhere"),
-        "nowhere cannot be read: a regular file is wanted, and there is none",
-    ),
-    "a folder": (("--prompt-file", "."), ". cannot be read: a regular file is wanted, at most 1000000 bytes"),
+    "no such file": (("--prompt-file", "nowhere"), "nowhere cannot be read: No such file or directory"),
+    "a folder": (("--prompt-file", "."), ". cannot be read: Is a directory"),
+    "a device": (("--prompt-file", "/dev/zero"), "/dev/zero cannot be read: Not a regular file"),
     "a variable without a value": (("--prompt-file", "p"), "p:1: no value for {{x}}; known are: none"),
     "a value without a variable": (
         ("--prompt-file", "p", "--var", "x=1", "--var", "y=2"),

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from rows import all_rows
 
 from harness.cli.config.config_file import (
-    MAX_CONFIG_BYTES,
     ConfigFile,
     Setting,
     load_config,
@@ -304,11 +303,6 @@ def test_no_file_at_all(file: Path) -> None:
     file.unlink()
     file.symlink_to("nowhere")
     assert refusal(file) == f"{file}: cannot be read: No such file or directory"
-
-
-def test_a_file_without_end(file: Path) -> None:
-    file.write_text("#" * (MAX_CONFIG_BYTES + 1))
-    assert refusal(file) == f"{file}: is larger than {MAX_CONFIG_BYTES} bytes"
 
 
 def test_a_file_in_the_workspace_whichever_way_it_gets_there(file: Path) -> None:

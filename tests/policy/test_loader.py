@@ -738,7 +738,7 @@ def nothing(path: Path) -> None:
 UNREADABLE = [
     pytest.param(nothing, "cannot be read: No such file or directory", id="nothing"),
     pytest.param(folder, "cannot be read: Is a directory", id="a folder"),
-    pytest.param(fifo, "is not a file", id="a FIFO that nobody writes to"),
+    pytest.param(fifo, "cannot be read: Not a regular file", id="a FIFO that nobody writes to"),
     pytest.param(dangling, "cannot be read: No such file or directory", id="a link to nothing"),
     pytest.param(loop, "cannot be read: Too many levels of symbolic links", id="a link to itself"),
     pytest.param(large, f"is larger than {MAX_POLICY_BYTES} bytes", id="too large"),
@@ -763,14 +763,14 @@ def test_a_fifo_with_a_writer_that_says_nothing_does_not_hang_either(tmp_path: P
     os.mkfifo(path)
     writer = os.open(path, os.O_RDWR)
     try:
-        with pytest.raises(PolicyError, match=r"is not a file$"):
+        with pytest.raises(PolicyError, match=r"cannot be read: Not a regular file$"):
             load_policy(str(path))
     finally:
         os.close(writer)
 
 
 def test_a_device_is_refused() -> None:
-    with pytest.raises(PolicyError, match=r"^/dev/zero: is not a file$"):
+    with pytest.raises(PolicyError, match=r"^/dev/zero: cannot be read: Not a regular file$"):
         load_policy("/dev/zero")
 
 

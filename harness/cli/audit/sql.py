@@ -23,9 +23,6 @@ from harness.text.visible import visible_line
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY = "1GB"
-"""What DuckDB may keep in memory; beyond that it writes to a private folder, gone afterwards."""
-MAX_THREADS = 4
 LONGEST_RECORD = 16_777_216
 """Bytes. A record that is longer cannot be read in this way; without `--sql` it can."""
 BATCH = 1_000
@@ -105,8 +102,6 @@ def connected(paths: Sequence[str]) -> Iterator[tuple[duckdb.DuckDBPyConnection,
     with tempfile.TemporaryDirectory(prefix="harness-sql-") as folder:
         logs = LinkedLogs(folder, paths)
         settings: dict[str, str | bool | int | float | list[str]] = {
-            "threads": min(os.cpu_count() or 1, MAX_THREADS),
-            "memory_limit": MEMORY,
             "temp_directory": os.path.join(folder, "spilt"),
             "extension_directory": os.path.join(folder, "extensions"),
             "secret_directory": os.path.join(folder, "secrets"),

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 
-MAX_TASK_BYTES = 4_000_000
-"""Of one task; a prompt of 1,000,000 bytes, each an escape, fits."""
-MAX_TASKS_BYTES = 64_000_000
-"""Of a file of tasks. All of it is kept: what is run is what was checked, whatever becomes of the file meanwhile."""
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _MOST = 1e12
 
@@ -69,10 +65,10 @@ class Task(Record):
 
 def read_task(path: str) -> Task:
     """Return the task in a file. Raises UsageError, which names file and key, for all that is no task."""
-    lines = list(_lines(path, whole=True))
-    if not lines:
+    data = _read(path)
+    if not data:
         raise UsageError(f"{path}: it is empty; a task is one JSON object")
-    return task_of(lines[0][1], path)
+    return task_of(data, path)
 
 
 def read_tasks(path: str) -> tuple[Task, ...]:
@@ -82,7 +78,7 @@ def read_tasks(path: str) -> tuple[Task, ...]:
     for a file without tasks.
     """
     tasks: dict[str, Task] = {}
-    for number, line in _lines(path, whole=False):
+    for number, line in enumerate(_read(path).split(b"\n"), start=1):
         if not line.strip():
             continue
         task = task_of(line, f"{path}:{number}")
@@ -130,22 +126,12 @@ def task_of(line: bytes, where: str) -> Task:
     return Task(**found)
 
 
-def _lines(path: str, *, whole: bool) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, from 1; with `whole`, all of it as the first."""
+def _read(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
                 raise UsageError(f"{path}: it is neither a file nor a pipe")
-            read = file.read if whole else file.readline
-            number, size = 1, 0
-            while line := read(MAX_TASK_BYTES + 1):
-                size += len(line)
-                if len(line) > MAX_TASK_BYTES:
-                    raise UsageError(f"{path}:{number}: a task has at most {MAX_TASK_BYTES:,} bytes")
-                if size > MAX_TASKS_BYTES:
-                    raise UsageError(f"{path}: a file of tasks has at most {MAX_TASKS_BYTES:,} bytes: divide it")
-                yield number, line
-                number += 1
+            return file.read()
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
 

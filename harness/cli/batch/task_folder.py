@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from harness.actions import JsonValue
 from harness.audit.batch_results import ATTEMPTS, LOG, TASK
 from harness.cli.batch.changes import CHANGES, IGNORED
-from harness.cli.batch.task import MAX_TASK_BYTES, Task, task_of
+from harness.cli.batch.task import Task, task_of
 from harness.cli.batch.work_folder import TREE, is_kept
 from harness.cli.exits import Exit
 from harness.errors import LogError, UsageError
 from harness.record import Record
-from harness.safe_files import read_small, remove_if_there, replace_file, sync_path
+from harness.safe_files import read_regular, remove_if_there, replace_file, sync_path
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 
 LOCK, RESULT, WORK, STDERR = "lock", "result.json", "work.json", "stderr.txt"
-MAX_RESULT_BYTES = 64_000_000
-MAX_HOLDER_BYTES = 100
 LOCK_SECONDS = 0.5
 """How long a lock is tried for: who asks whether it is held takes it for a moment."""
 
@@ -106,7 +104,7 @@ def is_held(folder: str) -> bool:
 
 def holder(folder: str) -> str:
     """Return the number of the process that holds, or held, the lease, as a text for people."""
-    told = (read_small(os.path.join(folder, LOCK), MAX_HOLDER_BYTES) or b"").decode("ascii", "replace").strip()
+    told = (_content(os.path.join(folder, LOCK)) or b"").decode("ascii", "replace").strip()
     return told if told.isdigit() else "that is not known"
 
 
@@ -153,7 +151,7 @@ class TaskFolder:
 
     def claim(self, task: Task) -> None:
         """Note what is asked here, or see that it was the same before. Raises UsageError where it was another task."""
-        held = read_small(self.task, MAX_TASK_BYTES)
+        held = _content(self.task)
         if held is None and not os.path.lexists(self.task):
             _write(self.task, f"{task.text}\n".encode())
             return
@@ -211,11 +209,18 @@ class TaskFolder:
 
     def read_result(self) -> dict[str, JsonValue] | None:
         """Return the result as it stands there, of whatever attempt; None where it is none."""
-        return object_in(read_small(self.result, MAX_RESULT_BYTES))
+        return object_in(_content(self.result))
 
     def read_work(self) -> dict[str, JsonValue] | None:
         """Return what is noted of the work folder of the last attempt that came to its end; None where nothing is."""
-        return object_in(read_small(self.work, MAX_RESULT_BYTES))
+        return object_in(_content(self.work))
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        return read_regular(path)
+    except OSError:
+        return None
 
 
 def sha256_of(data: bytes) -> str:
@@ -264,7 +269,7 @@ def finished_task(folder: TaskFolder, task: Task, settings: Mapping[str, JsonVal
 
     Raises UsageError where it was done under other settings: the result is not what is asked for now.
     """
-    data, work = read_small(folder.result, MAX_RESULT_BYTES), folder.read_work()
+    data, work = _content(folder.result), folder.read_work()
     result = object_in(data)
     if data is None or result is None or work is None or work.get("task_sha256") != task.sha256:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 
 from harness.cli.commands.conversation import Conversation
@@ -45,18 +46,14 @@ def log(conversation: Conversation, rest: str) -> None:
     )
 
 
-MOST_BACK = 999
-"""So many commands back."""
-
-
 def output(conversation: Conversation, rest: str) -> None:
     """Show the result of the last command of this session, or of the one that is the Nth from the end.
 
     It is what the model was given, without secrets; where that is cut, it names the file that holds all of it. Raises
     UsageError, and LogError for a log that cannot be read.
     """
-    if rest and not (rest.isascii() and rest.isdigit() and 1 <= int(rest[:9]) <= MOST_BACK):
-        raise UsageError(f"usage: /output [N], where 1 is the last command and {MOST_BACK} the most")
+    if not re.fullmatch("|[1-9][0-9]{0,8}", rest):
+        raise UsageError("usage: /output [N], where 1 is the last command")
     back = int(rest or "1")
     last = deque[tuple[LogRecord, LogRecord]](maxlen=back)
     decisions: dict[object, LogRecord] = {}

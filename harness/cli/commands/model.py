@@ -13,9 +13,6 @@ from harness.models.endpoint import shown_address
 from harness.record import replace
 from harness.text.visible import visible_line
 
-MOST_NAME = 300
-"""Characters of a name; the longest that providers use, with a path of a file or a deployment, have some hundred."""
-
 
 def model(conversation: Conversation, rest: str) -> None:
     """Show the model, or ask another one of the same provider from now on. Raises UsageError and LogError."""
@@ -28,7 +25,7 @@ def model(conversation: Conversation, rest: str) -> None:
             Tone.QUIET,
         )
         return
-    if len(rest) > MOST_NAME or not rest.isprintable():
+    if not rest.isprintable():
         raise UsageError("that is no name of a model")
     if rest == conversation.agent.model.name:
         conversation.say("it is the model already", Tone.QUIET)

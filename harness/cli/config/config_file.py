@@ -40,7 +40,6 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     return f"unknown key{nearest(key, words)}"
 
 
-MAX_CONFIG_BYTES = 100_000
 MAX_LINKS = 40
 """How many symbolic links on the way to the file are followed: as many as Linux follows (path_resolution(7))."""
 
@@ -130,14 +129,11 @@ def _read(path: str) -> bytes:
             if problem:
                 raise UsageError(f"{path}: {problem}")
             with open(descriptor, "rb", closefd=False) as file:
-                data = file.read(MAX_CONFIG_BYTES + 1)
+                return file.read()
         finally:
             os.close(descriptor)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror if isinstance(error, OSError) else error}") from None
-    if len(data) > MAX_CONFIG_BYTES:
-        raise UsageError(f"{path}: is larger than {MAX_CONFIG_BYTES} bytes")
-    return data
 
 
 def _owner_problem(status: os.stat_result, folder: os.stat_result) -> str:

@@ -27,7 +27,6 @@ from harness.text.visible import visible_line
 CASE_KEYS = ("id", "tool", "args", "cwd", "expect", "at_least")
 FAILED = 1
 """Exit code where an expectation fails, or a call is none that could be judged; 2 where the file is not understood."""
-MAX_CASES_BYTES = 100_000_000
 
 
 class PolicyCase(Record):
@@ -85,11 +84,9 @@ def read_cases(path: str) -> tuple[PolicyCase, ...]:
     """
     try:
         with open(path, "rb") as file:
-            data = file.read(MAX_CASES_BYTES + 1)
+            data = file.read()
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from None
-    if len(data) > MAX_CASES_BYTES:
-        raise UsageError(f"{path}: is larger than {MAX_CASES_BYTES} bytes")
     cases: dict[str, PolicyCase] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():

@@ -17,12 +17,10 @@ from typing import Any
 from harness.actions import JsonValue
 from harness.audit.run_reports.unquoted import NOT_JSON, TOO_DEEP, TOO_SLOW, UNCHECKED, UNFIT, with_place
 from harness.errors import UsageError
-from harness.safe_files import read_small
+from harness.safe_files import read_regular
 from harness.text.strict_json import NotJsonError, is_deeper, read_one
 from harness.text.visible import visible_line
 
-MAX_SCHEMA_BYTES = 200_000
-"""Of the file: the model reads it with every request."""
 MAX_ANSWER_CHARACTERS = 1_000_000
 MAX_DEPTH = 64
 """Of objects and lists in each other, of schema and answer."""
@@ -182,11 +180,10 @@ def _value(text: str) -> JsonValue:
 
 
 def _schema(path: str, name: str) -> dict[str, JsonValue]:
-    data = read_small(path, MAX_SCHEMA_BYTES)
-    if data is None:
-        raise UsageError(f"{name} cannot be read: a regular file of at most {MAX_SCHEMA_BYTES} bytes is wanted")
     try:
-        schema = read_one(data.decode("utf-8-sig"))
+        schema = read_one(read_regular(path).decode("utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} is not UTF-8: byte {error.start}") from None
     except NotJsonError as error:

@@ -11,7 +11,7 @@ from enum import Enum
 
 from harness.actions import JsonValue
 from harness.cli.console import complain
-from harness.cli.system_prompt import MAX_PROMPT_BYTES, text_file
+from harness.cli.system_prompt import text_file
 from harness.errors import UsageError
 from harness.record import Record, replace
 from harness.text.template import fill
@@ -101,13 +101,9 @@ def read_attached(
         return None
     say = tell or complain
     ends = _Ends()
-    _read(descriptor, ends.add, most=MAX_READ_BYTES, wait=wait, tell=say, clock=clock)
+    _read(descriptor, ends.add, wait=wait, tell=say, clock=clock)
     if not ends.total:
         return None
-    if ends.total > MAX_READ_BYTES:
-        raise UsageError(
-            f"stdin has no end within {MAX_READ_BYTES:,} bytes: attach a part of it (| tail -c 200000), or give --no-stdin"
-        )
     first, last = ends.halves()
     kept = len(first) + len(last)
     if kept < ends.total:
@@ -118,26 +114,15 @@ def read_attached(
     return Attached(block=_block(first, last, ends.total), bytes=ends.total, kept_bytes=kept)
 
 
-def read_prompt(
-    descriptor: int,
-    most: int,
-    *,
-    wait: Wait = STANDARD_WAIT,
-    tell: Callable[[str], None] | None = None,
-) -> bytes:
-    """Return all of stdin, as a prompt: `most` bytes of it.
-
-    Raises UsageError for a terminal, which is never read, for more than `most`, and as `read_attached` does.
-    """
+def read_prompt(descriptor: int, *, wait: Wait = STANDARD_WAIT, tell: Callable[[str], None] | None = None) -> bytes:
+    """Return all of stdin, as a prompt. Raises UsageError for a terminal, which is never read, and as `read_attached` does."""
     if source_of(descriptor) is StdinKind.TERMINAL:
         raise UsageError(
             "- reads the prompt from stdin, and that is a terminal, which is never read here: give the prompt as an "
             "argument, or connect something (- < FILE); `harness` without `run` is what you can talk to"
         )
     data = bytearray()
-    _read(descriptor, data.extend, most=most, wait=wait, tell=tell or complain)
-    if len(data) > most:
-        raise UsageError(f"the prompt on stdin is longer than {most} bytes")
+    _read(descriptor, data.extend, wait=wait, tell=tell or complain)
     return bytes(data)
 
 
@@ -145,15 +130,14 @@ def _read(
     descriptor: int,
     add: Callable[[bytes], None],
     *,
-    most: int,
     wait: Wait,
     tell: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Hand on what comes until its end, or until more than `most` bytes came. Raises UsageError."""
+    """Hand on what comes until its end. Raises UsageError."""
     total, noted = 0, False
     began = heard = clock()
-    while total <= most:
+    while total <= MAX_READ_BYTES:
         now = clock()
         if not noted and now - began >= wait.note_seconds:
             noted = True
@@ -168,6 +152,9 @@ def _read(
             heard = clock()
             total += len(block)
             add(block)
+    raise UsageError(
+        f"stdin has no end within {MAX_READ_BYTES:,} bytes: attach a part of it (| tail -c 200000), or give --no-stdin"
+    )
 
 
 def _seconds_left(wait: Wait, *, since_beginning: float, silence: float) -> float:
@@ -262,7 +249,7 @@ def given_prompt(
     else:
         text = str(arguments.prompt)
         if from_stdin:
-            text = read_prompt(stdin, MAX_PROMPT_BYTES, wait=wait, tell=tell).decode("utf-8", "replace")
+            text = read_prompt(stdin, wait=wait, tell=tell).decode("utf-8", "replace")
         if values:  # plain prompts may hold braces
             text = fill(text, values, name="the prompt", all_used=True)
     if not text.strip():
