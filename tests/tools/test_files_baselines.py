@@ -402,8 +402,8 @@ def test_edits_are_made_in_order_each_on_what_the_one_before_left(road: Road) ->
             id="twice",
         ),
         pytest.param(
-            {"old_string": "value = compute(1, 3)", "new_string": "x"},
-            "edit 2 of 3: old_string not found in f.py. Nearest text (lines 2-2):\nvalue = compute(1, 2)\n"
+            {"old_string": "a = 0\nvalue = compute(1, 3)", "new_string": "x"},
+            "edit 2 of 3: old_string not found in f.py. Nearest text (lines 1-2):\na = 0\nvalue = compute(1, 2)\n"
             "(Nothing was applied.)",
             id="near",
         ),
