@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from harness.audit.call_effects import CallEffects, effects_of_calls, effects_words
 from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, rule_of, standing_of, text
 from harness.audit.questions import LoggedQuestion, LoggedRefusal, Refuser, questions
 from harness.audit.report.charts import waited_in_words
-from harness.audit.report.figures import Figures, is_command
+from harness.audit.report.figures import Figures, ReadPath, is_command
 from harness.audit.report.markup import digest, line, moment, number, table
+from harness.record import Record
+
+_AboutCall: TypeAlias = LoggedCall | LoggedQuestion | CallEffects
+RowT = TypeVar("RowT")
 
 
 class ReportDetail:
@@ -35,107 +40,69 @@ class ReportDetail:
         return f'<a href="#{anchor}">{words}</a>' if anchor and self.is_whole else words
 
 
-def unknown_calls(logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
-    """Yield the calls that were begun and have no end."""
-    count = show.figures.standings[CallStanding.UNKNOWN]
-    if not count:
-        yield '<p class="whole">None: every call that was begun has an end in the log.</p>\n'
-        return
-    yield f'<p class="alarm"><strong>? {number(count)} begun, end not known.</strong> They may have run, wholly or in part: '
-    yield "look at what they would have changed.</p>\n"
-    rows = (unknown_row(call, show) for call in logs.calls() if standing_of(call) is CallStanding.UNKNOWN)
-    yield from table("calls whose end is not known", UNKNOWN_HEADS, rows)
+class ReportList(Record, Generic[RowT]):
+    """One of the tables."""
+
+    caption: str
+    is_any: Callable[[Figures], object]
+    """Whether it has a row; without one there is no table, and the logs are not read for it."""
+    rows: Callable[[AuditedLogs, Figures], Iterable[RowT]]
+    columns: Sequence[tuple[str, Callable[[RowT, ReportDetail], str]]]
+    """The head of each, and the cell below it."""
+
+    def html(self, logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
+        """Yield the table, if it has a row."""
+        if self.is_any(show.figures):
+            cells = ([cell(row, show) for _, cell in self.columns] for row in self.rows(logs, show.figures))
+            yield from table(self.caption, [head for head, _ in self.columns], cells)
 
 
-def refused_calls(logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
-    """Yield the calls that were refused or blocked."""
-    kinds = CallStanding.REFUSED, CallStanding.BLOCKED
-    if any(show.figures.standings[kind] for kind in kinds):
-        rows = (refused_row(call, show) for call in logs.calls() if standing_of(call) in kinds)
-        yield from table("calls that were refused", REFUSED_HEADS, rows)
+def _cell(html: str, kind: str = "") -> str:
+    return f'<td class="{kind}">{html}</td>' if kind else f"<td>{html}</td>"
 
 
-def asked_calls(logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
-    """Yield the calls about which somebody was asked."""
-    if show.figures.questions.asked:
-        asked = (call for call in logs.calls() if call.asked or call.answered)
-        yield from table("calls about which was asked", ASKED_HEADS, asked_rows(asked, show))
+def _file(name: object) -> str:
+    """Return the cell that is the head of a row."""
+    return f'<th scope="row" class="what"><code>{line(name, 1000)}</code></th>'
 
 
-def outside_calls(logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
-    """Yield the calls that left the workspace or could reach the network."""
-    if show.figures.outside or show.figures.network:
-        outside = (left for one in effects_of_calls(logs.calls()) if (left := one.outside) is not None)
-        rows = (effects_row(one, show, outside=True) for one in outside)
-        yield from table("calls that left the workspace, or could", OUTSIDE_HEADS, rows)
+def _of(row: _AboutCall) -> LoggedCall:
+    return row if isinstance(row, LoggedCall) else row.call
 
 
-def changed_files(logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
-    """Yield what file tools wrote."""
-    if show.figures.changes:
-        rows = (changed_row(call, show) for call in logs.calls() if text(call.outcome, "changed_path"))
-        yield from table("files that calls changed", CHANGED_HEADS, rows)
-    if show.figures.kinds["restored"]:
-        restored = number(show.figures.kinds["restored"])
-        yield f"<p>{restored} records tell of files that were put back: see the time line.</p>\n"
+def _time(row: _AboutCall, _show: ReportDetail) -> str:
+    return _cell(moment(_of(row).time), "t")
 
 
-def writing_commands(logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
-    """Yield the commands that could write, with where."""
-    if show.figures.commands:
-        rows = (effects_row(one, show, outside=False) for one in effects_of_calls(logs.calls()) if is_command(one))
-        yield from table("commands that could write", COMMAND_HEADS, rows)
+def _call(row: _AboutCall, show: ReportDetail) -> str:
+    return _cell(show.name(_of(row)), "t")
 
 
-def read_files(show: ReportDetail) -> Iterator[str]:
-    """Yield the files and folders that were read."""
-    if show.figures.read:
-        yield from table("files and folders that calls read", READ_HEADS, read_rows(show))
+def _tool(row: _AboutCall, _show: ReportDetail) -> str:
+    return _cell(line(_of(row).tool, 60))
 
 
-def unknown_row(call: LoggedCall, show: ReportDetail) -> Sequence[str]:
-    """Return the row of a call whose end is not known."""
+def _what(row: _AboutCall, _show: ReportDetail) -> str:
+    return _cell(f"<code>{line(_of(row).summary, 400)}</code>", "what")
+
+
+def _rule(row: _AboutCall, _show: ReportDetail) -> str:
+    return _cell(line(rule_of(_of(row)), 400), "why")
+
+
+def _to_change(call: LoggedCall, _show: ReportDetail) -> str:
     change = call.intent.get("change")
-    begun = moment(call.intent.get("time"))
-    return (
-        f'<td class="t">{begun}</td>',
-        _call_cell(call, show),
-        f"<td>{line(call.tool, 60)}</td>",
-        _what_cell(call),
-        f'<td class="what"><code>{line(change.get("path"), 1000)}</code></td>'
-        if isinstance(change, dict)
-        else "<td></td>",
-        _rule_cell(call),
-    )
+    return _cell(f"<code>{line(change.get('path'), 1000)}</code>", "what") if isinstance(change, dict) else _cell("")
 
 
-UNKNOWN_HEADS = ("begun (UTC)", "call", "tool", "what", "was to change", "allowed by")
-
-
-def refused_row(call: LoggedCall, show: ReportDetail) -> Sequence[str]:
-    """Return the row of a call that was refused or blocked."""
-    return (
-        _time_cell(call),
-        _call_cell(call, show),
-        f"<td>{line(call.tool, 60)}</td>",
-        _what_cell(call),
-        f'<td class="why">{refused_by(call)}</td>',
-        _rule_cell(call),
-        f'<td class="why">{line(_reason(call), 400)}</td>',
-    )
-
-
-REFUSED_HEADS = ("time (UTC)", "call", "tool", "what", "who refused", "rule", "reason")
-
-
-def refused_by(call: LoggedCall) -> str:
-    """Return in words who or what refused; HTML."""
+def _refused_by(call: LoggedCall, _show: ReportDetail) -> str:
     is_blocked = text(call.outcome, "status") == "blocked"
     halted = ' <span class="mark"># the run halted</span>' if is_blocked else ""
-    return f"{_who_refused(call)}{halted}"
+    return _cell(f"{_who(call)}{halted}", "why")
 
 
-def _who_refused(call: LoggedCall) -> str:
+def _who(call: LoggedCall) -> str:
+    """Return in words who or what refused; HTML."""
     match LoggedRefusal(call=call).refuser:
         case Refuser.POLICY:
             return "the policy"
@@ -149,93 +116,114 @@ def _who_refused(call: LoggedCall) -> str:
             return "the log does not say"
 
 
-def asked_rows(calls: Iterable[LoggedCall], show: ReportDetail) -> Iterator[Sequence[str]]:
-    """Yield the row of each of these calls about which somebody was asked."""
-    return (_asked_row(question, show) for question in questions(calls))
-
-
-def _asked_row(question: LoggedQuestion, show: ReportDetail) -> Sequence[str]:
-    call = question.call
-    burst = ' <span class="mark">! burst</span>' if question.in_burst else ""
-    answer = line(call.answered.get("answer"), 20) or "no answer in the log"
-    words = line(call.answered.get("words"), 400)
-    edited = f"<br>became call {line(call.answered['edited_to'], 20)}" if "edited_to" in call.answered else ""
-    return (
-        _time_cell(call),
-        _call_cell(call, show),
-        _what_cell(call),
-        _rule_cell(call),
-        f'<td><span class="word">{answer}</span>{edited}</td>',
-        f"<td>{line(call.answered.get('by'), 60)}</td>",
-        f'<td class="t">{waited_in_words(call) if call.answered else ""}{burst}</td>',
-        f'<td class="why">{words}</td>',
-    )
-
-
-ASKED_HEADS = ("time (UTC)", "call", "what", "asked by rule", "answer", "who", "after", "words")
-
-
-def effects_row(one: CallEffects, show: ReportDetail, *, outside: bool) -> Sequence[str]:
-    """Return the row of a call that could write, or (`outside`) that left the workspace or could reach the network."""
-    call = one.call
-    return (
-        _time_cell(call),
-        _call_cell(call, show),
-        f"<td>{line(call.tool, 60)}</td>",
-        _what_cell(call),
-        f'<td class="what">{line(effects_words(one, outside=outside), 2000)}</td>',
-        _rule_cell(call),
-    )
-
-
-OUTSIDE_HEADS = ("time (UTC)", "call", "tool", "what", "outside", "allowed by")
-COMMAND_HEADS = ("time (UTC)", "call", "tool", "what", "where", "allowed by")
-
-
-def read_rows(show: ReportDetail) -> Iterator[Sequence[str]]:
-    """Yield the row of each file or folder that was read, by their names."""
-    for path, one in sorted(show.figures.read.items()):
-        where = '<span class="mark">! outside</span>' if one.is_outside else "in the workspace"
-        yield (
-            f'<th scope="row" class="what"><code>{line(path, 1000)}</code></th>',
-            f"<td>{where}</td>",
-            f'<td class="n">{number(one.calls)}</td>',
-            _call_cell(one.first, show),
-        )
-
-
-READ_HEADS = ("file or folder", "where", "calls", "first")
-
-
-def changed_row(call: LoggedCall, show: ReportDetail) -> Sequence[str]:
-    """Return the row of a call that changed a file."""
-    return (
-        f'<th scope="row" class="what"><code>{line(call.outcome.get("changed_path"), 1000)}</code></th>',
-        _call_cell(call, show),
-        f"<td>{digest(call.outcome.get('before_sha256'))}</td>",
-        f"<td>{digest(call.outcome.get('after_sha256'))}</td>",
-    )
-
-
-CHANGED_HEADS = ("file", "call", "SHA-256 before", "SHA-256 after")
-
-
-def _time_cell(call: LoggedCall) -> str:
-    return f'<td class="t">{moment(call.time)}</td>'
-
-
-def _call_cell(call: LoggedCall, show: ReportDetail) -> str:
-    return f'<td class="t">{show.name(call)}</td>'
-
-
-def _what_cell(call: LoggedCall) -> str:
-    return f'<td class="what"><code>{line(call.summary, 400)}</code></td>'
-
-
-def _rule_cell(call: LoggedCall) -> str:
-    return f'<td class="why">{line(rule_of(call), 400)}</td>'
-
-
-def _reason(call: LoggedCall) -> str:
+def _reason(call: LoggedCall, _show: ReportDetail) -> str:
     words = text(call.answered, "words")
-    return f'"{words}"' if words else text(call.decision, "reason")
+    return _cell(line(f'"{words}"' if words else text(call.decision, "reason"), 400), "why")
+
+
+def _answer(question: LoggedQuestion, _show: ReportDetail) -> str:
+    answered = question.call.answered
+    answer = line(answered.get("answer"), 20) or "no answer in the log"
+    edited = f"<br>became call {line(answered['edited_to'], 20)}" if "edited_to" in answered else ""
+    return _cell(f'<span class="word">{answer}</span>{edited}')
+
+
+def _waited(question: LoggedQuestion, _show: ReportDetail) -> str:
+    burst = ' <span class="mark">! burst</span>' if question.in_burst else ""
+    return _cell(f"{waited_in_words(question.call) if question.call.answered else ''}{burst}", "t")
+
+
+def _calls_that(*standings: CallStanding) -> Callable[[AuditedLogs, Figures], Iterator[LoggedCall]]:
+    return lambda logs, _: (call for call in logs.calls() if standing_of(call) in standings)
+
+
+_THE_CALL = (("time (UTC)", _time), ("call", _call), ("tool", _tool), ("what", _what))
+LISTS: Mapping[str, ReportList[Any]] = {
+    "unknown_calls": ReportList[LoggedCall](
+        caption="calls whose end is not known",
+        is_any=lambda figures: figures.standings[CallStanding.UNKNOWN],
+        rows=_calls_that(CallStanding.UNKNOWN),
+        columns=(
+            ("begun (UTC)", lambda call, _: _cell(moment(call.intent.get("time")), "t")),
+            ("call", _call),
+            ("tool", _tool),
+            ("what", _what),
+            ("was to change", _to_change),
+            ("allowed by", _rule),
+        ),
+    ),
+    "refused_calls": ReportList[LoggedCall](
+        caption="calls that were refused",
+        is_any=lambda figures: figures.standings[CallStanding.REFUSED] or figures.standings[CallStanding.BLOCKED],
+        rows=_calls_that(CallStanding.REFUSED, CallStanding.BLOCKED),
+        columns=(
+            *_THE_CALL,
+            ("who refused", _refused_by),
+            ("rule", _rule),
+            ("reason", _reason),
+        ),
+    ),
+    "asked_calls": ReportList[LoggedQuestion](
+        caption="calls about which was asked",
+        is_any=lambda figures: figures.questions.asked,
+        rows=lambda logs, _: questions(call for call in logs.calls() if call.asked or call.answered),
+        columns=(
+            ("time (UTC)", _time),
+            ("call", _call),
+            ("what", _what),
+            ("asked by rule", _rule),
+            ("answer", _answer),
+            ("who", lambda row, _: _cell(line(row.call.answered.get("by"), 60))),
+            ("after", _waited),
+            ("words", lambda row, _: _cell(line(row.call.answered.get("words"), 400), "why")),
+        ),
+    ),
+    "outside_calls": ReportList[CallEffects](
+        caption="calls that left the workspace, or could",
+        is_any=lambda figures: figures.outside or figures.network,
+        rows=lambda logs, _: (left for one in effects_of_calls(logs.calls()) if (left := one.outside) is not None),
+        columns=(
+            *_THE_CALL,
+            ("outside", lambda one, _: _cell(line(effects_words(one, outside=True), 2000), "what")),
+            ("allowed by", _rule),
+        ),
+    ),
+    "changed_files": ReportList[LoggedCall](
+        caption="files that calls changed",
+        is_any=lambda figures: figures.changes,
+        rows=lambda logs, _: (call for call in logs.calls() if text(call.outcome, "changed_path")),
+        columns=(
+            ("file", lambda call, _: _file(call.outcome.get("changed_path"))),
+            ("call", _call),
+            ("SHA-256 before", lambda call, _: _cell(digest(call.outcome.get("before_sha256")))),
+            ("SHA-256 after", lambda call, _: _cell(digest(call.outcome.get("after_sha256")))),
+        ),
+    ),
+    "writing_commands": ReportList[CallEffects](
+        caption="commands that could write",
+        is_any=lambda figures: figures.commands,
+        rows=lambda logs, _: (one for one in effects_of_calls(logs.calls()) if is_command(one)),
+        columns=(
+            *_THE_CALL,
+            ("where", lambda one, _: _cell(line(effects_words(one, outside=False), 2000), "what")),
+            ("allowed by", _rule),
+        ),
+    ),
+    "read_files": ReportList[tuple[str, ReadPath]](
+        caption="files and folders that calls read",
+        is_any=lambda figures: figures.read,
+        rows=lambda _, figures: sorted(figures.read.items()),
+        columns=(
+            ("file or folder", lambda row, _: _file(row[0])),
+            (
+                "where",
+                lambda row, _: _cell(
+                    '<span class="mark">! outside</span>' if row[1].is_outside else "in the workspace"
+                ),
+            ),
+            ("calls", lambda row, _: _cell(number(row[1].calls), "n")),
+            ("first", lambda row, show: _call(row[1].first, show)),
+        ),
+    ),
+}
+"""By the slot of the page that they fill."""

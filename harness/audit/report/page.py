@@ -12,16 +12,7 @@ from harness.audit.calls import AuditedLogs, CallStanding
 from harness.audit.questions import BURST, BURST_SECONDS
 from harness.audit.report.charts import bar, legend, patterns, pictures
 from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionFigures, figures_of
-from harness.audit.report.lists import (
-    ReportDetail,
-    asked_calls,
-    changed_files,
-    outside_calls,
-    read_files,
-    refused_calls,
-    unknown_calls,
-    writing_commands,
-)
+from harness.audit.report.lists import LISTS, ReportDetail
 from harness.audit.report.markup import block, digest, filled, html, line, moment, number, table
 from harness.audit.report.style import STYLE, content_policy
 from harness.audit.report.timeline import timeline
@@ -54,7 +45,7 @@ $patterns
 $alarms
 $talk
 <h2 id="unknown">Unknown calls</h2>
-$unknown_calls
+$unknown_note$unknown_calls
 <h2 id="refused">Refused ($refused)</h2>
 $refused_calls
 <h2 id="asked">Questions and approvals ($asked)</h2>
@@ -70,7 +61,7 @@ $session_table
 $bar
 <h2 id="changed">Files changed ($changes)</h2>
 <p>What the file tools wrote.</p>
-$changed_files
+$changed_files$restored
 <h2 id="commands">Commands that could write ($commands)</h2>
 <p>What commands changed is not recorded file by file. Told is where they could, as their verdicts say.</p>
 $writing_commands
@@ -145,7 +136,8 @@ def report(  # noqa: PLR0913 - what the page is told beside the logs
     most = None if full else most_calls
     is_whole = most is None or figures.calls <= most
     show = ReportDetail(figures, characters=None if full else CHARACTERS, is_whole=is_whole)
-    standings = figures.standings
+    standings, restored = figures.standings, figures.kinds["restored"]
+    unknown = standings[CallStanding.UNKNOWN]
     yield from filled(
         PAGE,
         title=line(title or TITLE, 300),
@@ -161,22 +153,17 @@ def report(  # noqa: PLR0913 - what the page is told beside the logs
         patterns=patterns(),
         alarms=alarms(figures, findings, gone),
         talk=talk(figures),
-        unknown_calls=unknown_calls(logs, show),
+        unknown_note=html(UNKNOWN, count=number(unknown)) if unknown else NONE_UNKNOWN,
         refused=number(standings[CallStanding.REFUSED] + standings[CallStanding.BLOCKED]),
-        refused_calls=refused_calls(logs, show),
         asked=number(figures.questions.asked),
-        asked_calls=asked_calls(logs, show),
         reads_unknown=counted(figures.reads_unknown, "call"),
-        outside_calls=outside_calls(logs, show),
         session_table=session_table(figures, is_linked=is_whole),
         cards=cards(figures),
         bar=bar(standings, figures.calls) if figures.calls else "",
         changes=number(figures.changes),
-        changed_files=changed_files(logs, show),
+        restored=html(RESTORED, count=number(restored)) if restored else "",
         commands=number(figures.commands),
-        writing_commands=writing_commands(logs, show),
         read=number(len(figures.read)),
-        read_files=read_files(show),
         looked_at=looked_at(findings, unread, gone),
         legend=legend(),
         pictures=pictures(logs, figures),
@@ -184,11 +171,22 @@ def report(  # noqa: PLR0913 - what the page is told beside the logs
         timeline=timeline(logs.records(), show, None if is_whole else most),
         grown=_grown(grown),
         version=line(__version__, 40),
+        **{slot: one.html(logs, show) for slot, one in LISTS.items()},
     )
 
 
 ONLY = """\
 <p class="note">Told is only what belongs to session <code>$session</code>; verified was the whole log.</p>
+"""
+NONE_UNKNOWN = """\
+<p class="whole">None: every call that was begun has an end in the log.</p>
+"""
+UNKNOWN = """\
+<p class="alarm"><strong>? $count begun, end not known.</strong> They may have run, wholly or in part: \
+look at what they would have changed.</p>
+"""
+RESTORED = """\
+<p>$count records tell of files that were put back: see the time line.</p>
 """
 GROWN = """\
 <p class="alarm"><strong>Written to while this page was made:</strong> $logs. Its figures and its lists may differ by that.</p>
