@@ -13,7 +13,7 @@ from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.stats import statistics_of
-from harness.cli.audit.sql import LinkedLogs, answer_query
+from harness.cli.audit.sql import answer_query
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -194,11 +194,6 @@ def test_a_moment_with_a_time_zone_is_a_text(program: Program, log: Path) -> Non
     query = 'SELECT seq, "time"::TIMESTAMPTZ AS t FROM records ORDER BY seq DESC -- the last first'
     found = [json.loads(line)["seq"] for line in lines(program, str(log), "--json", "--sql", query)]
     assert found == sorted(found, reverse=True)
-
-
-def test_an_error_names_the_log_as_the_person_does(log: Path, tmp_path: Path) -> None:
-    logs = LinkedLogs(str(tmp_path), [str(log)] * 11)
-    assert logs.named(f"{tmp_path}/10.jsonl at 3") == f"{log} at 3"
 
 
 def test_numbers_of_other_types_are_null_and_no_error(program: Program) -> None:

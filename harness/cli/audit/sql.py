@@ -1,30 +1,24 @@
-"""`harness audit stats --sql QUERY`: DuckDB answers it (the extra `sql`). It may read these logs and nothing else."""
+"""`harness audit stats --sql QUERY`: DuckDB answers it (the extra `sql`). It may read these records and nothing else."""
 
 from __future__ import annotations
 
 import json
-import mmap
 import os
-import re
-import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain, islice
+from collections.abc import Iterator, Sequence
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.text_lines import aligned, column_widths
 from harness.errors import LogError, UsageError
-from harness.log.reader import is_in_use, is_whole
+from harness.log.reader import log_lines, record_in
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     import duckdb
 
-LONGEST_RECORD = 16_777_216
-"""Bytes. A record that is longer cannot be read in this way; without `--sql` it can."""
 BATCH = 1_000
 """Rows of an answer that are looked at together, for the width of its columns."""
 MAX_CELL = 60
@@ -44,202 +38,113 @@ _NUMBERS = (
 def answer_query(paths: Sequence[str], session: str, query: str, *, as_json: bool) -> int:
     """Write the rows that a SELECT over the view `records` yields: aligned, or an object a line.
 
-    Returns how many lines of the logs are no JSON objects: the view leaves them out.
+    Returns how many lines of the logs are no records: the view leaves them out.
 
-    Raises UsageError for anything but one SELECT, for one that fails, and where DuckDB is not installed.
+    Raises UsageError for anything but one SELECT, for one that fails, and where DuckDB is not installed; LogError.
     """
-    with connected(paths) as (connection, logs), told_errors(logs):
-        _make_view(connection, logs, session)
-        lock(connection)
-        found = _executed(connection, query)
-        names = _apart(str(column[0]) for column in found.description or ())
-        write = _write_objects if as_json else _write_table
-        write(names, iter(lambda: found.fetchmany(BATCH), []))
-        whole = f"SELECT count(*) FROM {_objects(logs)} WHERE json IS NULL OR json_type(json) != 'OBJECT'"  # noqa: S608
-        (left_out,) = connection.execute(whole).fetchone() or (0,)
-        return int(left_out) + logs.blank
-
-
-class LinkedLogs:
-    """The logs under names that need no quoting and hold no pattern, in a private folder."""
-
-    def __init__(self, folder: str, paths: Sequence[str]) -> None:
-        self.torn = 0
-        self.blank = 0
-        """Lines of blanks, which DuckDB passes over in silence."""
-        self.names: list[tuple[str, str]] = []
-        """What DuckDB is given, and what the person calls it."""
-        for number, path in enumerate(paths):
-            name = os.path.join(folder, f"{number}.jsonl")
-            torn = not is_whole(path)
-            self.torn += torn
-            if torn or is_in_use(path):
-                _copy_whole_lines(path, name)
-            else:
-                os.symlink(os.path.abspath(path), name)
-            self.blank += _blank_lines(name)
-            self.names.append((name, path))
-
-    @property
-    def listed(self) -> str:
-        """The names as a list in SQL."""
-        return "[" + ", ".join(quoted(name) for name, _ in self.names) + "]"
-
-    def named(self, text: str) -> str:
-        """Return what DuckDB said with the logs called as the person calls them."""
-        for name, path in reversed(self.names):
-            text = text.replace(name, path)
-        return text
-
-
-@contextmanager
-def connected(paths: Sequence[str]) -> Iterator[tuple[duckdb.DuckDBPyConnection, LinkedLogs]]:
-    """Yield a connection that may read these logs and nothing else, and has no network and no extensions."""
     try:
         import duckdb
     except ImportError:
         raise UsageError(_MISSING) from None
     with tempfile.TemporaryDirectory(prefix="harness-sql-") as folder:
-        logs = LinkedLogs(folder, paths)
-        settings: dict[str, str | bool | int | float | list[str]] = {
-            "temp_directory": os.path.join(folder, "spilt"),
-            "extension_directory": os.path.join(folder, "extensions"),
-            "secret_directory": os.path.join(folder, "secrets"),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_community_extensions": False,
-            "allow_unsigned_extensions": False,
-            "allow_persistent_secrets": False,
-            "python_enable_replacements": False,
-        }
-        with duckdb.connect(":memory:", config=settings) as connection:
-            connection.execute(f"SET allowed_paths = {logs.listed}")
-            connection.execute("SET enable_external_access = false")
-            yield connection, logs
+        file = os.path.join(folder, "records.jsonl")
+        left_out = _copy_records(paths, session, file)
+        try:
+            with duckdb.connect(":memory:", config=_settings(folder)) as connection:
+                unread = _make_view(connection, file)
+                names, found = _executed(connection, query)
+                write = _write_objects if as_json else _write_table
+                write(names, iter(lambda: found.fetchmany(BATCH), []))
+        except duckdb.Error as error:
+            said = str(error).partition("Traceback")[0]
+            raise UsageError(f"DuckDB: {visible_line(' '.join(said.split()), 1_000)}") from None
+    return left_out + unread
 
 
-def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Keep a query from changing any setting."""
-    connection.execute("SET preserve_insertion_order = false")
-    connection.execute("SET lock_configuration = true")
+def _copy_records(paths: Sequence[str], session: str, target: str) -> int:
+    """Write the records of the logs, or of one session in them, each beside its log's name; return how many lines are none.
 
-
-@contextmanager
-def told_errors(logs: LinkedLogs) -> Iterator[None]:
-    """Make one line of what DuckDB says."""
-    import duckdb
-
+    The last line of a log that is torn is not counted: a session may just be writing it. Raises LogError.
+    """
+    left_out = 0
     try:
-        yield
-    except duckdb.Error as error:
-        said = logs.named(str(error).partition("Traceback")[0])
-        raise UsageError(f"DuckDB: {visible_line(' '.join(said.split()), 1_000)}") from None
+        with open(target, "wb") as file:
+            for path in paths:
+                log = json.dumps(os.fsencode(path).decode(errors="replace")).encode()
+                is_torn = False
+                for line, is_whole in log_lines(path):
+                    left_out += is_torn  # it was no last line: it is longer than any record
+                    is_torn = not is_whole
+                    record = record_in(line) if is_whole else None
+                    if record is None:
+                        left_out += is_whole
+                    elif not session or record["session"] == session:
+                        file.write(b'{"log":%b,"json":%b}\n' % (log, line))
+    except OSError as error:
+        raise LogError(f"the records cannot be copied for DuckDB: {error.strerror}") from None
+    return left_out
 
 
-def _only_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
+def _settings(folder: str) -> dict[str, str | bool | int | float | list[str]]:
+    """Return what DuckDB begins with: no network, no extensions, and nothing that it keeps but in `folder`."""
+    return {
+        "temp_directory": os.path.join(folder, "spilt"),
+        "extension_directory": os.path.join(folder, "extensions"),
+        "secret_directory": os.path.join(folder, "secrets"),
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "allow_unsigned_extensions": False,
+        "allow_persistent_secrets": False,
+        "python_enable_replacements": False,
+        "preserve_insertion_order": False,
+    }
+
+
+def _make_view(connection: duckdb.DuckDBPyConnection, file: str) -> int:
+    """Make `records`, and lock the connection: a query reads `file` alone, and changes no setting.
+
+    The view has a column a field, null where a record has none, `log`, and the whole record as `json`. A field is looked for
+    only where a query names it; one that is of another type than it should be is null, or its JSON.
+
+    Returns how many of the records DuckDB cannot read.
+    """
+    name = "'" + file.replace("'", "''") + "'"
+    connection.execute(f"SET allowed_paths = [{name}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    columns = [f"json ->> '$.{name}' AS \"{name}\"" for name in _TEXTS]
+    columns += [f"TRY_CAST(json ->> '$.{name}' AS BIGINT) AS \"{name}\"" for name in _NUMBERS]
+    columns += ["TRY_CAST(json ->> '$.seconds' AS DOUBLE) AS seconds", "json -> '$.facets' AS facets"]
+    columns += ["json -> '$.effects' AS effects", "json -> '$.masked' AS masked", "json"]
+    lines = f"read_ndjson({name}, columns = {{log: 'VARCHAR', json: 'JSON'}}, ignore_errors = true)"
+    connection.execute(f"CREATE VIEW records AS SELECT log, {', '.join(columns)} FROM {lines} WHERE json IS NOT NULL")  # noqa: S608
+    (unread,) = connection.execute(f"SELECT count(*) FROM {lines} WHERE json IS NULL").fetchone() or (0,)  # noqa: S608
+    return int(unread)
+
+
+def _executed(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str], duckdb.DuckDBPyConnection]:
+    """Execute a query; return the names of its columns, and what yields its rows.
+
+    A moment with a time zone is yielded as text: as what it is, it needs a library of its own (pytz). Of columns of one name
+    all but the first are numbered: in an object, one would take the place of the other.
+    """
     import duckdb
 
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise UsageError("--sql takes one SELECT; the view is called records")
-    return statements[0]
-
-
-def _executed(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyConnection:
-    """Execute a query, its moments with a time zone as text: as what they are, they need a library of their own (pytz)."""
-    statement = _only_select(connection, query)
-    found = connection.execute(statement)
+    found = connection.execute(statements[0])
+    names: list[str] = []
+    for name, *_ in found.description or ():
+        same = (f"{name}_{number}" for number in count(2))
+        names.append(next(one for one in chain([name], same) if one not in names))
     kinds = [str(column[1]) for column in found.description or ()]
-    if not any("TIME ZONE" in kind for kind in kinds):
-        return found
-    told = ", ".join(
-        f"c{n}{'::VARCHAR' if 'TIME ZONE' in kind else ''} AS {_column(str(column[0]).replace(chr(34), 2 * chr(34)))}"
-        for n, (kind, column) in enumerate(zip(kinds, found.description or (), strict=True))
-    )
-    inner = ", ".join(f"c{n}" for n in range(len(kinds)))
-    return connection.execute(f"SELECT {told} FROM ({statement.query.rstrip().rstrip(';')}\n) AS found({inner})")  # noqa: S608
-
-
-def _apart(names: Iterable[str]) -> list[str]:
-    """Return the names of columns, numbered where two are alike: in an object, one would take the place of the other."""
-    taken: list[str] = []
-    for name in names:
-        number, one = 1, name
-        while one in taken:
-            number += 1
-            one = f"{name}_{number}"
-        taken.append(one)
-    return taken
-
-
-def _blank_lines(name: str) -> int:
-    """Return how many lines hold nothing but blanks. They are looked for one by one only where one begins with a blank."""
-    with open(name, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return 0
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            if not content[:1].isspace() and not re.search(rb"\n\s", content):
-                return 0
-        return sum(line.isspace() for line in file)
-
-
-def _copy_whole_lines(path: str, name: str) -> None:
-    """Copy a log up to its last line end: what is behind it is no record yet."""
-    try:
-        with open(path, "rb") as source, open(name, "wb") as target:
-            shutil.copyfileobj(source, target, 1 << 20)
-        with open(name, "r+b") as target:
-            target.truncate(_end_of_lines(name))
-    except OSError as error:
-        raise LogError(f"the action log cannot be read: {path}: {error.strerror}") from None
-
-
-def _end_of_lines(name: str) -> int:
-    """Return the size up to the last line end."""
-    with open(name, "rb") as file:
-        position = file.seek(0, os.SEEK_END)
-        while position > 0:
-            step = min(1 << 16, position)
-            position -= step
-            file.seek(position)
-            place = file.read(step).rfind(b"\n")
-            if place >= 0:
-                return position + place + 1
-    return 0
-
-
-def quoted(text: str) -> str:
-    """Return a text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-# --- the person's query ---
-
-
-def _make_view(connection: duckdb.DuckDBPyConnection, logs: LinkedLogs, session: str) -> None:
-    """Make `records`: a column a field, null where a record has none, `log`, and the whole record as `json`.
-
-    A field is looked for only where a query names it; one that is of another type than it should be is null, or its JSON.
-    """
-    columns = [f"json ->> '$.{name}' AS {_column(name)}" for name in _TEXTS]
-    columns += [f"TRY_CAST(json ->> '$.{name}' AS BIGINT) AS {_column(name)}" for name in _NUMBERS]
-    columns += ["TRY_CAST(json ->> '$.seconds' AS DOUBLE) AS seconds", "json -> '$.facets' AS facets"]
-    columns += ["json -> '$.effects' AS effects", "json -> '$.masked' AS masked", "json"]
-    path = "CASE filename " + " ".join(f"WHEN {quoted(name)} THEN {quoted(path)}" for name, path in logs.names)
-    where = f"AND json ->> '$.session' = {quoted(session)}" if session else ""
-    connection.execute(
-        f"CREATE VIEW records AS SELECT {path} END AS log, {', '.join(columns)} "  # noqa: S608 - quoted, and the person's own
-        f"FROM {_objects(logs)} WHERE json_type(json) = 'OBJECT' {where}"
-    )
-
-
-def _objects(logs: LinkedLogs) -> str:
-    """Return the table of the lines: a column `json`, null where a line is none."""
-    return f"read_ndjson_objects({logs.listed}, filename = true, maximum_object_size = {LONGEST_RECORD}, ignore_errors = true)"
-
-
-def _column(name: str) -> str:
-    return f'"{name}"'
+    if any("TIME ZONE" in kind for kind in kinds):
+        columns = (f"#{n}::VARCHAR" if "TIME ZONE" in kind else f"#{n}" for n, kind in enumerate(kinds, start=1))
+        inner = statements[0].query.rstrip().rstrip(";")
+        found = connection.execute(f"SELECT {', '.join(columns)} FROM ({inner}\n)")  # noqa: S608 - the person's own
+    return names, found
 
 
 def _write_objects(names: Sequence[str], batches: Iterator[list[tuple[object, ...]]]) -> None:
