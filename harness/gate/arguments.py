@@ -10,14 +10,11 @@ from harness.actions import JsonValue
 from harness.errors import ToolError
 from harness.gate.tool import Arguments
 from harness.model import ToolSpec
-from harness.text.strict_json import is_deeper
 
 MAX_ARGUMENT_CHARACTERS = 12_000_000
 """Of one call's raw arguments: room for a 10 MiB file in JSON, and a bound on what is parsed."""
 MAX_NAME_CHARACTERS = 100
 """Of a name that the model made up, where it is told: no tool and no field has a longer one."""
-MAX_ARGUMENT_DEPTH = 32
-"""Of objects and lists in each other; the tools here need three."""
 
 PATH_SCHEMA: dict[str, JsonValue] = {
     "type": "string",
@@ -47,8 +44,6 @@ def parse_arguments(text: str, spec: ToolSpec) -> dict[str, JsonValue]:
         raise ToolError(f"The arguments of {spec.name} are not valid JSON: {error}. Send one JSON object.") from None
     if not isinstance(value, dict):
         raise ToolError(f"The arguments of {spec.name} must be a JSON object, not {type(value).__name__}.")
-    if is_deeper(value, MAX_ARGUMENT_DEPTH):
-        raise ToolError(f"The arguments of {spec.name} are nested more than {MAX_ARGUMENT_DEPTH} levels deep.")
     problem = _schema_problem(value, spec.parameters)
     if problem:
         raise ToolError(f"Invalid arguments for {spec.name}: {problem}")
@@ -67,7 +62,7 @@ def _no_constant(constant: str) -> JsonValue:
 
 
 def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -> str:
-    """Check an object: the subset of JSON Schema that the tools here use, strictly."""
+    """Check an object: the subset of JSON Schema that the tools here use, strictly. What fits is no deeper than its schema."""
     properties, required = schema.get("properties"), schema.get("required", [])
     if not isinstance(properties, dict) or not isinstance(required, list):
         raise TypeError("a tool's schema needs `properties`")

@@ -268,22 +268,15 @@ class Gate:
                 action = self.tools.prepare(call)
         except KeyboardInterrupt:
             raise Interrupted from None
-        mark = self._mark_in(action)
+        # As they were parsed: in the raw text a mark could be spelled with escapes.
+        raw = call.arguments if "\\u" not in call.arguments else json.dumps(dict(action.arguments), ensure_ascii=False)
+        mark = self._log.redactor.issued(raw)
         if mark:
             raise ToolError(
                 f"The arguments hold {mark}, which stands for a secret that was not shown to you; it would be written in "
                 "the secret's place. Leave that part of the file as it is: change the lines around it."
             )
         return action
-
-    def _mark_in(self, action: Action) -> str:
-        """Return a mark of this session's that the arguments hold, if there is one: as they were parsed, since in the raw text
-        it could be spelled with escapes.
-        """
-        issued, raw = self._log.redactor.issued, action.call.arguments
-        if "\\u" not in raw:
-            return issued(raw)
-        return issued(json.dumps(dict(action.arguments), ensure_ascii=False))
 
     def _verdict(self, action: Action, *, by_person: bool) -> Verdict:
         try:
@@ -369,8 +362,9 @@ class Gate:
     def _note_changes(self, permit: Permit, result: ToolResult) -> None:
         """Note what a call that ran may have changed: what other calls mean, and entry points that no person has seen."""
         action, effects = permit.action, permit.verdict.effects
-        if effects.write != () or not self.tools.bounds_by_kernel(action.tool):
-            self._changes += 1
+        if effects.write == () and self.tools.bounds_by_kernel(action.tool):
+            return
+        self._changes += 1
         if permit.approval is None and any(is_entry_point(path) for path in changed_paths(action, result)):
             self._unseen.append((self._records.brief(action), action.preview))
 

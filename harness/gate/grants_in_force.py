@@ -54,6 +54,8 @@ class GrantsInForce:
 
     def begin_session(self) -> None:
         """Record the grants that are in force as a session begins; those of another session end here. Raises LogError."""
+        if not self._grants:
+            return
         self._grants = [grant for grant in self._grants if grant.scope is GrantScope.WORKSPACE]
         self.policy = with_grants(self._files, self._grants)
         for grant in self._grants:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 
 from harness.actions import Action, Effects, Facet, JsonValue, describe_facet
 from harness.gate.approval import Answer, Approval
@@ -11,7 +10,7 @@ from harness.log.action_log import ActionLog
 from harness.log.order import MOST_FACETS
 from harness.messages import ToolCall, ToolResult
 from harness.policy.session_grants import Grant, pattern_fields
-from harness.policy.verdict import FacetVerdict, Verdict
+from harness.policy.verdict import Verdict
 from harness.record import Record, field_names
 from harness.text.visible import visible_line
 
@@ -68,6 +67,10 @@ class CallRecords:
         whose: dict[str, JsonValue] = {} if edited_from is None else {"edited_from": edited_from.number}
         if by_person:
             whose["by"] = "person"
+        arguments = proposal.call.arguments
+        logged: dict[str, JsonValue] = {"arguments": arguments}
+        if len(arguments) > MAX_LOGGED_ARGUMENTS:
+            logged = {"arguments": self.redact(arguments)[:MAX_CUT_ARGUMENTS], "arguments_characters": len(arguments)}
         self._log.append(
             "call_proposed",
             {
@@ -77,7 +80,7 @@ class CallRecords:
                 "id": proposal.call.id,
                 "tool": proposal.call.name,
                 "arguments_sha256": proposal.arguments_sha256,
-                **self._arguments(proposal.call.arguments),
+                **logged,
                 **whose,
             },
         )
@@ -86,7 +89,15 @@ class CallRecords:
         """Record the verdict on a call."""
         deciding = verdict.deciding
         read_only = {"default_of": action.default_of} if action.default_of else {}
-        facets: list[JsonValue] = [self._facet(facet) for facet in verdict.shown[:MOST_FACETS]]
+        facets: list[JsonValue] = [
+            {
+                "facet": self.describe(one.facet),
+                "kind": type(one.facet).__name__,
+                "decision": one.decision.word,
+                "by": one.by,
+            }
+            for one in verdict.shown[:MOST_FACETS]
+        ]
         self._log.append(
             "decision",
             {
@@ -217,19 +228,6 @@ class CallRecords:
                 "after_sha256": result.after_sha256,
             }
         self._log.append("outcome", fields, sync=ran)
-
-    def _arguments(self, arguments: str) -> Mapping[str, JsonValue]:
-        if len(arguments) <= MAX_LOGGED_ARGUMENTS:
-            return {"arguments": arguments}
-        return {"arguments": self.redact(arguments)[:MAX_CUT_ARGUMENTS], "arguments_characters": len(arguments)}
-
-    def _facet(self, verdict: FacetVerdict) -> JsonValue:
-        return {
-            "facet": self.describe(verdict.facet),
-            "kind": type(verdict.facet).__name__,
-            "decision": verdict.decision.word,
-            "by": verdict.by,
-        }
 
 
 def sha256_of(text: str) -> str:

@@ -13,7 +13,6 @@ from harness.actions import (
     Access,
     Action,
     Effects,
-    Facet,
     PathAccess,
     Place,
     Unconfined,
@@ -151,12 +150,13 @@ class BashTool:
             unconfined=unconfined,
             judged_on=Witness(self._workspace),
         )
+        facets = read_call(command, request.judged_on, cwd)
         first, newline, _ = command.strip().partition("\n")
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=_facets(request),
+            facets=facets if unconfined is None else (*facets, unconfined),
             summary=visible_line(f"{first} ..." if newline else first, SUMMARY_CHARACTERS),
             preview=_preview(request),
             request=request,
@@ -182,7 +182,10 @@ class BashTool:
             raise TypeError("the action was not prepared by bash")
         if seconds is not None and seconds < request.seconds:
             request = replace(request, seconds=round(seconds, 1), cut_by=", when the time of the run was over")
-        self._check_unmoved(request)
+        # A link may have been changed since the command was judged, so that it means other files now.
+        same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
+        if not same_folder or not request.judged_on.still_holds():
+            raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
         spill = self._outputs.spill() if self._outputs is not None else None
         capture = Capture(self._characters, spill)
         try:
@@ -198,10 +201,13 @@ class BashTool:
 
     def _run(self, request: BashRequest, effects: Effects, capture: Capture) -> tuple[Ended, HeldTo | None]:
         """Run it to its end, within walls if there are to be any; return its end, and what held it. Raises OSError."""
+        bash = find_bash(self._environment["PATH"].split(":"))
+        if not bash:
+            raise ToolError("Cannot start bash: it is not installed.")
         launch = Launch(
             # `--`: a command line that begins with `-` or `+` is a command, not an option of bash.
             argv=("bash", "--noprofile", "--norc", "-c", "--", request.command),
-            executable=_bash(self._environment["PATH"]),
+            executable=bash,
             cwd=request.cwd.real,
             environment=self._variables(effects),
         )
@@ -260,18 +266,6 @@ class BashTool:
             raise ToolError(f"cwd is not an existing folder: {shown}. It is taken from the workspace folder.")
         return path
 
-    def _check_unmoved(self, request: BashRequest) -> None:
-        """Refuse to run if a link was changed since the command was judged, so that it means other files now."""
-        same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
-        if not same_folder or not request.judged_on.still_holds():
-            raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
-
-
-def _facets(request: BashRequest) -> tuple[Facet, ...]:
-    """Return what is judged: the commands and redirections, the folder that they start in, the wish to be unconfined."""
-    facets = read_call(request.command, request.judged_on, request.cwd)
-    return facets if request.unconfined is None else (*facets, request.unconfined)
-
 
 def _unconfined(arguments: Arguments) -> Unconfined | None:
     justification = text(arguments, "justification", "").strip()
@@ -314,30 +308,24 @@ def _script(command: str) -> int | None:
 
 def find_bash(folders: Iterable[str]) -> str:
     """Return where commands find bash, the system's before those of PATH, or the empty text."""
-    places = (f"{folder}/bash" for folder in ("/bin", "/usr/bin", *folders) if folder.startswith("/"))
-    return next((place for place in places if os.access(place, os.X_OK)), "")
-
-
-def _bash(path: str) -> str:
-    """Return where bash is. Raises ToolError if it is nowhere."""
-    found = find_bash(path.split(":"))
-    if not found:
-        raise ToolError("Cannot start bash: it is not installed.")
-    return found
+    for folder in ("/bin", "/usr/bin", *folders):
+        if folder.startswith("/") and os.access(f"{folder}/bash", os.X_OK):
+            return f"{folder}/bash"
+    return ""
 
 
 def _output(request: BashRequest, capture: Capture, ended: Ended, held: HeldTo | None) -> ToolOutput:
     """Return the result; `held` is what the kernel held the command to."""
     printed = capture.readable()
     body = printed.text or "(no output)"
+    status, exit_code, last_line = _end_of(request, ended)
     notes = _notes(ended)
     if held is not None:
-        notes += wall_notes(printed.text, held, failed=_result_status(ended) is not ResultStatus.OK)
-    lines = [body.removesuffix("\n"), *notes, _last_line(request, ended)]
+        notes += wall_notes(printed.text, held, failed=status is not ResultStatus.OK)
     return ToolOutput(
-        content="\n".join(lines),
-        status=_result_status(ended),
-        exit_code=_exit_code(ended),
+        content="\n".join((body.removesuffix("\n"), *notes, last_line)),
+        status=status,
+        exit_code=exit_code,
         output_bytes=capture.total,
         truncated=printed.truncated,
         printed=printed.text,
@@ -364,18 +352,30 @@ def _names(names: tuple[str, ...]) -> str:
     return shown if len(names) <= MAX_NAMES else f"{shown} and {len(names) - MAX_NAMES} more"
 
 
-def _last_line(request: BashRequest, ended: Ended) -> str:
+def _end_of(request: BashRequest, ended: Ended) -> tuple[ResultStatus, int | None, str]:
+    """Return how a command ended: as a status, as an exit code, and as the last line of its result.
+
+    The exit code of a killed shell is 128 and the signal's number, as a shell would say it of its own child.
+    """
+    seconds = f"{ended.seconds:.1f} s"
     match ended.ending:
         case CommandEnding.EXITED:
-            return f"[exit code {ended.status}, {ended.seconds:.1f} s]"
+            status = ResultStatus.OK if ended.status == 0 else ResultStatus.FAILED
+            return status, ended.status, f"[exit code {ended.status}, {seconds}]"
         case CommandEnding.SIGNALLED:
-            return f"[killed by signal {ended.status}{_signal_name(ended.status)}, {ended.seconds:.1f} s]"
+            code = None if ended.status is None else 128 + ended.status
+            return (
+                ResultStatus.FAILED,
+                code,
+                f"[killed by signal {ended.status}{_signal_name(ended.status)}, {seconds}]",
+            )
         case CommandEnding.TIMED_OUT:
-            return f"[timed out after {request.seconds:g} s{request.cut_by}; process tree killed]"
+            why = f"[timed out after {request.seconds:g} s{request.cut_by}; process tree killed]"
+            return ResultStatus.TIMEOUT, None, why
         case CommandEnding.INTERRUPTED:
-            return f"[interrupted by user after {ended.seconds:.0f} s]"
+            return ResultStatus.INTERRUPTED, None, f"[interrupted by user after {ended.seconds:.0f} s]"
         case CommandEnding.UNKNOWN:
-            return f"[ended with an unknown status, {ended.seconds:.1f} s]"
+            return ResultStatus.FAILED, None, f"[ended with an unknown status, {seconds}]"
         case _:
             assert_never(ended.ending)
 
@@ -385,27 +385,6 @@ def _signal_name(number: int | None) -> str:
         return f" ({signal.Signals(number or 0).name})"
     except ValueError:
         return ""  # a real-time signal
-
-
-def _result_status(ended: Ended) -> ResultStatus:
-    match ended.ending:
-        case CommandEnding.EXITED:
-            return ResultStatus.OK if ended.status == 0 else ResultStatus.FAILED
-        case CommandEnding.SIGNALLED | CommandEnding.UNKNOWN:
-            return ResultStatus.FAILED
-        case CommandEnding.TIMED_OUT:
-            return ResultStatus.TIMEOUT
-        case CommandEnding.INTERRUPTED:
-            return ResultStatus.INTERRUPTED
-        case _:
-            assert_never(ended.ending)
-
-
-def _exit_code(ended: Ended) -> int | None:
-    """Return the exit code; of a killed shell 128 and the signal's number, as a shell would say it of its own child."""
-    if ended.ending is CommandEnding.SIGNALLED and ended.status is not None:
-        return 128 + ended.status
-    return ended.status if ended.ending is CommandEnding.EXITED else None
 
 
 def _spec(seconds: float) -> ToolSpec:

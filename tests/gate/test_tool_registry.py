@@ -143,8 +143,7 @@ NOT_JSON = "The arguments of probe are not valid JSON: "
         ('{"text": "x", "size": 1e999}', "Invalid arguments for probe: size: is too large a number."),
         ("[" * 100_000, NOT_JSON + "maximum recursion depth exceeded while decoding a JSON array from a unicode string. "
          "Send one JSON object."),
-        ('{"text": ' + "[" * 32 + "]" * 32 + "}", "The arguments of probe are nested more than 32 levels deep."),
-        ('{"text": ' + "[" * 31 + "]" * 31 + "}", "Invalid arguments for probe: text: must be a string, not list."),
+        ('{"text": ' + "[" * 500 + "]" * 500 + "}", "Invalid arguments for probe: text: must be a string, not list."),
         ("[]", "The arguments of probe must be a JSON object, not list."),
         ("null", "The arguments of probe must be a JSON object, not NoneType."),
         ('"text"', "The arguments of probe must be a JSON object, not str."),
