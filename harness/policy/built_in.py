@@ -228,7 +228,9 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
         return _block(
             "own-files", f"{path.written} belongs to the policy or the action log in use; no call may write it"
         )
-    if path.real in _HARMLESS_DEVICES or (not writes and _is_machine_fact(path)):
+    if path.real in _HARMLESS_DEVICES:
+        return None
+    if not writes and not path.tree and path.written.rstrip("/") in _MACHINE_FACTS:  # by this very name, not by a link
         return None
     if path.real.startswith("/dev/") and re.match(_RAW_DEVICE, path.real):
         return _block("raw-devices", f"{path.written} is a raw device")
@@ -252,11 +254,6 @@ def _inspect_write(path: PathAccess) -> Finding | None:
     if path.shared:
         return _confirm("hard-link", f"{path.written} has further names, which a write changes too")
     return None
-
-
-def _is_machine_fact(path: PathAccess) -> bool:
-    """Say whether a path is one of the known facts; not what a link of some other name leads to."""
-    return not path.tree and path.written.rstrip("/") in _MACHINE_FACTS
 
 
 def _is_within(path: str, folder: str) -> bool:

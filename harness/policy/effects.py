@@ -149,7 +149,7 @@ def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[
 
 
 def effects_of(
-    facets: Iterable[Facet],
+    parts: Sequence[Facet],
     *,
     autos: Iterable[Rule],
     asked: bool,
@@ -157,25 +157,29 @@ def effects_of(
     tables: tuple[SandboxTable, ...],
     keep: Sequence[str],
 ) -> Effects:
-    """Return what an action with these facets (operands of commands among them) may do.
+    """Return what an action with these parts, its facets and the operands of its commands, may do.
 
     `autos` are the auto rules that let a part of it run; what they grant counts. `asked` says that a person is asked.
     `open_ended` says that a part which no model bounds is let through by a person, or by a default, and not by rules:
     such a command gets what the policy grants to all. What models tell wholly gets just that.
     """
-    parts = list(facets)
     paths = [part for part in parts if isinstance(part, PathAccess)]
-    bounded = all(_is_bounded(part) for part in parts)
+    bounded = all(is_bounded(part) for part in parts)
     written = _surely_written(parts)
     sandbox = sandbox_of(tables)
-    by_rules = [_granted_by_rule(rule, tables) for rule in autos if rule.write or rule.network]
-    granted = [path for write, _ in by_rules for path in write]
-    network = any(reaches for _, reaches in by_rules)
+    granted: list[str] = []
+    network = False
+    for rule in autos:
+        write, reaches = _granted_by_rule(rule, tables)
+        granted += write
+        network = network or reaches
     if open_ended:
         granted += sandbox.write
     if open_ended or asked:
-        network = network or (sandbox.network and any(_may_reach_out(part) for part in parts))
+        reaches = not bounded or any(isinstance(part, Command) and part.network for part in parts)
+        network = network or (sandbox.network and reaches)
     unconfined = any(isinstance(part, Unconfined) for part in parts)
+    enforcement = Enforcement.POSSIBLE if sandbox.required is None else Enforcement.REQUIRED
     return Effects(
         read=_places(paths, Access.WRITE) if bounded else None,
         write=_places(paths, Access.READ) if bounded else None,
@@ -185,17 +189,17 @@ def effects_of(
         network=network or unconfined,
         hide=sandbox.hide,
         keep=tuple(keep),
-        enforcement=_enforcement(sandbox, unconfined=unconfined),
+        enforcement=Enforcement.OFF if unconfined else enforcement,
         unasked=not asked,
     )
 
 
 def _surely_written(parts: Sequence[Facet]) -> list[PathAccess]:
     """Return the paths that are written for sure: not the words of what runs code, or is not known, that may be files."""
-    guesses = (
-        part for part in parts if isinstance(part, Opaque) or (isinstance(part, Command) and part.act in _GUESSED)
-    )
-    guessed = {id(path) for part in guesses for path in part.paths if path.access is Access.EITHER}
+    guessed: set[int] = set()
+    for part in parts:
+        if isinstance(part, Opaque) or (isinstance(part, Command) and part.act in _GUESSED):
+            guessed.update(id(path) for path in part.paths if path.access is Access.EITHER)
     return [part for part in parts if isinstance(part, PathAccess) and id(part) not in guessed]
 
 
@@ -203,18 +207,8 @@ def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.real for path in paths if path.access is not other))
 
 
-def _enforcement(sandbox: Sandbox, *, unconfined: bool) -> Enforcement:
-    if unconfined:
-        return Enforcement.OFF
-    return Enforcement.POSSIBLE if sandbox.required is None else Enforcement.REQUIRED
-
-
-def is_open_ended(facet: Facet) -> bool:
-    """Say whether no model tells what a part does to the world."""
-    return not _is_bounded(facet)
-
-
-def _is_bounded(facet: Facet) -> bool:
+def is_bounded(facet: Facet) -> bool:
+    """Say whether it is known what a part does to the world, at the most."""
     match facet:
         case PathAccess() | Unconfined():
             return True
@@ -224,7 +218,3 @@ def _is_bounded(facet: Facet) -> bool:
             return False
         case _:
             assert_never(facet)
-
-
-def _may_reach_out(facet: Facet) -> bool:
-    return not _is_bounded(facet) or (isinstance(facet, Command) and facet.network)

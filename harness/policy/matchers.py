@@ -26,10 +26,6 @@ OPERAND_FLAGS = {"+WORD": "+", ":WORD": ":"}
 _GLOB_CHARACTERS = frozenset("*?[\\")
 
 
-_programs: dict[tuple[tuple[str, ...], ...], frozenset[str]] = {}
-"""What `ArgvPattern` looks for, worked out once: a policy asks again for every command."""
-
-
 class ArgvPattern(Record):
     """Words of a command: each token a tuple of alternatives, then possibly `...` for any further words."""
 
@@ -61,20 +57,12 @@ class ArgvPattern(Record):
         The program is compared without its folder, and options between the words (with or without a value) are
         skipped: `/usr/bin/git -C x push` begins with `git push`. If flags are given, one of them must follow.
         """
-        return bool(argv) and _name(argv[0]) in self._programs() and self._hits_from(argv, {1})
+        return bool(argv) and _name(argv[0]) in _programs(self.tokens) and self._hits_from(argv, {1})
 
     def hits_anywhere(self, words: Sequence[str]) -> bool:
         """Say whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
-        programs = self._programs()
+        programs = _programs(self.tokens)
         return self._hits_from(words, {position + 1 for position, word in enumerate(words) if _name(word) in programs})
-
-    def _programs(self) -> frozenset[str]:
-        """The names to look for: `./deploy.sh` in a strict rule is `deploy.sh` wherever it lies."""
-        names = _programs.get(self.tokens)
-        if names is None:
-            names = frozenset(_name(word) for word in self.tokens[0]) if self.tokens else frozenset()
-            _programs[self.tokens] = names
-        return names
 
     def _hits_from(self, argv: Sequence[str], starts: set[int]) -> bool:
         """Say whether the other tokens, and a flag if any are given, follow behind a program that ends at a start."""
@@ -82,6 +70,12 @@ class ArgvPattern(Record):
         if after is None:
             return False
         return self.flags is None or any(_flag_present(flag, argv[after:]) for flag in self.flags)
+
+
+@cache
+def _programs(tokens: tuple[tuple[str, ...], ...]) -> frozenset[str]:
+    """Return the names to look for: `./deploy.sh` in a strict rule is `deploy.sh` wherever it lies."""
+    return frozenset(_name(word) for word in tokens[0]) if tokens else frozenset()
 
 
 def _name(word: str) -> str:

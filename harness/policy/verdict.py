@@ -12,7 +12,7 @@ from typing import assert_never
 
 from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, ToolUse, Unconfined
 from harness.policy.built_in import Severity, inspect_facet
-from harness.policy.effects import effects_of, is_open_ended
+from harness.policy.effects import effects_of, is_bounded
 from harness.policy.policy import Policy
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
 from harness.programs.catalog import harmless_for
@@ -125,21 +125,17 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verd
     judge = _Judge(policy, action, suspended)
     facets = tuple(judge.facet(facet) for facet in action.all_facets())
     decision = max(facet.decision for facet in facets)
-    return Verdict(decision=decision, facets=facets, effects=_effects(policy, facets, decision))
-
-
-def _effects(policy: Policy, facets: Sequence[FacetVerdict], decision: Decision) -> Effects:
-    """Return what a run may do: what models tell, and what rules, or the policy for what a person approves, grant."""
     asked = decision is not Decision.AUTO
     by_rules = [facet for facet in facets if facet.source is Source.RULE and facet.decision is Decision.AUTO]
-    return effects_of(
-        (facet.facet for facet in facets),
+    effects = effects_of(
+        [facet.facet for facet in facets],
         autos=dict.fromkeys(rule for facet in by_rules for rule in facet.rules),
         asked=asked,
-        open_ended=any(is_open_ended(f.facet) and (asked or f not in by_rules) for f in facets),
+        open_ended=any(not is_bounded(f.facet) and (asked or f not in by_rules) for f in facets),
         tables=policy.sandbox_tables,
         keep=policy.guarded,
     )
+    return Verdict(decision=decision, facets=facets, effects=effects)
 
 
 class _Judge:
@@ -153,31 +149,23 @@ class _Judge:
         self._action = action
         self._suspended = suspended
         self._own = {id(facet) for facet in action.facets}
-        self._has_commands = any(isinstance(facet, Command) for facet in action.facets)
         self._on_trees: dict[tuple[object, ...], bool] = {}
-        strict = [rule for rule in policy.rules if rule.decision is not Decision.AUTO]
-        autos = [rule for rule in policy.rules if rule.decision is Decision.AUTO]
-        self._strict_on_paths = [rule for rule in strict if rule.argv is None and not rule.env]
-        self._strict_on_others = [rule for rule in strict if rule.argv is not None or rule.env or rule.path is None]
-        self._autos_on_paths = [rule for rule in autos if rule.argv is None]
-        self._autos_on_others = [rule for rule in autos if rule.argv is not None]
+        self._strict_on_paths: list[Rule] = []
+        self._strict_on_others: list[Rule] = []
+        self._autos_on_paths: list[Rule] = []
+        self._autos_on_others: list[Rule] = []
+        for rule in policy.rules:
+            if rule.decision is Decision.AUTO:
+                (self._autos_on_paths if rule.argv is None else self._autos_on_others).append(rule)
+                continue
+            if rule.argv is None and not rule.env:
+                self._strict_on_paths.append(rule)
+            if rule.argv is not None or rule.env or rule.path is None:
+                self._strict_on_others.append(rule)
 
     def facet(self, facet: Facet) -> FacetVerdict:
         """Return the strictest of what the policy says, what is built in, and what nobody can know or confine."""
-        all_said = (self._by_policy(facet), self._by_built_in(facet), self._by_opaque(facet), self._by_sandbox(facet))
-        # Where they are equally strict, a default says the least about why.
-        strictest = max(
-            (said for said in all_said if said is not None),
-            key=lambda said: (said.decision, said.source is not Source.DEFAULT),
-        )
-        if isinstance(facet, Opaque) and strictest.source is Source.DEFAULT:
-            opaque = _from_opaque(facet)
-            return replace(strictest, reason=f"{strictest.reason}; it was {opaque.reason}", hint=opaque.hint)
-        return strictest
-
-    def _by_policy(self, facet: Facet) -> FacetVerdict:
-        """Return what the policy says: the first of these that says anything."""
-        return (
+        by_policy = (  # the first of these that says anything
             self._by_strict_rules(facet)
             or self._by_its_command(facet)
             or self._by_auto_rules(facet)
@@ -185,6 +173,13 @@ class _Judge:
             or self._by_reading(facet)
             or self._by_default(facet)
         )
+        opaque = _from_opaque(facet) if isinstance(facet, Opaque) else None
+        all_said = (by_policy, self._by_built_in(facet), opaque, self._by_sandbox(facet))
+        # Where they are equally strict, a default says the least about why.
+        strictest = max(filter(None, all_said), key=lambda said: (said.decision, said.source is not Source.DEFAULT))
+        if opaque is not None and strictest.source is Source.DEFAULT:
+            return replace(strictest, reason=f"{strictest.reason}; it was {opaque.reason}", hint=opaque.hint)
+        return strictest
 
     def _by_strict_rules(self, facet: Facet) -> FacetVerdict | None:
         """Return what the strictest of the rules says that touch the facet, or a default that they do not lift."""
@@ -286,7 +281,9 @@ class _Judge:
 
     def _by_reading(self, facet: Facet) -> FacetVerdict | None:
         """Return AUTO for a file that commands in a group or a loop are given to read (`done < list`); else None."""
-        if not self._has_commands or not isinstance(facet, PathAccess) or facet.access is not Access.READ:
+        if not isinstance(facet, PathAccess) or facet.access is not Access.READ:
+            return None
+        if not any(isinstance(one, Command) for one in self._action.facets):
             return None
         return self._by_readers(facet, "it is only read", "")
 
@@ -369,9 +366,11 @@ class _Judge:
 
     def _managed_floor(self, facet: Facet) -> ToolDefault | None:
         """Return the managed default for a facet, if it is stricter than auto: only managed rules lift that."""
-        stated = _defaults_for(self._policy.defaults, self._tool_of(facet), facet)
-        managed = [default for default in stated if default.layer is Layer.MANAGED]
-        strictest = max(managed, key=lambda default: default.decision, default=None)
+        managed = [default for default in self._policy.defaults if default.layer is Layer.MANAGED]
+        if not managed:
+            return None
+        stated = _defaults_for(managed, self._tool_of(facet), facet)
+        strictest = max(stated, key=lambda default: default.decision, default=None)
         return None if strictest is None or strictest.decision is Decision.AUTO else strictest
 
     def _tool_of(self, facet: Facet) -> str:
@@ -392,10 +391,6 @@ class _Judge:
             reason=finding.reason,
             by=f"built-in {finding.id}",
         )
-
-    def _by_opaque(self, facet: Facet) -> FacetVerdict | None:
-        """Return CONFIRM or DENY for what is not understood, whatever rules say."""
-        return _from_opaque(facet) if isinstance(facet, Opaque) else None
 
     def _by_sandbox(self, facet: Facet) -> FacetVerdict | None:
         """Return DENY for a command without walls where the policy requires them."""
@@ -456,6 +451,7 @@ def _is_uncovered(facet: Facet) -> bool:
 
 
 def _from_opaque(facet: Opaque) -> FacetVerdict:
+    """Return CONFIRM or DENY for what is not understood, whatever rules say."""
     if not facet.whole:  # a rule may be about any of the words that nobody looked at, so that there is nothing to ask
         return FacetVerdict(
             facet=facet,
