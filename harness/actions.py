@@ -271,5 +271,5 @@ def describe_facet(facet: Facet, mask: Callable[[str], str] = _as_it_is) -> str:
             assert_never(facet)
 
 
-def _clip(text: str, most: int = 200) -> str:
-    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+def _clip(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"

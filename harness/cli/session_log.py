@@ -33,19 +33,12 @@ class HeadNotes:
     is so at the first record, it is told.
     """
 
-    def __init__(
-        self,
-        state: State,
-        log: ActionLog,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        tell: Callable[[str], None] = complain,
-    ) -> None:
+    def __init__(self, state: State, log: ActionLog, *, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` gives seconds, and is never set back."""
         self._state = state
         self._log = log
         self._clock = clock
-        self._tell: Callable[[str], None] | None = tell
+        self._is_first = True
         self._next_count = 0
         """The first record is noted at once."""
         self._next_at = 0.0
@@ -59,9 +52,9 @@ class HeadNotes:
         try:
             self._state.record_head(self._log, closed=False)
         except LogError as error:
-            if self._tell is not None:
-                self._tell(str(error))
-        self._tell = None
+            if self._is_first:
+                complain(str(error))
+        self._is_first = False
 
 
 def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace: str) -> ActionLog:

@@ -91,9 +91,9 @@ def _unmarked(text: str) -> str:
     return text
 
 
-def due(usage: Usage, context_tokens: int | None, *, share: float = 0.8) -> bool:
-    """Say whether the last request and its reply filled `share` of the model's context; unknown is no."""
-    return context_tokens is not None and usage.input_tokens + usage.output_tokens >= share * context_tokens
+def due(usage: Usage, context_tokens: int | None) -> bool:
+    """Say whether the last request and its reply filled four fifths of the model's context; unknown is no."""
+    return context_tokens is not None and usage.input_tokens + usage.output_tokens >= 0.8 * context_tokens
 
 
 def split_summary(content: str) -> tuple[str, str]:

@@ -46,12 +46,12 @@ _TEST = """
 """
 
 
-def _go(options: str = "", *, act: Act = Act.RUNS, network: bool = True, operands: str = "READ...") -> Program:
+def _go(options: str = "", *, act: Act = Act.RUNS, operands: str = "READ...") -> Program:
     """Return the model of a subcommand that loads packages: it may fetch modules and, with cgo or git, run programs."""
     return Program(
         act=act,
         style=Style.SINGLE,
-        network=network,
+        network=True,
         options=either_dash(f"{_BUILD} {options}"),
         operands=operands,
         refine=_flags_of_tools,

@@ -17,8 +17,8 @@ from harness.record import replace
 # --- perl, ruby, java and their like
 
 
-def _interprets(options: str, *, refine: Refine = with_arguments, operands: str = "SCRIPT TEXT...") -> Program:
-    return Program(act=Act.RUNS, style=Style.POSIX, options=options, operands=operands, refine=refine)
+def _interprets(options: str, *, refine: Refine = with_arguments) -> Program:
+    return Program(act=Act.RUNS, style=Style.POSIX, options=options, operands="SCRIPT TEXT...", refine=refine)
 
 
 def _php(parsed: Parsed, use: Use) -> Use:

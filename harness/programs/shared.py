@@ -66,10 +66,10 @@ class CommandPaths:
         for suffix in () if isinstance(word, Found) else suffixes:
             self.add(word + suffix, access)
 
-    def use(self, act: Act = Act.LOOKS) -> Use:
-        """Return the use of a command that does `act`, or writes what was added as written."""
+    def use(self) -> Use:
+        """Return the use of a command that looks at what was added, or writes what was added as written."""
         written = any(path.access is not Access.READ for path in self.paths)
-        return Use(act=stricter(act, Act.WRITES) if written else act, paths=tuple(self.paths))
+        return Use(act=Act.WRITES if written else Act.LOOKS, paths=tuple(self.paths))
 
 
 # --- Programs that run commands, and text for sh

@@ -66,9 +66,9 @@ def name(call: LoggedCall) -> str:
     return f"{task}{visible_line(call.session, 40)}#{visible_line(call.number, 20)}"
 
 
-def what(call: LoggedCall, width: int = 100) -> str:
+def what(call: LoggedCall) -> str:
     """Return the tool and what it was to do."""
-    return f"{visible_line(call.tool, 60)}  {visible_line(call.summary, width)}"
+    return f"{visible_line(call.tool, 60)}  {visible_line(call.summary, 100)}"
 
 
 def why(call: LoggedCall) -> str:
@@ -89,6 +89,6 @@ def seconds(call: LoggedCall) -> str:
     return f"{visible_line(word(value), 20)} s" if value is not None else "in a time that is not said"
 
 
-def quoted(words: str, width: int = 300) -> str:
+def quoted(words: str) -> str:
     """Return what somebody said, in quotation marks; empty where they said nothing."""
-    return f'"{visible_line(words, width)}"' if words else ""
+    return f'"{visible_line(words, 300)}"' if words else ""

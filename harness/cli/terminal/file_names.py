@@ -90,12 +90,12 @@ def _program(name: str, path: str, root: str) -> str | None:
     return None
 
 
-def walked_names(root: str, *, seconds: float = MOST_SECONDS) -> list[str]:
+def walked_names(root: str) -> list[str]:
     """Return the files below `root` that its ignore files leave, relative to it; links are named and not followed.
 
-    At most MOST_NAMES, and what was found within `seconds`.
+    At most MOST_NAMES, and what was found within MOST_SECONDS.
     """
-    end = time.monotonic() + seconds
+    end = time.monotonic() + MOST_SECONDS
     names: list[str] = []
     waiting: list[tuple[str, tuple[tuple[str, GitIgnoreSpec], ...]]] = [("", ())]
     while waiting and len(names) < MOST_NAMES and time.monotonic() < end:

@@ -87,8 +87,9 @@ def fitted(text: str, room: int, more: str = "...") -> str:
     return cut(text, room - len(more))[0] + more if room > len(more) else cut(text, room)[0][: max(room, 0)]
 
 
-def ending(text: str, room: int, more: str = "...") -> str:
-    """Return one line of at most `room` cells: `text`, or the mark that there is more and its end."""
+def ending(text: str, room: int) -> str:
+    """Return one line of at most `room` cells: `text`, or dots and its end."""
+    more = "..."
     text = text if len(text) <= 2 * room + 8 else f"{more}{text[-2 * room - 8 :]}"
     if cells(text) <= room:
         return text
