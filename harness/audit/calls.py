@@ -57,7 +57,7 @@ _FATES = {"denied": Fate.REFUSED, "blocked": Fate.REFUSED, "invalid": Fate.INVAL
 
 
 class Who(Enum):
-    """Who answered a question. This, and `is_quick`, are the only place where it is told who counts as a person."""
+    """Who answered a question. Only `who_answered` tells who counts as a person."""
 
     PERSON = "person"
     """A person, or a name that is none of the others: whoever signs with one can be quick or slow."""
@@ -79,11 +79,6 @@ def who_answered(answer: str, by: str) -> Who:
     if "nobody" in (answer, by):
         return Who.NOBODY
     return Who.PERSON if by else Who.UNSAID
-
-
-def is_quick(who: Who, seconds: float | None) -> bool:
-    """Say whether a person answered in under QUICK_SECONDS; `seconds` is None where the log does not say."""
-    return who is Who.PERSON and seconds is not None and seconds < QUICK_SECONDS
 
 
 def is_typed(proposed: LogRecord) -> bool:
@@ -123,7 +118,7 @@ class LoggedCall(Record):
     @property
     def tool(self) -> str:
         """The tool's name."""
-        return text(self.proposed, "tool") or text(self.decision, "tool")
+        return text(self.proposed, "tool") or text(self.decision, "tool") or text(self.outcome, "tool")
 
     @property
     def summary(self) -> str:
@@ -163,7 +158,8 @@ class LoggedCall(Record):
     @property
     def is_quick(self) -> bool:
         """Whether a person answered in under QUICK_SECONDS, whatever they said; who typed the call itself had read it."""
-        return is_quick(self.answered_by, self.waited) and not is_typed(self.proposed)
+        by_person = self.answered_by is Who.PERSON and not is_typed(self.proposed)
+        return by_person and self.waited is not None and self.waited < QUICK_SECONDS
 
     @property
     def task(self) -> str:

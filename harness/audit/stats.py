@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from math import ceil, isfinite
 
 from harness.actions import JsonValue
-from harness.audit.calls import Who, count_of, is_quick, is_typed, number, text, who_answered, word
+from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, Who, count_of, is_typed, number, text
 from harness.log.clocks import NANO, nanoseconds
 from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, STATUSES, LogRecord
 from harness.log.reader import log_lines, record_in
@@ -67,19 +66,13 @@ class QuestionCount:
         self.waits = Waits()
         """Of persons' answers."""
 
-    def take(self, answered: LogRecord, *, typed: bool, in_burst: bool = False) -> None:
-        """Count a question by the record of its answer, which is empty where the log has none.
-
-        `typed`: the person had typed the call, so that how long the answer took says nothing.
-        """
-        answer, seconds = text(answered, "answer"), number(answered, "seconds")
-        self.answers[answer if answer in self.answers else OTHER_ANSWER] += 1
-        who = who_answered(answer, word(answered.get("by")))
-        if who is Who.PERSON and seconds is not None and not typed:
-            self.waits.add(seconds)
-        if is_quick(who, seconds) and not typed:
-            self.quick += 1
-            self.quick_yes += answer == "yes"
+    def take(self, call: LoggedCall, *, in_burst: bool = False) -> None:
+        """Count the question before a call; who typed the call had read it, so that how long the answer took says nothing."""
+        self.answers[call.answer if call.answer in self.answers else OTHER_ANSWER] += 1
+        if call.answered_by is Who.PERSON and call.waited is not None and not is_typed(call.proposed):
+            self.waits.add(call.waited)
+        self.quick += call.is_quick
+        self.quick_yes += call.is_quick and call.answer == "yes"
         self.in_bursts += in_burst
 
     @property
@@ -214,7 +207,7 @@ class Statistics:
         self.cost = Cost()
         self.wall_seconds = 0.0
         """From the first to the last record of each session, added up."""
-        self._flying: dict[tuple[str, str], _Flight] = {}
+        self._joiner = Joiner("")
         self._spans: dict[str, _Span] = {}
 
     def enter_log(self, path: str, session: str = "") -> None:
@@ -223,21 +216,13 @@ class Statistics:
         A line that is no record is counted as one that was left out; what comes after it is counted all the same.
         """
         self.totals["logs"] += 1
-        decode = json.JSONDecoder().raw_decode
-        torn = 0
+        torn = False
         for line, whole in log_lines(path):
             self.totals["left_out"] += torn  # it was no last line: it is longer than any record
             torn = not whole
-            if torn:
-                continue
-            try:
-                record, end = decode(line.decode("ascii"))
-            except (ValueError, RecursionError):
-                record, end = None, 0
-            if end != len(line):
-                record = record_in(line)  # not laid out as the writer does it, if it is a record at all
-            if not isinstance(record, dict) or not _is_record(record):
-                self.totals["left_out"] += 1
+            record = record_in(line) if whole else None
+            if record is None:
+                self.totals["left_out"] += whole
             elif not session or record["session"] == session:
                 self.enter(record)
         self.totals["torn"] += torn
@@ -255,8 +240,10 @@ class Statistics:
         if masked and isinstance(masked, dict):
             self.totals["masked"] += sum(count_of(masked, name) for name in masked)
         match record["kind"]:
-            case "call_proposed" | "decision" | "approval_answered" | "intent" | "outcome":
-                self._enter_call(session, record)
+            case kind if kind in ABOUT_CALLS:
+                call = self._joiner.take(record)
+                if call is not None:
+                    self._count_call(call)
             case "model_response":
                 self._use(record)
                 self.totals["turns"] += "purpose" not in record
@@ -274,11 +261,8 @@ class Statistics:
 
     def end_log(self) -> None:
         """Count what is open where a log ends."""
-        for flight in self._flying.values():
-            if flight.begun is not None:
-                flight.begun.unknown += 1
-                self.totals["unknown"] += 1
-        self._flying.clear()
+        for call in self._joiner.rest():
+            self._count_call(call)
         for span in self._spans.values():
             self.wall_seconds += span.seconds
         self._spans.clear()
@@ -313,34 +297,32 @@ class Statistics:
         self.totals["input_tokens"] += count_of(record, "input_tokens")
         self.totals["output_tokens"] += count_of(record, "output_tokens")
 
-    def _enter_call(self, session: str, record: LogRecord) -> None:
-        key = session, str(record.get("call"))
-        match record["kind"]:
-            case "call_proposed":
-                self.totals["calls"] += 1
-                self.tool(text(record, "tool")).calls += 1
-                if is_typed(record):
-                    self._flying.setdefault(key, _Flight()).typed = True
-            case "decision":
-                self._decide(self._flying.setdefault(key, _Flight()), record)
-            case "approval_answered" if (flight := self._flying.get(key)) is not None and flight.rule is not None:
-                flight.rule.questions.take(record, typed=flight.typed)
-            case "intent":
-                self._flying.setdefault(key, _Flight()).begun = self.tool(text(record, "tool"))
-            case "outcome":
-                self._flying.pop(key, None)
-                _end(self.tool(text(record, "tool")), record)
-            case _:
-                pass
+    def _count_call(self, call: LoggedCall) -> None:
+        tool, outcome = self.tool(call.tool), call.outcome
+        if call.proposed:
+            self.totals["calls"] += 1
+            tool.calls += 1
+        if call.decision:
+            self._decide(call)
+        if call.fate is Fate.UNKNOWN:
+            self.totals["unknown"] += 1
+            tool.unknown += 1
+        status = text(outcome, "status")
+        if status in tool.statuses:
+            tool.statuses[status] += 1
+        tool.duration_ms += count_of(outcome, "duration_ms")
+        tool.output_bytes += count_of(outcome, "output_bytes")
 
-    def _decide(self, flight: _Flight, record: LogRecord) -> None:
-        decision = record.get("decision")
-        if decision not in DECISIONS or not isinstance(decision, str):
+    def _decide(self, call: LoggedCall) -> None:
+        record = call.decision
+        if call.decided not in DECISIONS:
             self.totals["undecided"] += 1
             return
-        flight.rule = rule = self.rule(text(record, "by"))
+        rule = self.rule(call.by)
         rule.calls += 1
-        rule.decisions[decision] += 1
+        rule.decisions[call.decided] += 1
+        if call.answered:
+            rule.questions.take(call)
         for name, known in rule.origin.items():
             value = record.get(name)
             if value != known and isinstance(value, str | int) and (known is None or str(value) < str(known)):
@@ -355,18 +337,6 @@ class Statistics:
                     self.rule(by).facets += 1
         if len(facets) >= MOST_FACETS and count_of(record, "facet_count") > len(facets):
             self.totals["cut_facets"] += 1
-
-
-class _Flight:
-    """A call that has no end yet."""
-
-    __slots__ = ("begun", "rule", "typed")
-
-    def __init__(self) -> None:
-        self.rule: RuleCount | None = None
-        self.typed = False
-        self.begun: ToolCount | None = None
-        """The tool, where it was begun."""
 
 
 class _Span:
@@ -404,22 +374,6 @@ def _seconds_of_dates(first: str, last: str) -> float:
     """Return the seconds from one date to a later one (RFC 3339); 0 where one of them is none."""
     start, stop = nanoseconds(first), nanoseconds(last)
     return 0.0 if start is None or stop is None else max(0, stop - start) / NANO
-
-
-def _end(tool: ToolCount, record: LogRecord) -> None:
-    status = record.get("status")
-    if isinstance(status, str) and status in tool.statuses:
-        tool.statuses[status] += 1
-    tool.duration_ms += count_of(record, "duration_ms")
-    tool.output_bytes += count_of(record, "output_bytes")
-
-
-def _is_record(record: LogRecord) -> bool:
-    return (
-        isinstance(record.get("kind"), str)
-        and isinstance(record.get("session"), str)
-        and isinstance(record.get("time"), str)
-    )
 
 
 def statistics_of(logs: Iterable[str], session: str = "") -> Statistics:

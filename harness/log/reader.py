@@ -191,11 +191,15 @@ def records(
 def record_in(line: bytes) -> LogRecord | None:
     """Return the record in a line, or None. Not strict: what is wrong with a line is for `verify` to say."""
     try:
-        record: JsonValue = _decode(line.decode("ascii"))
+        written = line.strip(b" \t\r").decode("ascii")
+        record, end = _decode(written)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(record, dict) or not all(isinstance(record.get(n), str) for n in ("kind", "session", "time")):
+    if end != len(written) or not isinstance(record, dict):
         return None
+    for name in ("kind", "session", "time"):
+        if not isinstance(record.get(name), str):
+            return None
     return record
 
 
@@ -204,7 +208,7 @@ def _finite(number: str) -> float | str:
     return value if math.isfinite(value) else number
 
 
-_decode = json.JSONDecoder(parse_float=_finite, parse_constant=str).decode
+_decode = json.JSONDecoder(parse_float=_finite, parse_constant=str).raw_decode
 
 
 def whole(value: JsonValue) -> int | None:

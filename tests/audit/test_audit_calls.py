@@ -270,7 +270,7 @@ def test_under_one_second(seconds: JsonValue, by: str, typed: bool, quick: bool)
     )
     assert call.is_quick is quick
     counted = QuestionCount()
-    counted.take(answered, typed=typed)
+    counted.take(call)
     assert counted.quick == quick
 
 

@@ -185,6 +185,7 @@ def test_more_rules_than_anybody_has_are_counted_in_one_row() -> None:
     for call in range(MOST_ROWS + 10):
         about: Row = {"session": "s", "time": "", "call": call, "decision": "auto", "by": f"rule {call}"}
         found.enter({**about, "kind": "decision"})
+    found.end_log()
     assert (len(found.rules), found.rules[OTHERS].calls) == (MOST_ROWS + 1, 10)
 
 

@@ -14,7 +14,6 @@ from harness.audit.calls import (
     Who,
     count_of,
     did_fail,
-    is_typed,
     rule_of,
     standing_of,
     text,
@@ -224,8 +223,7 @@ def figures_of(source: AuditedLogs) -> Figures:
     for log, record in source.records(_OTHER_KINDS):
         figures.take_record(log, record)
     for question in questions(_counted(source.calls(), figures)):
-        call = question.call
-        figures.questions.take(call.answered, typed=is_typed(call.proposed), in_burst=question.in_burst)
+        figures.questions.take(question.call, in_burst=question.in_burst)
     return figures
 
 

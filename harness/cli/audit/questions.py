@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import CALL_KINDS, is_typed
+from harness.audit.calls import CALL_KINDS
 from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.audit.logs import BROKEN, ChosenLogs, Filled, chosen_logs, log_flags
 from harness.cli.state import State
@@ -107,7 +107,7 @@ def _approvals(logs: ChosenLogs, output: AnswerWriter) -> None:
 
     counts = QuestionCount()
     for question in questions(logs.calls()):
-        counts.take(question.call.answered, typed=is_typed(question.call.proposed), in_burst=question.in_burst)
+        counts.take(question.call, in_burst=question.in_burst)
         if output.as_json:
             output.row(question.fields())
         else:
