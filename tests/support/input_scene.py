@@ -30,10 +30,12 @@ status = Status(model="model-1", policy="default", grants=2, loosened=tuple(opti
 def tell(text):
     with open(told, "a") as file:
         file.write(json.dumps(text) + "\\n")
+files = FileIndex(os.getcwd(), os.environ)
+files.first_seconds = options.get("first_seconds", 60.0)
 line = PromptLine(
     history=KeptHistory(os.path.join(os.getcwd(), "state", "history"), Redactor(["s3cr3t-value-0815"])),
     commands=[("/help", "what there is"), ("/history", "lines"), ("/model", "show or switch")],
-    files=FileIndex(os.getcwd(), os.environ, first_seconds=options.get("first_seconds", 60.0)).matches,
+    files=files.matches,
     vi=options.get("vi", False), look=look, environment=os.environ,
     toolbar=lambda: status_parts(status, os.get_terminal_size(sys.stdout.fileno()).columns),
 )

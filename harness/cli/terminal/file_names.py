@@ -6,12 +6,13 @@ once, from names that are gathered again in the background when they are some se
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -150,14 +151,8 @@ MOST_MATCHES = 50
 """More than a menu shows; who types on gets others."""
 LONGEST_QUESTION = 200
 """Characters that are looked for: what stands behind them does not count."""
-FRESH_SECONDS = 5.0
-"""Names that are older are gathered again when they are asked for."""
-REST_SHARE = 20.0
-"""Names that took a second to gather are gathered again after that many seconds at the earliest."""
-FIRST_SECONDS = 1.5
-"""How long a question waits for the first names; what comes later is there for the next one."""
 REST_SECONDS = 0.15
-"""How long it waits for the rest, where git has told what it tracks."""
+"""How long a question waits for the rest, where git has told what it tracks."""
 NAMES_IN_PIECE = 5_000
 """Names that are searched in one go: no other thread runs meanwhile."""
 
@@ -165,54 +160,55 @@ NAMES_IN_PIECE = 5_000
 class FileIndex:
     """The files below one folder. Every method may be called from any thread."""
 
-    def __init__(
-        self,
-        root: str,
-        environment: Mapping[str, str],
-        *,
-        monotonic: Callable[[], float] = time.monotonic,
-        first_seconds: float = FIRST_SECONDS,
-    ) -> None:
-        """Take the folder, absolute. Nothing is looked at before the first question, which waits `first_seconds` for it."""
+    first_seconds = 1.5
+    """How long a question waits for the first names; what comes later is there for the next one."""
+    fresh_seconds = 5.0
+    """Names that are older are gathered again when they are asked for."""
+    rest_share = 20.0
+    """Names that took a second to gather are gathered again after that many seconds at the earliest."""
+
+    def __init__(self, root: str, environment: Mapping[str, str]) -> None:
+        """Take the folder, absolute. Nothing is looked at before the first question."""
         self._root = root
         self._environment = environment
-        self._monotonic = monotonic
-        self._first_seconds = first_seconds
         self._lock = threading.Lock()
         self._some = threading.Event()
         self._all = threading.Event()
         self._names = NameIndex(())
         self._gathering = False
-        self._again_at = 0.0
+        self._ended = -math.inf
+        """When the names were gathered."""
+        self._took = 0.0
 
     def matches(self, question: str) -> Sequence[str]:
         """Return the names that fit what was typed, the best first; at most MOST_MATCHES. See `NameIndex.matches`."""
         self._gather_if_old()
-        self._some.wait(self._first_seconds)
+        self._some.wait(self.first_seconds)
         self._all.wait(REST_SECONDS)
         found = self._names.matches(question)
         if not found and not self._all.is_set():
-            self._all.wait(self._first_seconds)
+            self._all.wait(self.first_seconds)
             found = self._names.matches(question)
         return found
 
     def _gather_if_old(self) -> None:
         with self._lock:
-            if self._gathering or self._monotonic() < self._again_at:
+            age = time.monotonic() - self._ended
+            if self._gathering or age < max(self.fresh_seconds, self.rest_share * self._took):
                 return
             self._gathering = True
         threading.Thread(target=self._gather, name="file names", daemon=True).start()
 
     def _gather(self) -> None:
-        started = self._monotonic()
+        started = time.monotonic()
         try:
             for names in self._gathered():
                 self._names = names
                 self._some.set()
         finally:
-            ended = self._monotonic()
             with self._lock:
-                self._again_at = ended + max(FRESH_SECONDS, REST_SHARE * (ended - started))
+                self._ended = time.monotonic()
+                self._took = self._ended - started
                 self._gathering = False
             self._some.set()
             self._all.set()

@@ -201,11 +201,6 @@ def _without_last_word(text: str) -> str:
     return text[: max(text.rfind(" "), text.rfind("\n")) + 1]
 
 
-ESCAPE_SECONDS = 0.05
-"""After an Esc: what comes within this time belongs to it."""
-PASTE_SECONDS, LONGEST_PASTE_SECONDS = 3.0, 20.0
-"""A paste that stalls for so long has lost its end, or was none; and so long is waited for the rest of one, in all, before the
-terminal is given to somebody who would take it for keys."""
 BACKGROUND_SECONDS = 0.5
 """Between two looks whether the terminal is ours again: no signal tells (`bg` and then `fg` in bash sends none)."""
 SWITCH_SECONDS = 0.0005
@@ -226,26 +221,24 @@ class TypeAhead:
     come from the terminal (Ctrl-C, Ctrl-Z); Ctrl-Z and `fg` put the terminal back and take it again.
     """
 
+    escape_seconds = 0.05
+    """What comes within this time after an Esc belongs to it."""
+    paste_seconds = 3.0
+    """A paste that stalls for so long has lost its end, or was none."""
+    longest_paste_seconds = 20.0
+    """The rest of a paste is waited for so long, in all, before somebody gets the terminal who would take it for keys."""
+
     def __init__(
-        self,
-        stdin_fd: int,
-        *,
-        tell: Callable[[str], None],
-        stop: Callable[[], None],
-        escapes: bool = True,
-        escape_seconds: float = ESCAPE_SECONDS,
-        paste_seconds: float = PASTE_SECONDS,
-        longest_paste_seconds: float = LONGEST_PASTE_SECONDS,
+        self, stdin_fd: int, *, tell: Callable[[str], None], stop: Callable[[], None], escapes: bool = True
     ) -> None:
-        """Take the terminal; `tell` is told from the reading thread what to show, `stop` is called when Esc was pressed.
-        `escapes`: whether the terminal knows bracketed paste; the seconds: those of the same names above."""
+        """Take the terminal. `escapes` says whether it knows bracketed paste.
+
+        The reading thread calls `tell` with what to show, and `stop` when Esc was pressed.
+        """
         self._fd = stdin_fd
         self._tell = tell
         self._stop = stop
         self._escapes = escapes
-        self._escape_seconds = escape_seconds
-        self._paste_seconds = paste_seconds
-        self._longest_paste_seconds = longest_paste_seconds
         self._typing = Typing()
         self._lock = threading.RLock()
         self._before: list[Any] | None = None
@@ -323,7 +316,7 @@ class TypeAhead:
         wake, self._wake = self._wake, -1
         os.close(wake)  # its end of file wakes the thread, which closes the other end
         try:
-            reader.join(self._longest_paste_seconds + self._paste_seconds)
+            reader.join(self.longest_paste_seconds + self.paste_seconds)
         finally:
             sys.setswitchinterval(self._interval)
         with self._lock:
@@ -403,7 +396,7 @@ class TypeAhead:
         if self._before is None or not self._is_ours():
             return _goes_on(wake, BACKGROUND_SECONDS)
         typing = self._typing
-        wait = self._escape_seconds if typing.in_escape else self._paste_seconds if typing.in_paste else None
+        wait = self.escape_seconds if typing.in_escape else self.paste_seconds if typing.in_paste else None
         ready, _, _ = select.select([self._fd, wake], [], [], wait)
         if wake in ready:
             return _goes_on(wake, 0)
@@ -421,9 +414,9 @@ class TypeAhead:
 
     def _read_rest(self) -> None:
         """Read to the end of the paste or the key that has begun: whoever reads next would take its rest for keys."""
-        until = time.monotonic() + self._longest_paste_seconds
+        until = time.monotonic() + self.longest_paste_seconds
         while (self._typing.in_paste or self._typing.in_key) and time.monotonic() < until:
-            wait = self._paste_seconds if self._typing.in_paste else self._escape_seconds
+            wait = self.paste_seconds if self._typing.in_paste else self.escape_seconds
             if not select.select([self._fd], [], [], wait)[0] or not self._is_ours():
                 break
             raw = os.read(self._fd, MOST_BYTES)

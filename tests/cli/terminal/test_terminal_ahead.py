@@ -133,7 +133,8 @@ def until(there):
 def taken():
     while (line := ahead.take()) is None: time.sleep(0.01)
     return line
-ahead = TypeAhead(0, tell=tell, stop=lambda: out("stop"), **OPTIONS)
+ahead = TypeAhead(0, tell=tell, stop=lambda: out("stop"))
+vars(ahead).update(OPTIONS)
 """
 PATIENT = {"paste_seconds": 1000.0, "longest_paste_seconds": 1000.0}
 """A paste does not end by itself, however late its pieces come."""
@@ -278,7 +279,7 @@ def test_an_esc_at_the_end_of_a_turn_stops_no_other(play: Play, pauses: bool, st
 with ahead:
     out("begun")
     until(lambda: ahead._typing.in_escape)
-    ahead._escape_seconds = 0.05
+    ahead.escape_seconds = 0.05
     if {pauses}:
         with ahead.paused(): out("asking")
 with ahead:

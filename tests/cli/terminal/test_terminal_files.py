@@ -22,7 +22,6 @@ from screen_scene import BACKSPACE, CTRL_C, ENTER, TAB
 
 from harness.cli.terminal.completion import LineCompleter, mention, shell_word
 from harness.cli.terminal.file_names import (
-    FIRST_SECONDS,
     MOST_MATCHES,
     TRACKED,
     UNTRACKED,
@@ -35,6 +34,14 @@ from harness.text.visible import visible_line
 
 token = pytest.fixture(sleep_token)
 ENDLESS = 1000.0
+
+
+class PatientIndex(FileIndex):
+    """Waits for the first names however busy the machine is."""
+
+    first_seconds = ENDLESS
+
+
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 
 
@@ -167,7 +174,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path) -> No
 def test_where_git_fails_the_folder_is_walked(repository: Path, spoil: object) -> None:
     assert callable(spoil)
     spoil(repository / ".git")
-    found = FileIndex(str(repository), ENVIRONMENT, first_seconds=ENDLESS).matches("parse")
+    found = PatientIndex(str(repository), ENVIRONMENT).matches("parse")
     assert found == ("src/parse.py",)
 
 
@@ -176,25 +183,25 @@ def test_names_that_are_odd_are_listed_whole_and_what_is_no_text_is_left_out(tmp
     _files(tmp_path, *odd)
     (tmp_path / os.fsdecode(b"no\xff")).write_text("")
     _git(tmp_path, "init", "-q")
-    assert set(FileIndex(str(tmp_path), ENVIRONMENT, first_seconds=ENDLESS).matches("")) == set(odd)
+    assert set(PatientIndex(str(tmp_path), ENVIRONMENT).matches("")) == set(odd)
 
 
 def test_new_files_are_found_without_being_waited_for(repository: Path) -> None:
-    now = [0.0]
-    index = FileIndex(str(repository), ENVIRONMENT, monotonic=lambda: now[0], first_seconds=ENDLESS)
+    index = PatientIndex(str(repository), ENVIRONMENT)
+    index.fresh_seconds = ENDLESS
     assert index.matches("later") == ()
     _files(repository, "later.py")
     assert index.matches("later") == (), "names are fresh for some seconds"
-    now[0] = 10.0
+    index.fresh_seconds = index.rest_share = 0.0
     assert wait_until(lambda: index.matches("later") == ("later.py",), seconds=60)
 
 
 def test_a_folder_that_is_gone_has_no_files(tmp_path: Path) -> None:
-    assert FileIndex(str(tmp_path / "gone"), ENVIRONMENT, first_seconds=ENDLESS).matches("x") == ()
+    assert PatientIndex(str(tmp_path / "gone"), ENVIRONMENT).matches("x") == ()
 
 
 def test_nothing_is_looked_at_before_the_first_question(tmp_path: Path) -> None:
-    index = FileIndex(str(tmp_path), ENVIRONMENT, first_seconds=ENDLESS)
+    index = PatientIndex(str(tmp_path), ENVIRONMENT)
     _files(tmp_path, "made_after.txt")
     assert index.matches("made") == ("made_after.txt",)
 
@@ -420,7 +427,7 @@ def test_a_line_is_sent_while_files_are_looked_for_without_end(tmp_path: Path, t
     (slow / "git").chmod(0o755)
     (tmp_path / "work").mkdir()
     variables = {"PATH": f"{slow}:{os.environ['PATH']}"}
-    first_seconds = FIRST_SECONDS if leaves else ENDLESS
+    first_seconds = FileIndex.first_seconds if leaves else ENDLESS
     with PlayedLine(tmp_path / "work", variables=variables, first_seconds=first_seconds) as line:
         line.stands("@something", "> @something")
         line.reads(ENTER, "@something")
