@@ -6,6 +6,7 @@ budget of some 40 ms; docs/decisions/python.md has the figures.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, Self, TypeVar, dataclass_transform
 
 _set = object.__setattr__
@@ -18,6 +19,8 @@ class _RecordType(type):
     _fields: tuple[str, ...]
     _names: frozenset[str]
     _defaults: dict[str, Any]
+    _values: attrgetter[Any]
+    """Takes the values of all fields, in their order, out of a record."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _RecordType:
         own = tuple(namespace.get("__annotations__", ()))
@@ -33,6 +36,7 @@ class _RecordType(type):
         cls._fields = inherited + own
         cls._names = frozenset(cls._fields)
         cls._defaults = {**inherited_defaults, **defaults}
+        cls._values = attrgetter(*(cls._fields or ("__class__",)))
         return cls
 
 
@@ -66,12 +70,14 @@ class Record(metaclass=_RecordType):
         raise AttributeError(f"{type(self).__name__} is frozen: cannot delete {name}")
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
+        cls = type(self)
+        if type(other) is not cls:
             return NotImplemented
-        return all(getattr(self, field) == getattr(other, field) for field in type(self)._fields)
+        return bool(cls._values(self) == cls._values(other))
 
     def __hash__(self) -> int:
-        return hash((type(self), *(getattr(self, field) for field in type(self)._fields)))
+        cls = type(self)
+        return hash((cls, cls._values(self)))
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{field}={getattr(self, field)!r}" for field in type(self)._fields)

@@ -7,6 +7,7 @@ word of unknown value where it matters) makes a gap, never a guess.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from harness.actions import Access, Act
 from harness.programs.program import (
@@ -124,21 +125,16 @@ class Entry(Record):
     marks: frozenset[str]
 
 
-_tables: dict[str, dict[str, Entry]] = {}
-
-
-def option_table(options: str) -> dict[str, Entry]:
+@cache
+def option_table(options: str) -> Mapping[str, Entry]:
     """Return the entries of a table by each of their spellings. Raises ValueError for a table that is not well formed."""
-    table = _tables.get(options)
-    if table is None:
-        table = {}
-        for text in options.split():
-            entry, spellings = _entry(text)
-            for spelling in spellings:
-                if spelling in table:
-                    raise ValueError(f"{spelling} stands twice in an option table")
-                table[spelling] = entry
-        _tables[options] = table
+    table: dict[str, Entry] = {}
+    for text in options.split():
+        entry, spellings = _entry(text)
+        for spelling in spellings:
+            if spelling in table:
+                raise ValueError(f"{spelling} stands twice in an option table")
+            table[spelling] = entry
     return table
 
 
@@ -282,9 +278,15 @@ class _Words:
         return ""
 
 
-_READS = {OperandRole.READ: False, OperandRole.TREE: True}
-_WRITES = {OperandRole.WRITE: False, OperandRole.WRITE_TREE: True}
-_EITHER = {OperandRole.EITHER: False, OperandRole.EITHER_TREE: True}
+_FILES = {
+    OperandRole.READ: (Access.READ, False),
+    OperandRole.TREE: (Access.READ, True),
+    OperandRole.WRITE: (Access.WRITE, False),
+    OperandRole.WRITE_TREE: (Access.WRITE, True),
+    OperandRole.EITHER: (Access.EITHER, False),
+    OperandRole.EITHER_TREE: (Access.EITHER, True),
+}
+"""What is done to a file of this role, and whether all that lies below is meant."""
 
 
 class _Reading:
@@ -388,14 +390,11 @@ class _Reading:
             self.scripts.append(word)
 
     def _file(self, role: OperandRole, word: str, *, operand: bool) -> None:
-        if role in _READS:
-            tree = _READS[role] or (operand and "tree" in self.marks)
-            access = Access.EITHER if operand and "inplace" in self.marks else Access.READ
-            self._path(word, access, tree=tree)
-        elif role in _WRITES:
-            self._path(word, Access.WRITE, tree=_WRITES[role])
-        else:
-            self._path(word, Access.EITHER, tree=_EITHER[role])
+        access, tree = _FILES[role]
+        if operand and access is Access.READ:
+            access = Access.EITHER if "inplace" in self.marks else access
+            tree = tree or "tree" in self.marks
+        self._path(word, access, tree=tree)
 
     def _path(self, word: str, access: Access, *, tree: bool) -> None:
         if isinstance(word, Found):
@@ -413,21 +412,12 @@ def _folder(parsed: Parsed, table: Mapping[str, Entry]) -> str:
     return folder
 
 
-_roles: dict[tuple[str, bool], tuple[list[OperandRole], OperandRole | None, list[OperandRole]]] = {}
-
-
+@cache
 def operand_roles(operands: str, *, instead: bool) -> tuple[list[OperandRole], OperandRole | None, list[OperandRole]]:
     """Return the roles of the first operands, of any number between, and of the last.
 
     Raises ValueError or KeyError for a text that is not well formed.
     """
-    key = (operands, instead)
-    if key not in _roles:
-        _roles[key] = _operand_roles(operands, instead=instead)
-    return _roles[key]
-
-
-def _operand_roles(operands: str, *, instead: bool) -> tuple[list[OperandRole], OperandRole | None, list[OperandRole]]:
     head: list[OperandRole] = []
     tail: list[OperandRole] = []
     many: OperandRole | None = None

@@ -103,7 +103,13 @@ def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REF
     if not machine.seccomp:
         raise Unenforceable("; ".join(machine.reasons) or "system calls cannot be filtered on this machine")
     kernel.load()
-    program = seccomp.program(machine.seccomp, _calls(walls, machine))
+    calls = seccomp.Calls(
+        network=walls.network,
+        sockets=walls.sockets,
+        metadata=not walls.reader,
+        signals=machine.landlock >= SIGNALS_LANDLOCK or not walls.reader,
+    )
+    program = seccomp.program(machine.seccomp, calls)
     if machine.landlock < LEAST_LANDLOCK:
         if not machine.bubblewrap:
             raise Unenforceable("; ".join(machine.reasons) or "the Landlock of this machine is missing or too old")
@@ -127,15 +133,6 @@ def _check_path(path: str) -> None:
         raise Unenforceable(f"{path!r} cannot be the name of a file") from None
     if not path.startswith("/") or path.startswith("//") or os.path.normpath(path) != path or "\0" in path:
         raise Unenforceable(f"{path!r} is no absolute path in its shortest form")
-
-
-def _calls(walls: Walls, machine: Machine) -> seccomp.Calls:
-    return seccomp.Calls(
-        network=walls.network,
-        sockets=walls.sockets,
-        metadata=not walls.reader,
-        signals=machine.landlock >= SIGNALS_LANDLOCK or not walls.reader,
-    )
 
 
 def _by_landlock(walls: Walls, ruleset: int, program: bytes, gaps: tuple[str, ...]) -> Confinement:

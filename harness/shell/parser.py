@@ -248,7 +248,7 @@ class _Parser:
             elif char == "&":
                 break
             elif words:
-                words += [self.words.word()] if words[0].constant == "export" else self.words.braced_words()
+                words += [self.words.word()] if words[0].constant == "export" else self.words.words()
             else:
                 self._first_word(assignments, words)
         if not (words or assignments or redirections):
@@ -359,7 +359,7 @@ class _Parser:
         cursor.position += len("in")
         words = []
         while (char := cursor.skip()) not in ";\n":
-            words += self.words.braced_words()
+            words += self.words.words()
         if char == ";":
             cursor.position += 1
         return tuple(words)

@@ -213,17 +213,15 @@ class HandedNames:
 
     def with_names(self, program: str, argv: tuple[str, ...], use: Use, state: ShellState) -> Use:
         """Return what a command of a pipeline does, with the names that it is fed with; keep what it prints."""
-        if self._line.layers == self.pipeline_layer and state.lines is None:
-            use = self._handed(use, state)
-            self.printed = self._names_of(program, argv, use, state)
+        if self._line.layers != self.pipeline_layer or state.lines is not None:
+            return use
+        if use.commands and state.names is not None and not use.gap:  # xargs
+            inner = use.commands[0]
+            runs = self._runs(inner, state.names, state)
+            if runs:
+                use = replace(use, commands=tuple(replace(inner, argv=words) for words in runs))
+        self.printed = self._names_of(program, argv, use, state)
         return use
-
-    def _handed(self, use: Use, state: ShellState) -> Use:
-        """Return what xargs does, with known names in the command that it runs, where that only reads them."""
-        inner = use.commands[0] if use.commands else None
-        names = state.names
-        runs = () if use.gap or inner is None or names is None else self._runs(inner, names, state)
-        return replace(use, commands=tuple(replace(inner, argv=argv) for argv in runs)) if inner and runs else use
 
     def with_listed(self, argv: tuple[str, ...], state: ShellState) -> tuple[tuple[str, ...], ...]:
         """Return the words with which a command is run, and with the names in the place of a `$(git ls-files)` behind them

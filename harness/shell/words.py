@@ -75,14 +75,11 @@ class WordReader:
 
     def word(self) -> Word:
         """Read the word that begins here; there must be one. Brace lists are not read: bash leaves them in some places."""
-        (word,) = self._words(takes_braces=False)
+        (word,) = self.words(takes_braces=False)
         return word
 
-    def braced_words(self) -> list[Word]:
+    def words(self, *, takes_braces: bool = True) -> list[Word]:
         """Read the word that begins here, and return all that its brace lists make of it."""
-        return self._words(takes_braces=True)
-
-    def _words(self, *, takes_braces: bool) -> list[Word]:
         cursor = self.cursor
         cursor.count_words(1)
         start = cursor.position
