@@ -1,4 +1,4 @@
-"""The exceptions of the package, and the codes of the model's errors.
+"""The exceptions of the package, the codes of the model's errors, and `did you mean`.
 
 HarnessError
 |- PolicyError   the operator's: a policy that cannot be loaded; nothing starts
@@ -13,6 +13,7 @@ HarnessError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 from harness.messages import Usage
@@ -113,3 +114,12 @@ class WorkspaceError(HarnessError):
 
 class UsageError(HarnessError):
     """A command line or an environment that does not make sense; the text says what to write instead."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean X?` for the known word that is nearest to `word`, or the list of known words."""
+    from difflib import get_close_matches  # 10 ms, for an error only
+
+    words = list(known)
+    close = get_close_matches(word, words, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; known: {', '.join(words)}"

@@ -7,11 +7,11 @@ What is not understood is not loaded: PolicyError names the file, the line, the 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
 from harness.actions import Access
-from harness.errors import PolicyError
+from harness.errors import PolicyError, nearest
 from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, place_problem
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, check_pattern
@@ -109,15 +109,6 @@ def tightening_only(policy: Policy) -> Policy:
         sandbox_tables=tuple(sandbox.tightening() for sandbox in policy.sandbox_tables),
         sources=tuple(replace(source, trusted=False) for source in policy.sources),
     )
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?` for the known word that is nearest to `word`, or the list of known words."""
-    from difflib import get_close_matches  # for messages of errors alone
-
-    words = list(known)
-    close = get_close_matches(word, words, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; known: {', '.join(words)}"
 
 
 class _Loader:

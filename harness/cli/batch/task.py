@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import is_summary
-from harness.errors import UsageError
+from harness.errors import UsageError, nearest
 from harness.record import Record
 from harness.text.strict_json import NotJsonError, read_line
 from harness.text.visible import visible_line
@@ -113,8 +113,6 @@ def task_of(line: bytes, where: str) -> Task:
         raise UsageError(f"{where}: a task is a JSON object, with id and prompt")
     for key in found:
         if key not in _FIELDS:
-            from harness.policy.loader import nearest  # loads much, for an error only
-
             raise UsageError(f"{where}: unknown key {visible_line(key, 100)!r}{nearest(key, _FIELDS)}")
     for name in ("id", "prompt"):
         if name not in found:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.terminal.styles import Tone
-from harness.errors import UsageError
-from harness.policy.loader import nearest
+from harness.errors import UsageError, nearest
 from harness.policy.session_grants import Grant, GrantScope
 from harness.text.visible import visible_line
 

@@ -16,9 +16,9 @@ from harness.cli.policy.trust import CHANGED, ask_trust, is_as_shown
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.terminal.row_text import two_columns
 from harness.cli.terminal.styles import Tone
-from harness.errors import ToolError, UsageError
+from harness.errors import ToolError, UsageError, nearest
 from harness.paths import short_place
-from harness.policy.loader import load_policy, nearest
+from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate

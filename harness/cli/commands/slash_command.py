@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 import harness.cli.commands
-from harness.policy.loader import nearest
+from harness.errors import nearest
 from harness.record import Record
 
 if TYPE_CHECKING:

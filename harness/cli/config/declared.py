@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
+from harness.errors import nearest
 from harness.model import Prices
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
 from harness.models.presets import PRESETS, Api
-from harness.policy.loader import nearest
 from harness.record import Record, field_names
 
 Value: TypeAlias = str | int | float | bool

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 from harness.cli.config.config_file import ConfigFile, Setting, load_config
 from harness.cli.config.declared import SETTINGS, Value, address_problem
 from harness.cli.state import State
-from harness.errors import UsageError
+from harness.errors import UsageError, nearest
 from harness.model import Prices
 from harness.models.endpoint import Deadlines, ReplyBounds
 from harness.models.presets import PRESETS, Api, Preset, preset_of
-from harness.policy.loader import nearest
 from harness.record import Record, field_names
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from harness.cli.state import State
 from harness.cli.terminal.approver import TerminalApprover, show_question
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Tone
-from harness.errors import UsageError
+from harness.errors import UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver, ScriptedAnswers, deny_all
 from harness.gate.registry import ToolRegistry
@@ -36,7 +36,7 @@ from harness.models.endpoint import Endpoint
 from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import Player
-from harness.policy.loader import load_policy, nearest
+from harness.policy.loader import load_policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import Verdict
 from harness.text.visible import visible_line

@@ -14,10 +14,10 @@ from harness.cli.flags import EXAMPLE_CASE
 from harness.cli.policy.judged_call import CallReader
 from harness.cli.policy.policies import PolicyInForce
 from harness.cli.state import current_folder
-from harness.errors import ToolError, UsageError
+from harness.errors import ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.paths import short_place
-from harness.policy.loader import DECISION_WORDS, nearest
+from harness.policy.loader import DECISION_WORDS
 from harness.policy.rules import Decision
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import Record

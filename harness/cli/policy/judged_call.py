@@ -6,11 +6,10 @@ import os
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Access, Action, Facet, JsonValue, Place
-from harness.errors import ToolError, UsageError
+from harness.errors import ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.messages import ToolCall
-from harness.policy.loader import nearest
 from harness.record import replace
 from harness.shell.facets import read_call
 from harness.text.visible import visible_line

@@ -7,9 +7,9 @@ import stat
 from collections.abc import Mapping
 
 from harness.cli.state import MANAGED_POLICY, PROJECT_POLICY, State
-from harness.errors import PolicyError, UsageError
+from harness.errors import PolicyError, UsageError, nearest
 from harness.files.workspace import Workspace
-from harness.policy.loader import combine, load_policy, nearest, tightening_only
+from harness.policy.loader import combine, load_policy, tightening_only
 from harness.policy.policy import Policy, PolicySource
 from harness.policy.rules import Decision, Layer, Rule
 from harness.record import replace
