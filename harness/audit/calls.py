@@ -1,6 +1,6 @@
-"""A call as the log tells of it: the records about each, joined in one pass to one `LoggedCall`.
+"""A call as the log records it: one pass over the records joins those about a call into one `LoggedCall`.
 
-The values of the records are data of unknown make: whoever reads a log may be shown one that was tampered with.
+No value of a record can be trusted: somebody may have tampered with the log.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _FIELDS = {
     "outcome": "outcome",
 }
 ABOUT_CALLS = frozenset(_FIELDS)
-"""The kinds of the records that are about a call."""
+"""The kinds of record that are about a call."""
 CALL_KINDS = ABOUT_CALLS | {"session_started", "session_ended"}
-"""What `logged_calls`, and whoever looks for what has no end, needs to be given; other kinds are passed over."""
+"""The kinds that `logged_calls` needs, as does whoever looks for calls without an end."""
 
 _NOTHING: LogRecord = {}
 
@@ -35,7 +35,7 @@ class Fate(Enum):
     """What became of a call, as far as the log knows."""
 
     RAN = "ran"
-    """It ran; its outcome says how it ended, a failure included."""
+    """It ran. Its outcome says how it ended; it may have failed."""
     REFUSED = "refused"
     """A policy, or whoever was asked, said no."""
     INVALID = "invalid"
@@ -49,7 +49,7 @@ class Fate(Enum):
 
 
 def sign_of(status: str) -> str:
-    """Return the sign of a call that ended: in what `run` shows, in `audit show`, and in a report."""
+    """Return the sign that `run`, `audit show` and reports put before a call that ended with this status."""
     return {"ok": "+", "denied": "x", "blocked": "#", "not_run": "-"}.get(status, "!")
 
 
@@ -60,20 +60,20 @@ class Who(Enum):
     """Who answered a question. Only `who_answered` tells who counts as a person."""
 
     PERSON = "person"
-    """A person, or a name that is none of the others: whoever signs with one can be quick or slow."""
+    """A person, or any name that is none of the others: whoever has a name can be quick or slow."""
     SCRIPT = "script"
-    """Answers that were prepared: they take no time to read."""
+    """Prepared answers. They take no time to read."""
     NOBODY = "nobody"
     UNSAID = "unsaid"
     """There is no answer, or the log does not say whose it is."""
 
 
 QUICK_SECONDS = 1.0
-"""Who answers sooner has hardly read what was asked."""
+"""Whoever answers sooner has hardly read the question."""
 
 
 def who_answered(answer: str, by: str) -> Who:
-    """Return who gave an answer, of what the log says of it."""
+    """Return who gave an answer, by the answer itself and the name that the log has beside it."""
     if by == "script":
         return Who.SCRIPT
     if "nobody" in (answer, by):
@@ -87,7 +87,7 @@ def is_typed(proposed: LogRecord) -> bool:
 
 
 class LoggedCall(Record):
-    """The records about one call. Those that the log does not have are empty."""
+    """The records about one call. A record that the log does not have is empty."""
 
     log: str
     """Path of the log."""
@@ -95,7 +95,7 @@ class LoggedCall(Record):
     number: str
     """As the log writes it; a whole number in every log that verifies."""
     started: LogRecord
-    """The record with which its session began."""
+    """The record that began its session."""
     proposed: LogRecord = _NOTHING
     decision: LogRecord = _NOTHING
     asked: LogRecord = _NOTHING
@@ -105,7 +105,7 @@ class LoggedCall(Record):
 
     @property
     def fate(self) -> Fate:
-        """What became of it."""
+        """What became of the call."""
         if not self.outcome:
             return Fate.UNKNOWN if self.intent else Fate.OPEN
         return _FATES.get(text(self.outcome, "status"), Fate.RAN)
@@ -122,7 +122,7 @@ class LoggedCall(Record):
 
     @property
     def summary(self) -> str:
-        """What it was, in a line: hostile text."""
+        """The call in one line: hostile text."""
         return text(self.decision, "summary") or text(self.proposed, "arguments")
 
     @property
@@ -157,18 +157,18 @@ class LoggedCall(Record):
 
     @property
     def is_quick(self) -> bool:
-        """Whether a person answered in under QUICK_SECONDS, whatever they said; who typed the call itself had read it."""
+        """Whether a person answered in under QUICK_SECONDS, whatever they said. A call that they typed does not count."""
         by_person = self.answered_by is Who.PERSON and not is_typed(self.proposed)
         return by_person and self.waited is not None and self.waited < QUICK_SECONDS
 
     @property
     def task(self) -> str:
-        """The task of a batch that the log is of; empty for any other log."""
+        """The task of a batch whose log this is; empty for any other log."""
         return task_of(self.log)
 
     @property
     def records(self) -> tuple[LogRecord, ...]:
-        """What the log has of it, in the order of the gate."""
+        """All records that the log has about the call, in the order in which the gate writes them."""
         every = (self.proposed, self.decision, self.asked, self.answered, self.intent, self.outcome)
         return tuple(record for record in every if record)
 
@@ -176,7 +176,7 @@ class LoggedCall(Record):
 def joined(
     found: Mapping[str, LogRecord], *, log: str, session: str, number: str, started: LogRecord = _NOTHING
 ) -> LoggedCall:
-    """Return the call that these records, by their kinds (some of ABOUT_CALLS), are about."""
+    """Return the call that the records in `found` are about: by kind, each one of ABOUT_CALLS."""
     records = {_FIELDS[kind]: record for kind, record in found.items()}
     return LoggedCall(log=log, session=session, number=number, started=started, **records)
 
@@ -184,15 +184,15 @@ def joined(
 class Joiner:
     """Joins records to calls as they come.
 
-    Keeps the calls in flight and the records that sessions began with, and no more: memory does not grow with the log.
+    It keeps only the calls in flight and the records that began the sessions: memory does not grow with the log.
     """
 
     def __init__(self, log: str) -> None:
-        """`log` is the path that the calls will name."""
+        """Take the path of the log. Every call will name it."""
         self._log = log
         self._started: dict[str, LogRecord] = {}
         self._flying: dict[str, dict[str, dict[str, LogRecord]]] = {}
-        """By session, so that the end of one does not look through those of all others; in the order of the log."""
+        """The calls in flight, by session, in the order of the log: the end of a session concerns its own calls only."""
 
     def take(self, record: LogRecord) -> LoggedCall | None:
         """Take in one record; return the call that it ends, if it is an outcome."""
@@ -208,7 +208,7 @@ class Joiner:
         return None
 
     def rest(self, session: str | None = None) -> Iterator[LoggedCall]:
-        """Yield the calls (of one session, or of all, session by session) that have no end, and forget them."""
+        """Yield the calls without an end, of one session or of all (session by session), and forget them."""
         for one in [*self._flying] if session is None else [session]:
             for name, found in self._flying.pop(one, {}).items():
                 yield self._call(one, name, found)
@@ -219,7 +219,7 @@ class Joiner:
 
 
 def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]:
-    """Yield the calls in these records of the log at path `log`, each when its end is known, those without one last."""
+    """Yield the calls in these records of the log at path `log`: each at its outcome, and those without one last."""
     joiner = Joiner(log)
     for record in records:
         call = joiner.take(record)
@@ -229,7 +229,7 @@ def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]
 
 
 class AuditedLogs(Protocol):
-    """The logs that a report or an export is about. May be read any number of times; reading raises LogError."""
+    """The logs that a report or an export is about. They may be read any number of times. Reading raises LogError."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -249,7 +249,7 @@ def text(record: LogRecord, name: str) -> str:
 
 
 def number(record: LogRecord, name: str) -> float | None:
-    """Return a number of a record; None where it is none, or one that no clock and no counter comes to."""
+    """Return a number of a record; None where it is none, or too large for any clock or counter."""
     value: JsonValue = record.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_MOST <= value <= _MOST:
         return None
@@ -257,12 +257,12 @@ def number(record: LogRecord, name: str) -> float | None:
 
 
 def count_of(record: LogRecord, name: str) -> int:
-    """Return a count of a record; 0 where it is none, or one that 63 bits do not hold."""
+    """Return a count of a record; 0 where it is none, or does not fit into 63 bits."""
     return max(0, whole(record.get(name)) or 0)
 
 
 def word(value: object) -> str:
-    """Return a value of a record in a word, whatever it is: a text as it is, a number in digits."""
+    """Return any value of a record as text: a text as it is, a number in digits."""
     match value:
         case str():
             return value
@@ -283,7 +283,7 @@ _DECISION = ("decision", "source", "rule", "file", "layer", "reason")
 
 
 def about_call(call: LoggedCall) -> dict[str, JsonValue]:
-    """Return which call it is: where it stands in which log, when it was asked for, under whose account, and what it was."""
+    """Return what identifies a call: its log and number, its time, its tool and summary, and the account it ran under."""
     return {
         "log": call.log,
         "session": call.session,
@@ -298,7 +298,7 @@ def about_call(call: LoggedCall) -> dict[str, JsonValue]:
 
 
 def about_decision(call: LoggedCall) -> dict[str, JsonValue]:
-    """Return what decided it. What the log does not say is null."""
+    """Return what decided a call. A field that the log does not have is null."""
     fields: dict[str, JsonValue] = {name: text(call.decision, name) or None for name in _DECISION}
     line = call.decision.get("line")
     return {
@@ -310,18 +310,18 @@ def about_decision(call: LoggedCall) -> dict[str, JsonValue]:
 
 
 def call_number(call: LoggedCall) -> JsonValue:
-    """Return the call's number; a text where the log has no number in its place, or one that 63 bits do not hold."""
+    """Return the call's number; as text where the log has none there that fits into 63 bits."""
     number = whole(next((record.get("call") for record in call.records), None))
     return call.number if number is None else number
 
 
 def edited_from(call: LoggedCall) -> JsonValue:
-    """Return the number of the call that a person made this one of; None where they did not."""
+    """Return the number of the call that a person edited into this one; None where nobody did."""
     return _scalar(call.proposed.get("edited_from"))
 
 
 def edited_to(call: LoggedCall) -> JsonValue:
-    """Return the number of the call that a person made of this one; None where they did not."""
+    """Return the number of the call that a person edited this one into; None where nobody did."""
     return _scalar(call.answered.get("edited_to"))
 
 
@@ -330,11 +330,11 @@ def _scalar(value: JsonValue) -> JsonValue:
 
 
 FAILED_STATUSES = frozenset(RAN) - {"ok"}
-"""Statuses of a call that ran, and not well."""
+"""The statuses of a call that ran and did not end well."""
 
 
 class CallStanding(Enum):
-    """Who let a call run, or what became of it instead. In the order in which a page tells them."""
+    """Who let a call run, or what became of it instead. In the order in which a page lists them."""
 
     UNASKED = "unasked"
     APPROVED = "approved"
@@ -357,7 +357,7 @@ STANDING_NAMES = {
 
 
 def standing_of(call: LoggedCall) -> CallStanding:
-    """Return how the call stands."""
+    """Return who let a call run, or what became of it instead."""
     fate = call.fate
     match fate:
         case Fate.RAN if text(call.answered, "answer") == "yes":
@@ -375,12 +375,12 @@ def standing_of(call: LoggedCall) -> CallStanding:
 
 
 def did_fail(call: LoggedCall) -> bool:
-    """Say whether it ran and did not end well."""
+    """Say whether a call ran and did not end well."""
     return call.fate is Fate.RAN and text(call.outcome, "status") in FAILED_STATUSES
 
 
 def rule_of(call: LoggedCall) -> str:
-    """Return what decided, with its file and line as far as the log tells: hostile text."""
+    """Return what decided a call, with file and line where the log has them: hostile text."""
     by = call.by
     file, line = text(call.decision, "file"), call.decision.get("line")
     if not file or file in by:
@@ -389,7 +389,7 @@ def rule_of(call: LoggedCall) -> str:
 
 
 def sign_of_call(call: LoggedCall) -> str:
-    """Return the sign of a call, as the terminal's time line has it; `??` for one that nothing in the log allows."""
+    """Return the sign of a call in a time line; `??` where nothing in the log allows the call."""
     standing = standing_of(call)
     if standing is CallStanding.UNACCOUNTED:
         return "??"

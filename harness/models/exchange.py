@@ -1,7 +1,7 @@
 """One request and its answer, in a thread of its own, so that whoever waits for it can stop at any moment.
 
-A thread that waits inside C, for a name or for a connection, can be stopped by nothing; who waits for a queue wakes up
-at the deadline, and at Ctrl-C. This module knows no SDK and no HTTP, and opens nothing.
+Nothing can stop a thread that waits inside C for a name or a connection. Whoever waits for a queue wakes up at the
+deadline, and at Ctrl-C. This module knows no SDK and no HTTP, and opens no connection.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from harness.record import Record
 
 
 class Phase(Enum):
-    """How far a request has come, before anything of its answer is there."""
+    """How far a request has come before its answer begins."""
 
     CONNECTED = "connected"
     SENT = "sent"
     REFUSED = "refused"
-    """The answer is an error, whose words are still to come."""
+    """The answer is an error. Its text is still to come."""
 
 
 class Request(Protocol):
-    """What is used of a request of httpx and httpx2."""
+    """A request of httpx or httpx2, as far as it is used here."""
 
     extensions: Mapping[str, object]
 
@@ -39,28 +39,28 @@ class Request(Protocol):
 class Connections:
     """The sockets that one client has opened. Its requests run one at a time.
 
-    Told by the `trace` extension of httpcore (python-encode/httpcore, docs/extensions.md), which names every step of a
-    request, in the thread that sends it.
+    The `trace` extension of httpcore (python-encode/httpcore, docs/extensions.md) tells of them: it reports every step of
+    a request, in the thread that sends it.
 
-    INVARIANT: after `hang_up` no socket of the client stays usable, also none that is only being connected meanwhile.
+    INVARIANT: after `hang_up` no socket of the client stays usable, not even one that is just being connected.
     """
 
     def __init__(self) -> None:
         self.report: Callable[[Phase], None] = _nobody
-        """Whom the phases of the request are told; called in the thread that sends it."""
+        """Called with each phase that the request reaches, in the thread that sends it."""
         self.reusable = True
-        """Whether the next request may go over one of them."""
+        """Whether the next request may use one of the sockets."""
         self._sockets: tuple[weakref.ref[socket.socket], ...] = ()
         self._over = False
 
     def follow(self, request: Request) -> None:
-        """Have a request, before it is sent, tell its steps."""
+        """Make a request report its steps. Must be called before the request is sent."""
         request.extensions = {**request.extensions, "trace": self._trace}
 
     def hang_up(self) -> None:
-        """Shut all sockets down, for good: whoever waits on one of them is woken. May be called in any thread."""
+        """Shut all sockets down for good. Whoever waits on one of them wakes up. Any thread may call this."""
         self.reusable = False
-        self._over = True  # before the sockets are looked at; a new one is kept before this is looked at
+        self._over = True  # before the sockets are read: `_trace` keeps a new one before it reads this
         for kept in self._sockets:
             _shut_down(kept())
 
@@ -82,7 +82,7 @@ def _nobody(phase: Phase) -> None:
 
 
 def _shut_down(opened: socket.socket | None) -> None:
-    """Shut a socket down below TLS: the method of SSLSocket would take the session away from who reads just now."""
+    """Shut a socket down below TLS: the method of SSLSocket would take the session away from whoever reads just now."""
     if opened is not None:
         try:
             socket.socket.shutdown(opened, socket.SHUT_RDWR)
@@ -91,10 +91,10 @@ def _shut_down(opened: socket.socket | None) -> None:
 
 
 CREDITS = 64
-"""How many pieces wait in the queue at most; each piece of more than CREDIT_BYTES takes several of their places."""
+"""So many pieces wait in the queue at most. A piece of more than CREDIT_BYTES takes several places."""
 CREDIT_BYTES = 64 * 1024
 JOIN_SECONDS = 0.1
-"""How long the end of an abandoned thread is waited for: it is at once, unless it is stuck in a connect."""
+"""How long `close` waits for the thread. It ends at once, unless it is stuck in a connect."""
 
 _LONGEST_WAIT = 86_400.0
 
@@ -107,17 +107,17 @@ class _End:
 
 
 class Exchange:
-    """One request. `start`, `take` until it returns None, raises or is not wanted any longer, then `close`.
+    """One request. Call `start`, then `take` until it returns None, raises or no more is wanted, then `close`.
 
-    INVARIANT: after `close` the thread has ended, or hangs in a connect which `hang_up` makes fail when it comes back;
-    it puts nothing anywhere any more.
+    INVARIANT: after `close` the thread puts nothing anywhere. It has ended, or it hangs in a connect, which `hang_up` makes
+    fail when it comes back.
     """
 
     def __init__(self, send: Callable[[], Iterator[bytes]], *, hang_up: Callable[[], None]) -> None:
-        """Take what sends the request and yields the body of its answer, and what wakes it by closing the connection.
+        """`send` sends the request and yields the body of its answer; `hang_up` wakes it by closing the connection.
 
-        Each piece, an empty one too, is a moment at which the sending may be stopped. Both run in other threads than each
-        other. `send` may raise whatever it likes; `take` hands it on.
+        They run in different threads. At each piece, even an empty one, the sending can be stopped. Whatever `send` raises,
+        `take` raises.
         """
         self._send = send
         self._hang_up = hang_up
@@ -135,7 +135,7 @@ class Exchange:
         self._thread.start()
 
     def report(self, phase: Phase) -> None:
-        """Tell the one who waits how far the request is; for the thread that sends."""
+        """Tell whoever waits how far the request is. The thread that sends calls this."""
         self._arrived.put(phase)
 
     def take(self, seconds: float) -> bytes | Phase | None:
@@ -159,9 +159,9 @@ class Exchange:
         return None
 
     def close(self) -> bool:
-        """Let go of the request; say whether it had ended by itself, so that its connection may be used again.
+        """Let go of the request. Say whether it had ended by itself, so that its connection may be used again.
 
-        Takes no longer than JOIN_SECONDS.
+        This takes JOIN_SECONDS at most.
         """
         if not self._ended:
             self._unwanted = True
@@ -173,7 +173,7 @@ class Exchange:
         return self._ended
 
     def _run(self) -> None:
-        # A signal that this thread took would not wake the one who waits, and only that one obeys it.
+        # Only the thread that waits obeys signals: one that came here would not wake it.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         error: BaseException | None = None
         try:
@@ -199,13 +199,13 @@ def _places(piece: bytes) -> int:
 
 
 CONNECT_SLACK = 1.1
-"""The SDK keeps to the deadline of a connect for each address and for TLS; this one is for all of it, names included."""
+"""The SDK applies the connect deadline to each address and to TLS. Ours is for all of it, looking up names included."""
 ERROR_SECONDS = 10.0
-"""From an error status to the end of what the server says about it."""
+"""From an error status to the end of its text."""
 TAIL_SECONDS = 10.0
-"""From the finish reason to the end of the answer: nothing is due but the usage."""
+"""From the finish reason to the end of the answer: only the usage is still to come."""
 END_SECONDS = 0.25
-"""From `[DONE]` to the end of the answer: nothing is due at all, and waiting only keeps the connection for the next."""
+"""From `[DONE]` to the end of the answer: waiting for it only keeps the connection for the next request."""
 
 
 class Limit(Enum):
@@ -220,15 +220,15 @@ class Limit(Enum):
 
 
 class Timing(Record):
-    """How long the steps of one try took, in seconds from its start; None where it did not come so far."""
+    """When one try reached its steps, in seconds from its start; None for a step that it did not reach."""
 
     connected: float | None = None
     first_event: float | None = None
-    """The first with data; None for an answer that is no stream."""
+    """The first event with data; None for an answer that is no stream."""
 
 
 class TryClock:
-    """The deadlines of one try. Times are those of one monotonic clock, in seconds."""
+    """The deadlines of one try. All times are seconds of one monotonic clock."""
 
     def __init__(self, deadlines: Deadlines, *, started: float, run_ends: float | None = None) -> None:
         """Take when the try began, and when the run that it belongs to must end."""
@@ -244,12 +244,12 @@ class TryClock:
 
     @property
     def timing(self) -> Timing:
-        """How fast it went so far."""
+        """When the try reached its steps so far."""
         return Timing(connected=self._connected, first_event=self._first_event)
 
     def reached(self, phase: Phase, now: float) -> None:
-        """The request came so far. From when it was sent the first event is waited for; where the server moves it, no
-        longer for that."""
+        """Note how far the request came. The wait for the first event begins anew when it is sent, but only once: a
+        redirect, which sends it again, does not prolong the wait."""
         match phase:
             case Phase.CONNECTED if self._connected is None:
                 self._connected = now - self._started
@@ -264,21 +264,21 @@ class TryClock:
                 pass
 
     def event(self, now: float) -> None:
-        """An event with data came in."""
+        """Note that an event with data came in."""
         if self._first_event is None:
             self._first_event = now - self._started
         self._set(Limit.IDLE, now + self._deadlines.idle)
 
     def finished(self, now: float) -> None:
-        """The reply said that it is finished; the answer may go on."""
+        """Note that the reply is finished. The answer may go on."""
         self._set(Limit.TAIL, now + min(TAIL_SECONDS, self._deadlines.idle))
 
     def over(self, now: float) -> None:
-        """Nothing can follow but the end of the answer."""
+        """Note that only the end of the answer can follow."""
         self._set(Limit.TAIL, now + END_SECONDS)
 
     def next(self) -> tuple[float, Limit]:
-        """Return when the next deadline is, and which."""
+        """Return when the next deadline is, and which one it is."""
         found = min((self._next_ends, 2, self._next), (self._total_ends, 1, Limit.TOTAL), key=lambda end: end[:2])
         if self._run_ends is not None and self._run_ends <= found[0]:
             return self._run_ends, Limit.RUN
@@ -303,7 +303,7 @@ def read_reply(
     on_text: Callable[[str], None],
     monotonic: Callable[[], float],
 ) -> None:
-    """Feed `reply` with what comes in, up to its end, and tell `on_text` the text that each piece adds.
+    """Feed `reply` with what comes in, up to its end. Call `on_text` with the text that each piece adds.
 
     Raises OutOfTime at the deadline, and what sending, reading and `on_text` raise.
     """
@@ -336,7 +336,7 @@ def read_reply(
 
 
 def _drain(exchange: Exchange, clock: TryClock, monotonic: Callable[[], float]) -> None:
-    """Wait a moment for the end of an answer of which nothing counts any more."""
+    """Wait a moment for the end of an answer that is complete: its connection can be used again then."""
     try:
         while (now := monotonic()) < clock.next()[0] and exchange.take(clock.next()[0] - now) is not None:
             pass
