@@ -1,18 +1,15 @@
 """The fields of every kind of record: one table, which `verify` checks and which is printed as JSON Schema.
 
-A field's type is a word of `_PLAIN`, a part of `_PARTS`, `list of` one of these, or `one of` some texts; `|null` lets it
-be null; a name that ends in `?` may be missing.
+text/fields.py says how a type is written; those of the log are the words of `_SCHEMAS` and of `_PARTS`, and their lists.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.log.order import ANSWERS, DECISIONS, STATUSES
-from harness.record import Record
+from harness.text.fields import Fields
 
 VERSION = 1
 """`v` of every record. Kinds, and fields that may be missing, are added; what is renamed, removed or given another meaning
@@ -29,7 +26,7 @@ _COMMON: Mapping[str, str] = {
     "session": "text",
     "kind": "text",
     "prev": "digest",
-    "masked?": "counts",
+    "masked?": "object of count",
 }
 
 RECORDS: Mapping[str, Mapping[str, str]] = {
@@ -205,7 +202,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "detail": "text",
         "input_tokens?": "count",
         "output_tokens?": "count",
-        "counts?": "counts",
+        "counts?": "object of count",
         "exit_code?": "count",
     },
 }
@@ -251,21 +248,7 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
     "tool_call": {"id": "text", "name": "text", "arguments": "text"},
 }
 
-_Check: TypeAlias = Callable[[JsonValue], str]
-"""Says what is wrong with a value, or nothing."""
-
-_DIGEST = re.compile("[0-9a-f]{64}")
-
-
-class _Fields(Record):
-    """A table of fields, made ready."""
-
-    checks: dict[str, _Check]
-    required: frozenset[str]
-    is_open: bool
-
-
-_compiled: dict[str, _Fields] = {}
+_fields: dict[str, Fields] = {}
 
 
 def problem(record: Mapping[str, JsonValue]) -> str:
@@ -276,90 +259,21 @@ def problem(record: Mapping[str, JsonValue]) -> str:
     kind = record.get("kind")
     if not isinstance(kind, str) or kind not in RECORDS:
         return f"is of the unknown kind {kind[:100]!r}" if isinstance(kind, str) else "is of a kind that is no text"
-    if kind not in _compiled:
-        _compiled[kind] = _compile({**_COMMON, **RECORDS[kind]}, is_open=kind in OPEN_KINDS)
-    return _object_problem(record, _compiled[kind])
+    if kind not in _fields:
+        _fields[kind] = Fields({**_COMMON, **RECORDS[kind]}, _PARTS, is_open=kind in OPEN_KINDS)
+    found = _fields[kind].problem(record)
+    return f"does not fit its kind: {found}" if found else ""
 
 
-def _object_problem(value: Mapping[str, JsonValue], fields: _Fields) -> str:
-    if not fields.required <= value.keys():
-        return f"lacks the field {min(fields.required - value.keys())}"
-    for name, item in value.items():
-        check = fields.checks.get(name)
-        if check is None:
-            if not fields.is_open:
-                return f"holds the field {name[:50]!r}, which its kind does not have"
-        elif found := check(item):
-            return f"holds a {name} that {found}"
-    return ""
-
-
-def _compile(table: Mapping[str, str], *, is_open: bool = False) -> _Fields:
-    return _Fields(
-        checks={name.removesuffix("?"): _check_for(word) for name, word in table.items()},
-        required=frozenset(name for name in table if not name.endswith("?")),
-        is_open=is_open,
-    )
-
-
-def _check_for(word: str) -> _Check:
-    if word.endswith("|null"):
-        inner = _check_for(word.removesuffix("|null"))
-        return lambda value: "" if value is None else inner(value)
-    if word.startswith("one of "):
-        texts = frozenset(word.split()[2:])
-        return lambda value: "" if isinstance(value, str) and value in texts else "is none of its words"
-    if word.startswith("list of "):
-        return _list_check(_check_for(word.removeprefix("list of ")))
-    if word in _PARTS:
-        fields = _compile(_PARTS[word])
-        return lambda value: _object_problem(value, fields) if isinstance(value, dict) else "is not an object"
-    return _PLAIN[word].check
-
-
-def _list_check(inner: _Check) -> _Check:
-    def check(value: JsonValue) -> str:
-        if not isinstance(value, list):
-            return "is not a list"
-        return next((found for item in value if (found := inner(item))), "")
-
-    return check
-
-
-class _Plain(Record):
-    """A type that is a word."""
-
-    check: _Check
-    schema: Mapping[str, JsonValue]
-
-
-def _plain(wrong: str, fits: Callable[[JsonValue], bool], **schema: JsonValue) -> _Plain:
-    return _Plain(check=lambda value: "" if fits(value) else wrong, schema=schema)
-
-
-def _is_count(value: JsonValue) -> bool:
-    return type(value) is int and value >= 0
-
-
-# By their exact types: in Python `true` is a whole number as well.
-_PLAIN: Mapping[str, _Plain] = {
-    "text": _plain("is not a text", lambda value: type(value) is str, type="string"),
-    "whole": _plain("is not a whole number", lambda value: type(value) is int, type="integer"),
-    "count": _plain("is not a count", _is_count, type="integer", minimum=0),
-    "number": _plain("is not a number", lambda value: type(value) in (int, float), type="number"),
-    "flag": _plain("is not true or false", lambda value: type(value) is bool, type="boolean"),
+_SCHEMAS: Mapping[str, Mapping[str, JsonValue]] = {
+    "text": {"type": "string"},
+    "whole": {"type": "integer"},
+    "count": {"type": "integer", "minimum": 0},
+    "number": {"type": "number"},
+    "flag": {"type": "boolean"},
     # The lengths too: in some readers `$` also stands before a last line end.
-    "digest": _plain(
-        "is not the hexadecimal form of a SHA-256",
-        lambda value: type(value) is str and _DIGEST.fullmatch(value) is not None,
-        type="string", pattern="^[0-9a-f]{64}$", minLength=64, maxLength=64,
-    ),
-    "counts": _plain(
-        "does not hold counts",
-        lambda value: isinstance(value, dict) and all(map(_is_count, value.values())),
-        type="object", additionalProperties={"type": "integer", "minimum": 0},
-    ),
-}  # fmt: skip
+    "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "minLength": 64, "maxLength": 64},
+}
 
 
 def json_schema() -> dict[str, JsonValue]:
@@ -399,4 +313,6 @@ def _schema_of(word: str) -> dict[str, JsonValue]:
         return {"enum": list(word.split()[2:])}
     if word.startswith("list of "):
         return {"type": "array", "items": _schema_of(word.removeprefix("list of "))}
-    return {"$ref": f"#/$defs/{word}"} if word in _PARTS else dict(_PLAIN[word].schema)
+    if word.startswith("object of "):
+        return {"type": "object", "additionalProperties": _schema_of(word.removeprefix("object of "))}
+    return {"$ref": f"#/$defs/{word}"} if word in _PARTS else dict(_SCHEMAS[word])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from harness.actions import Access
 from harness.errors import PolicyError, nearest
@@ -20,6 +20,7 @@ from harness.policy.rule_examples import example_matches, rule_problem
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
 from harness.record import replace
 from harness.safe_files import read_regular
+from harness.text.fields import check_of, kind_of
 from harness.text.toml_places import key_lines, read_toml
 from harness.tool_kinds import SHIPPED_TOOLS
 
@@ -167,26 +168,19 @@ class _Loader:
             self.fail("", 0, key, f"must be a table: [{key}]")
         return value
 
+    def value(self, table: Table, key: str, holds: str, name: str, index: int = 0) -> Any:
+        """Return what a key says, or None where it is absent; `holds` is its type, as text/fields.py writes it."""
+        if key in table and (problem := check_of(holds)(table[key])):
+            self.fail(name, index, key, problem)
+        return table.get(key)
+
     def string(self, table: Table, key: str, name: str, index: int) -> str:
-        value = table.get(key, "")
-        if not isinstance(value, str):
-            self.fail(name, index, key, f"must be a string, not {_kind(value)}")
-        if key in table and not value.strip():
-            self.fail(name, index, key, "must not be empty")
-        return value
+        return self.value(table, key, "filled", name, index) or ""
 
     def strings(self, table: Table, key: str, index: int, name: str = "rule") -> tuple[str, ...]:
-        value = table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self.fail(name, index, key, 'must be a list of strings, such as ["a", "b"]')
+        value = tuple(self.value(table, key, "list of text", name, index) or ())
         if key in table and not value and key != "flags" and name == "rule":
             self.fail(name, index, key, "must not be empty")
-        return tuple(value)
-
-    def boolean(self, table: Table, key: str, name: str, index: int) -> bool | None:
-        value = table.get(key)
-        if value is not None and not isinstance(value, bool):
-            self.fail(name, index, key, f"must be true or false, not {_kind(value)}")
         return value
 
     def places(self, table: Table, key: str, index: int, name: str) -> tuple[str, ...]:
@@ -218,8 +212,8 @@ class _Loader:
             SandboxTable(
                 origin=Origin(file=self.file, line=self.line("sandbox", 0, "required")),
                 layer=self.layer,
-                required=bool(self.boolean(table, "required", "sandbox", 0)),
-                network=self.boolean(table, "network", "sandbox", 0),
+                required=bool(self.value(table, "required", "flag", "sandbox")),
+                network=self.value(table, "network", "flag", "sandbox"),
                 write=self.places(table, "write", 0, "sandbox") if "write" in table else None,
                 hide=self.places(table, "hide", 0, "sandbox"),
                 show=self.shown(table),
@@ -228,7 +222,7 @@ class _Loader:
 
     def decision(self, value: object, table: str, index: int, key: str, known: Mapping[str, Decision]) -> Decision:
         if not isinstance(value, str) or value not in known:
-            word = value if isinstance(value, str) else _kind(value)
+            word = value if isinstance(value, str) else kind_of(value)
             self.fail(table, index, key, f"unknown decision {word!r}{nearest(word, known)}")
         return known[value]
 
@@ -236,7 +230,7 @@ class _Loader:
         """Return what `readers` under [tools] says; nothing where it is absent."""
         if "readers" not in table:
             return ()
-        on = bool(self.boolean(table, "readers", "tools", 0))
+        on = bool(self.value(table, "readers", "flag", "tools"))
         origin = Origin(file=self.file, line=self.line("tools", 0, "readers"))
         return (Readers(on=on, origin=origin, layer=self.layer),)
 
@@ -266,24 +260,16 @@ class _Loader:
             max_cost=self.number(table, "cost"),
             max_refusals=self.whole(table, "refusals"),
             max_bad_calls=self.whole(table, "bad_calls"),
-            command_seconds=self.number(table, "command_seconds", most=MAX_COMMAND_SECONDS),
+            command_seconds=self.number(table, "command_seconds", most=f"{MAX_COMMAND_SECONDS:.0f}"),
             result_characters=self.whole(table, "result_characters", least=1_000),
         )
 
-    def number(self, table: Table, key: str, most: float | None = None) -> float | None:
-        value = table.get(key)
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12
-        ):
-            self.fail("limits", 0, key, "must be a number above 0")
-        if value is not None and most is not None and value > most:
-            self.fail("limits", 0, key, f"must be at most {most:.0f}")
+    def number(self, table: Table, key: str, most: str = "1e12") -> float | None:
+        value = self.value(table, key, f"number above 0, at most {most}", "limits")
         return None if value is None else float(value)
 
     def whole(self, table: Table, key: str, least: int = 1) -> int | None:
-        value = table.get(key)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            self.fail("limits", 0, key, f"must be a whole number, at least {least}")
+        value: int | None = self.value(table, key, f"whole of at least {least}", "limits")
         return value
 
     def rules(self, table: Table) -> tuple[Rule, ...]:
@@ -321,7 +307,7 @@ class _Loader:
             reason=self.string(table, "reason", "rule", index),
             hint=self.string(table, "hint", "rule", index),
             write=self.places(table, "write", index, "rule"),
-            network=bool(self.boolean(table, "network", "rule", index)),
+            network=bool(self.value(table, "network", "flag", "rule", index)),
         )
         problem = rule_problem(rule)
         if problem is not None:
@@ -403,8 +389,3 @@ class _Loader:
         for example in self.strings(table, "not_match", index):
             if example_matches(rule, example):
                 self.fail("rule", index, "not_match", f"the rule matches its counter-example {example!r}")
-
-
-def _kind(value: object) -> str:
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "a table"}
-    return names.get(type(value), "a date or time")

@@ -32,23 +32,23 @@ from harness.log.reader import read_log
 
 token = pytest.fixture(sleep_token)
 BAD = [
-    pytest.param('["a"]', "a task is a JSON object", id="a list"),
+    pytest.param('["a"]', "must be an object (id, prompt), not a list", id="a list"),
     pytest.param("{", "it is not JSON", id="torn"),
     pytest.param('{"id": "a", "prompt": "p", "polcy": "x"}', "did you mean policy?", id="an unknown key"),
-    pytest.param('{"id": "a"}', "a task needs 'prompt'", id="no prompt"),
-    pytest.param('{"id": "a", "prompt": " "}', "prompt: it must be a text", id="an empty prompt"),
+    pytest.param('{"id": "a"}', "lacks the field prompt", id="no prompt"),
+    pytest.param('{"id": "a", "prompt": " "}', "prompt: must not be empty", id="an empty prompt"),
     pytest.param('{"id": "a", "prompt": "\\ud800"}', "lone surrogate", id="a lone surrogate"),
     pytest.param('{"id": "a", "prompt": "p", "id": "b"}', 'the key "id" stands twice', id="a key twice"),
-    pytest.param('{"id": "..", "prompt": "p"}', "id: it must be 1 to 64", id="a folder above"),
-    pytest.param('{"id": "a/b", "prompt": "p"}', "id: it must be 1 to 64", id="a path"),
+    pytest.param('{"id": "..", "prompt": "p"}', "id: must be 1 to 64", id="a folder above"),
+    pytest.param('{"id": "a/b", "prompt": "p"}', "id: must be 1 to 64", id="a path"),
     pytest.param('{"id": "summary.json", "prompt": "p"}', "a file that a batch writes", id="a name of ours"),
-    pytest.param('{"id": 7, "prompt": "p"}', "id: it must be 1 to 64", id="a number for a name"),
-    pytest.param('{"id": "a", "prompt": "p", "max_turns": true}', "max_turns: it must be a whole", id="true turns"),
+    pytest.param('{"id": 7, "prompt": "p"}', "id: must be 1 to 64", id="a number for a name"),
+    pytest.param('{"id": "a", "prompt": "p", "max_turns": true}', "max_turns: must be a whole", id="true turns"),
     pytest.param('{"id": "a", "prompt": "p", "max_cost": NaN}', "NaN is no JSON number", id="no number"),
-    pytest.param('{"id": "a", "prompt": "p", "max_seconds": 0}', "max_seconds: it must be", id="no time"),
-    pytest.param('{"id": "a", "prompt": "p", "policy_sha256": "12"}', "policy_sha256: it must be", id="no digest"),
-    pytest.param('{"id": "a", "prompt": "p", "var": {"x": 1}}', "var: it must be", id="a number for a text"),
-    pytest.param('{"id": "a", "prompt": null}', "prompt: it must be a text", id="null"),
+    pytest.param('{"id": "a", "prompt": "p", "max_seconds": 0}', "max_seconds: must be", id="no time"),
+    pytest.param('{"id": "a", "prompt": "p", "policy_sha256": "12"}', "policy_sha256: must be", id="no digest"),
+    pytest.param('{"id": "a", "prompt": "p", "var": {"x": 1}}', "var: 'x': must be a string", id="a number for a text"),
+    pytest.param('{"id": "a", "prompt": null}', "prompt: must be a string, not null", id="null"),
 ]  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_a_task_is_the_same_whatever_the_order_of_its_keys() -> None:
     ("text", "told"),
     [
         ('{"id": "a", "prompt": "p"}\n\n{"id": "a", "prompt": "q"}\n', "two tasks are called 'a'"),
-        ('{"id": "a", "prompt": "p"}\n{"id": "b"}\n', ":2: a task needs 'prompt'"),
+        ('{"id": "a", "prompt": "p"}\n{"id": "b"}\n', ":2: lacks the field prompt"),
         ("\n", "there is no task in it"),
     ],
 )

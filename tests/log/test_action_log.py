@@ -422,6 +422,7 @@ def _swap(lines: list[bytes], first: int, second: int) -> list[bytes]:
 
 Damage = Callable[[list[bytes]], list[bytes]]
 IS_NO_RECORD = "is not a record"
+NO_FIT = "does not fit its kind"
 NOT_CHAINED = "does not hold the hash of the line before"
 
 
@@ -442,8 +443,8 @@ NOT_CHAINED = "does not hold the hash of the line before"
         (lambda x: [*x[:3], x[3].replace(b'"call":1', b'"call":-Infinity'), *x[4:]], 4, IS_NO_RECORD),
         (lambda x: [*x[:3], x[3][:-1] + b" {}\n", *x[4:]], 4, IS_NO_RECORD),
         (lambda x: [*x[:3], x[3].replace(b'"kind":"intent",', b""), *x[4:]], 4, "is of a kind that is no text"),
-        (lambda x: [*x[:3], re.sub(rb'"session":"[^"]*",', b"", x[3]), *x[4:]], 4, "lacks the field session"),
-        (lambda x: [*x[:3], re.sub(rb'"mono_ns":[0-9]*,', b"", x[3]), *x[4:]], 4, "lacks the field mono_ns"),
+        (lambda x: [*x[:3], re.sub(rb'"session":"[^"]*",', b"", x[3]), *x[4:]], 4, f"{NO_FIT}: lacks the field session"),
+        (lambda x: [*x[:3], re.sub(rb'"mono_ns":[0-9]*,', b"", x[3]), *x[4:]], 4, f"{NO_FIT}: lacks the field mono_ns"),
         (lambda x: [*x[:3], re.sub(rb'"prev":"[^"]*",', b"", x[3]), *x[4:]], 4, NOT_CHAINED),
         (lambda x: [*x[:3], x[3].replace(b'"seq":3,', b""), *x[4:]], 4, "has sequence number None, not 3"),
         (lambda x: [*x[:3], x[3].replace(b',"v":1}', b"}"), *x[4:]], 4, "has version None, not 1"),

@@ -123,7 +123,7 @@ SEEN_BY_ITSELF: dict[str, tuple[Callable[[Lines], bytes], int, str]] = {
         lambda ls: joined(rechained([*ls[:1], encoded({k: v for k, v in json.loads(ls[1]).items() if k != "text"})])),
         2, "lacks the field text",
     ),
-    "a field of another type": (lambda ls: joined(rechained([*ls[:1], edited(ls[1], text=7)])), 2, "text that is not a text"),
+    "a field of another type": (lambda ls: joined(rechained([*ls[:1], edited(ls[1], text=7)])), 2, "text: must be a string"),
     "a kind that is none": (lambda ls: joined(rechained([*ls[:1], edited(ls[1], kind="grunt")])), 2, "unknown kind 'grunt'"),
     "the clock goes back": (lambda ls: joined(rechained([*ls[:3], edited(ls[3], mono_ns=3)])), 4, "monotonic clock"),
 }  # fmt: skip

@@ -224,6 +224,8 @@ def rule(body: str, decision: str = "confirm") -> str:
 
 TOP_KNOWN = "known: version, name, tools, unattended, limits, sandbox, rule"
 LIST = 'must be a list of strings, such as ["a", "b"]'
+WHOLE = "must be a whole number of at least"
+NUMBER = "must be a number above 0, at most"
 ARGV = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
 UNDERSTOOD = "is never understood well enough for an auto rule"
 STEERS = "makes a program run something else; no auto rule may list it"
@@ -275,7 +277,7 @@ BAD = [
     ("version = 1\n[tools]\nbash = 'Auto'", "3: [tools] bash: unknown decision 'Auto'; did you mean auto?"),
     (
         "version = 1\n[tools]\nbash = true",
-        "3: [tools] bash: unknown decision 'a boolean'; known: auto, confirm, deny, block",
+        "3: [tools] bash: unknown decision 'true or false'; known: auto, confirm, deny, block",
     ),
     ("version = 1\n[tools]\nbash = ''", "3: [tools] bash: unknown decision ''; known: auto, confirm, deny, block"),
     (rule("argv = ['x']", "ask"), "4: [[rule]] decision: unknown decision 'ask'; known: auto, confirm, deny, block"),
@@ -289,23 +291,20 @@ BAD = [
         "3: [unattended] confirm: unknown decision 'confirm'; known: deny, block",
     ),
     # limits
-    ("version = 1\n[limits]\nturns = 0", "3: [limits] turns: must be a whole number, at least 1"),
-    ("version = 1\n[limits]\nturns = 1.5", "3: [limits] turns: must be a whole number, at least 1"),
-    ("version = 1\n[limits]\nturns = true", "3: [limits] turns: must be a whole number, at least 1"),
-    ("version = 1\n[limits]\nturns = '5'", "3: [limits] turns: must be a whole number, at least 1"),
-    ("version = 1\n[limits]\ntokens = -1", "3: [limits] tokens: must be a whole number, at least 1"),
-    ("version = 1\n[limits]\nrefusals = 0", "3: [limits] refusals: must be a whole number, at least 1"),
-    (
-        "version = 1\n[limits]\nresult_characters = 999",
-        "3: [limits] result_characters: must be a whole number, at least 1000",
-    ),
-    ("version = 1\n[limits]\nseconds = 0", "3: [limits] seconds: must be a number above 0"),
-    ("version = 1\n[limits]\nseconds = nan", "3: [limits] seconds: must be a number above 0"),
-    ("version = 1\n[limits]\nseconds = inf", "3: [limits] seconds: must be a number above 0"),
-    ("version = 1\n[limits]\nseconds = false", "3: [limits] seconds: must be a number above 0"),
-    ("version = 1\n[limits]\ncommand_seconds = 1000001", "3: [limits] command_seconds: must be at most 1000000"),
-    ("version = 1\n[limits]\ncommand_seconds = 1e10", "3: [limits] command_seconds: must be at most 1000000"),
-    ("version = 1\n[limits]\ncommand_seconds = '1'", "3: [limits] command_seconds: must be a number above 0"),
+    ("version = 1\n[limits]\nturns = 0", f"3: [limits] turns: {WHOLE} 1"),
+    ("version = 1\n[limits]\nturns = 1.5", f"3: [limits] turns: {WHOLE} 1, not a decimal number"),
+    ("version = 1\n[limits]\nturns = true", f"3: [limits] turns: {WHOLE} 1, not true or false"),
+    ("version = 1\n[limits]\nturns = '5'", f"3: [limits] turns: {WHOLE} 1, not a string"),
+    ("version = 1\n[limits]\ntokens = -1", f"3: [limits] tokens: {WHOLE} 1"),
+    ("version = 1\n[limits]\nrefusals = 0", f"3: [limits] refusals: {WHOLE} 1"),
+    ("version = 1\n[limits]\nresult_characters = 999", f"3: [limits] result_characters: {WHOLE} 1000"),
+    ("version = 1\n[limits]\nseconds = 0", f"3: [limits] seconds: {NUMBER} 1e12"),
+    ("version = 1\n[limits]\nseconds = nan", f"3: [limits] seconds: {NUMBER} 1e12"),
+    ("version = 1\n[limits]\nseconds = inf", f"3: [limits] seconds: {NUMBER} 1e12"),
+    ("version = 1\n[limits]\nseconds = false", f"3: [limits] seconds: {NUMBER} 1e12, not true or false"),
+    ("version = 1\n[limits]\ncommand_seconds = 1000001", f"3: [limits] command_seconds: {NUMBER} 1000000"),
+    ("version = 1\n[limits]\ncommand_seconds = 1e10", f"3: [limits] command_seconds: {NUMBER} 1000000"),
+    ("version = 1\n[limits]\ncommand_seconds = '1'", f"3: [limits] command_seconds: {NUMBER} 1000000, not a string"),
     (
         "version = 1\n[tools]\nuncovered = 'auto'",
         "3: [tools] uncovered: unknown decision 'auto'; known: confirm, deny, block",

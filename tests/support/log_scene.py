@@ -28,7 +28,6 @@ _PLAIN: Mapping[str, JsonValue] = {
     "number": 0,
     "flag": False,
     "digest": DIGEST,
-    "counts": {},
     "effects": {
         "network": False, "unasked": False, "granted": [], "enforcement": "landlock", "read": None, "write": [],
     },

@@ -6,14 +6,15 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import is_summary
-from harness.errors import UsageError, nearest
-from harness.record import Record
+from harness.errors import UsageError
+from harness.record import Record, field_names
+from harness.text.fields import Fields, check_of
 from harness.text.strict_json import NotJsonError, read_line
 from harness.text.visible import visible_line
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_MOST = 1e12
 
 
 class Task(Record):
@@ -47,7 +47,7 @@ class Task(Record):
     @property
     def given(self) -> dict[str, JsonValue]:
         """What the task file said, defaults left out."""
-        fields: dict[str, JsonValue] = {name: getattr(self, name) for name in _FIELDS}
+        fields: dict[str, JsonValue] = {name: getattr(self, name) for name in field_names(Task)}
         return {name: value for name, value in fields.items() if value is not None}
 
     @property
@@ -109,18 +109,8 @@ def task_of(line: bytes, where: str) -> Task:
         found: Any = read_line(line)  # each field is looked at below
     except NotJsonError as error:
         raise UsageError(f"{where}: it is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise UsageError(f"{where}: a task is a JSON object, with id and prompt")
-    for key in found:
-        if key not in _FIELDS:
-            raise UsageError(f"{where}: unknown key {visible_line(key, 100)!r}{nearest(key, _FIELDS)}")
-    for name in ("id", "prompt"):
-        if name not in found:
-            raise UsageError(f"{where}: a task needs {name!r}")
-    for name, value in found.items():
-        problem = _FIELDS[name](value)
-        if problem:
-            raise UsageError(f"{where}: {name}: {problem}")
+    if problem := _TASK.problem(found):
+        raise UsageError(f"{where}: {problem}")
     return Task(**found)
 
 
@@ -134,60 +124,41 @@ def _read(path: str) -> bytes:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _text_problem(value: JsonValue) -> str:
-    if not isinstance(value, str) or not value.strip():
-        return "it must be a text that is not empty"
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return "it holds a lone surrogate, which is no character"
-    return "it holds a NUL character" if "\0" in value else ""
-
-
 def _id_problem(value: JsonValue) -> str:
     if not isinstance(value, str) or not _ID.fullmatch(value) or value in (".", ".."):
-        return "it must be 1 to 64 of the characters A-Z a-z 0-9 . _ - (it names a folder)"
+        return "must be 1 to 64 of the characters A-Z a-z 0-9 . _ - (it names a folder)"
     return f"{value!r} is the name of a file that a batch writes" if is_summary(value) else ""
 
 
-def _whole_problem(value: JsonValue) -> str:
-    return "" if type(value) is int and 0 < value < _MOST else "it must be a whole number above 0"
+def _text_problem(value: Any) -> str:
+    return check_of("filled")(value) or ("holds a NUL character" if "\0" in value else _surrogate_problem(value))
 
 
-def _number_problem(value: JsonValue) -> str:
-    return "" if type(value) in (int, float) and 0 < value < _MOST else "it must be a number above 0"  # type: ignore[operator]
+def _var_problem(value: Any) -> str:
+    return check_of("object of text")(value) or _surrogate_problem("".join((*value, *value.values())))
 
 
-def _digest_problem(value: JsonValue) -> str:
-    fits = isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value)
-    return "" if fits else "it must be a SHA-256 digest: 64 hexadecimal digits in lower case"
+def _surrogate_problem(text: str) -> str:
+    return "holds a lone surrogate, which is no character" if re.search("[\ud800-\udfff]", text) else ""
 
 
-def _var_problem(value: JsonValue) -> str:
-    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        return "it must be an object of texts"
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return "it holds a lone surrogate, which is no character"
-    return ""
-
-
-_FIELDS: Mapping[str, Callable[[JsonValue], str]] = {
-    "id": _id_problem,
-    "prompt": _text_problem,
-    "cwd": _text_problem,
-    "revision": _text_problem,
-    "policy": _text_problem,
-    "policy_sha256": _digest_problem,
-    "model": _text_problem,
-    "max_turns": _whole_problem,
-    "max_seconds": _number_problem,
-    "max_tokens": _whole_problem,
-    "max_cost": _number_problem,
-    "var": _var_problem,
-}
-"""The keys of a task, and what says why a value is none, or nothing."""
+_TASK = Fields(
+    {
+        "id": "id",
+        "prompt": "text",
+        "cwd?": "text",
+        "revision?": "text",
+        "policy?": "text",
+        "policy_sha256?": "digest",
+        "model?": "text",
+        "max_turns?": "whole above 0, at most 1e12",
+        "max_seconds?": "number above 0, at most 1e12",
+        "max_tokens?": "whole above 0, at most 1e12",
+        "max_cost?": "number above 0, at most 1e12",
+        "var?": "var",
+    },
+    {"id": _id_problem, "text": _text_problem, "var": _var_problem},
+)
 
 
 DEFAULT_POLICY = "readonly"

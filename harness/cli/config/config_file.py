@@ -8,12 +8,13 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, NoReturn, TypeVar
 
-from harness.cli.config.declared import NO_KEYS, PRICE_CHECKS, Check, Value, checks_of, table_names
+from harness.cli.config.declared import NO_KEYS, PRICE_CHECKS, Value, checks_of, table_names
 from harness.errors import UsageError, nearest
 from harness.model import Prices
 from harness.paths import is_within
 from harness.record import Record
 from harness.safe_files import why_not_private
+from harness.text.fields import Check
 from harness.text.toml_places import key_lines, read_toml
 
 ValueT_co = TypeVar("ValueT_co", covariant=True)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
-from harness.errors import nearest
 from harness.model import Prices
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
 from harness.models.presets import PRESETS, Api
 from harness.record import Record, field_names
+from harness.text.fields import Check, check_of
 
 Value: TypeAlias = str | int | float | bool
-Check: TypeAlias = Callable[[object], str]
-"""Returns what is wrong with a value, or nothing."""
 
 
 class Declared(Record):
     """One setting. Who says it: the flag above the variable above the file above the default."""
 
-    check: Check
-    """Of what the file says. A flag and a variable hold text, and are looked at where the setting is resolved."""
+    holds: str
+    """The type of what the file says, see text/fields.py. Flags and variables are looked at where the setting is resolved."""
     default: Value = ""
     """Where nobody says it; empty for what the provider's preset may say, or nobody need."""
     flag: str = ""
@@ -52,45 +50,8 @@ def _has_port_in_range(url: str) -> bool:
         return False
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        return f"must be a string, not {_kind(value)}"
-    return "" if value.strip() and value.isprintable() else "must not be empty, and on one line"
-
-
-def _switch(value: object) -> str:
-    return "" if isinstance(value, bool) else f"must be true or false, not {_kind(value)}"
-
-
-def _whole(least: int, most: int) -> Check:
-    def check(value: object) -> str:
-        fits = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-        return "" if fits else f"must be a whole number from {least} to {most}"
-
-    return check
-
-
-def _number(most: float, *, or_zero: bool = False) -> Check:
-    def check(value: object) -> str:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_number and (0 < value <= most or (or_zero and value == 0)):  # type: ignore[operator]  # a number, by the line above
-            return ""
-        return f"must be a number {'of at least 0' if or_zero else 'above 0'}, at most {most:g}"
-
-    return check
-
-
-def _one_of(known: Iterable[str]) -> Check:
-    words = tuple(known)
-
-    def check(value: object) -> str:
-        return _text(value) or ("" if value in words else f"unknown: {value!r}{nearest(str(value), words)}")
-
-    return check
-
-
 def _address(value: object) -> str:
-    problem = _text(value) or address_problem(str(value))
+    problem = check_of("line")(value) or address_problem(str(value))
     if not problem and re.match(r"[^/]*//[^/?#]*@|[^?]*\?", str(value)):
         return "must hold no user, password or query: " + NO_KEYS
     return problem
@@ -101,20 +62,6 @@ def _variable(value: object) -> str:
     fits = isinstance(value, str) and re.fullmatch(r"[A-Z][A-Z0-9_]{0,63}", value)
     return (
         "" if fits else "must be the NAME of an environment variable, such as OPENAI_API_KEY, not the key: " + NO_KEYS
-    )
-
-
-def _kind(value: object) -> str:
-    return {
-        bool: "true or false",
-        int: "a number",
-        float: "a number",
-        str: "a string",
-        list: "a list",
-        dict: "a table",
-    }.get(
-        type(value),
-        "a date",
     )
 
 
@@ -133,44 +80,41 @@ LEAST_DEAD_SECONDS, MOST_DEAD_SECONDS = 0.15, 10.0
 """Of the time in which keys do nothing after a question appeared: what is typed out of habit comes within it, and who types
 does not rest for the least of it from one key to the next."""
 
-
-def _dead_seconds(value: object) -> str:
-    problem = _number(MOST_DEAD_SECONDS)(value)
-    if problem or float(value) < LEAST_DEAD_SECONDS:  # type: ignore[arg-type]  # a number, by the line above
-        return f"must be a number from {LEAST_DEAD_SECONDS:g} to {MOST_DEAD_SECONDS:g}"
-    return ""
-
-
 SETTINGS: Mapping[str, Declared] = {
     # Who is asked. These belong together, see `settings.resolve`; where nobody says them, the preset does.
-    "provider": Declared(check=_one_of(PRESETS), flag="--provider", variable="HARNESS_PROVIDER"),
-    "model": Declared(check=_text, flag="--model", variable="HARNESS_MODEL"),
-    "base_url": Declared(check=_address, flag="--base-url", variable="HARNESS_BASE_URL"),
-    "api": Declared(check=_one_of(api.value for api in Api), flag="--api", variable="HARNESS_API"),
-    "azure_api_version": Declared(check=_text),
-    "key_variable": Declared(check=_variable),
-    "attempts": Declared(check=_whole(1, 100), default=Endpoint().attempts),
-    "retry_seconds": Declared(check=_number(1e6), default=Endpoint().retry_seconds),
-    "context_tokens": Declared(check=_whole(1_000, 10**9)),
-    "system": Declared(check=_text, flag="--system"),
-    "instructions": Declared(check=_switch, default=True, flag="--no-instructions", flag_means=False),
-    "sign_key": Declared(check=_text),
-    "terminal.dead_seconds": Declared(check=_dead_seconds, default=0.4),
-    "terminal.vi": Declared(check=_switch, default=False),
-    "terminal.notify": Declared(check=_one_of(NOTICES), default="bell"),
-    "terminal.ascii": Declared(check=_switch, default=False, flag="--ascii", flag_means=True),
-    "terminal.screen_reader": Declared(check=_switch, default=False, flag="--screen-reader", flag_means=True),
+    "provider": Declared(holds=f"one of {' '.join(PRESETS)}", flag="--provider", variable="HARNESS_PROVIDER"),
+    "model": Declared(holds="line", flag="--model", variable="HARNESS_MODEL"),
+    "base_url": Declared(holds="address", flag="--base-url", variable="HARNESS_BASE_URL"),
+    "api": Declared(holds=f"one of {' '.join(api.value for api in Api)}", flag="--api", variable="HARNESS_API"),
+    "azure_api_version": Declared(holds="line"),
+    "key_variable": Declared(holds="variable"),
+    "attempts": Declared(holds="whole from 1 to 100", default=Endpoint().attempts),
+    "retry_seconds": Declared(holds="number above 0, at most 1000000", default=Endpoint().retry_seconds),
+    "context_tokens": Declared(holds="whole from 1000 to 1000000000"),
+    "system": Declared(holds="line", flag="--system"),
+    "instructions": Declared(holds="flag", default=True, flag="--no-instructions", flag_means=False),
+    "sign_key": Declared(holds="line"),
+    "terminal.dead_seconds": Declared(
+        holds=f"number from {LEAST_DEAD_SECONDS:g} to {MOST_DEAD_SECONDS:g}", default=0.4
+    ),
+    "terminal.vi": Declared(holds="flag", default=False),
+    "terminal.notify": Declared(holds=f"one of {' '.join(NOTICES)}", default="bell"),
+    "terminal.ascii": Declared(holds="flag", default=False, flag="--ascii", flag_means=True),
+    "terminal.screen_reader": Declared(holds="flag", default=False, flag="--screen-reader", flag_means=True),
     **{
-        f"deadlines.{name}": Declared(check=_number(1e6), default=getattr(Deadlines(), name))
+        f"deadlines.{name}": Declared(holds="number above 0, at most 1000000", default=getattr(Deadlines(), name))
         for name in field_names(Deadlines)
     },
     **{
-        f"bounds.{name}": Declared(check=_whole(1, 10**12), default=getattr(ReplyBounds(), name))
+        f"bounds.{name}": Declared(holds=f"whole from 1 to {10**12}", default=getattr(ReplyBounds(), name))
         for name in field_names(ReplyBounds)
     },
 }
 """By the key in the file, with its table in front. Prices have a table for each model, and are no setting of this kind."""
-PRICE_CHECKS: Mapping[str, Check] = dict.fromkeys(field_names(Prices), _number(1e6, or_zero=True))
+PRICE_CHECKS: Mapping[str, Check] = dict.fromkeys(
+    field_names(Prices), check_of("number of at least 0, at most 1000000")
+)
+_PARTS = {"address": _address, "variable": _variable}
 
 
 def table_names() -> tuple[str, ...]:
@@ -180,5 +124,5 @@ def table_names() -> tuple[str, ...]:
 
 def checks_of(table: str) -> dict[str, Check]:
     """Return what may stand in a table of the file, by the key in it."""
-    split = ((key.rpartition("."), declared.check) for key, declared in SETTINGS.items())
-    return {key: check for (name, _, key), check in split if name == table}
+    split = ((key.rpartition("."), declared.holds) for key, declared in SETTINGS.items())
+    return {key: check_of(holds, _PARTS) for (name, _, key), holds in split if name == table}

@@ -7,6 +7,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
@@ -14,17 +15,26 @@ from harness.cli.flags import EXAMPLE_CASE
 from harness.cli.policy.judged_call import CallReader
 from harness.cli.policy.policies import PolicyInForce
 from harness.cli.state import current_folder
-from harness.errors import ToolError, UsageError, nearest
+from harness.errors import ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.paths import short_place
 from harness.policy.loader import DECISION_WORDS
 from harness.policy.rules import Decision
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import Record
+from harness.text.fields import Fields
 from harness.text.strict_json import NotJsonError, read_line
 from harness.text.visible import visible_line
 
-CASE_KEYS = ("id", "tool", "args", "cwd", "expect", "at_least")
+_DECISION = f"one of {' '.join(DECISION_WORDS)}"
+CASE: Mapping[str, str] = {
+    "id": "filled",
+    "tool": "filled",
+    "args": "arguments",
+    "cwd?": "filled",
+    "expect?": _DECISION,
+    "at_least?": _DECISION,
+}
 FAILED = 1
 """Exit code where an expectation fails, or a call is none that could be judged; 2 where the file is not understood."""
 
@@ -111,36 +121,12 @@ def _case(line: bytes, number: int) -> PolicyCase:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(table, dict):
         raise ValueError(f"is not an object, such as {EXAMPLE_CASE}")  # noqa: TRY004
-    for key in table:
-        if key not in CASE_KEYS:
-            raise ValueError(f"unknown key {key!r}{nearest(key, CASE_KEYS)}")
-    missing = [key for key in ("id", "tool", "args") if key not in table]
-    if missing:
-        raise ValueError(f"{missing[0]} is missing")
-    words = {key: _word(table, key) for key in ("id", "tool", "cwd") if key in table}
-    return PolicyCase(
-        line=number,
-        args=table["args"],
-        expect=_decision(table, "expect"),
-        at_least=_decision(table, "at_least"),
-        **words,
-    )
-
-
-def _word(table: Mapping[str, JsonValue], key: str) -> str:
-    value = table[key]
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{key} must be a string that is not empty")
-    return value
-
-
-def _decision(table: Mapping[str, JsonValue], key: str) -> Decision | None:
-    if key not in table:
-        return None
-    word = _word(table, key)
-    if word not in DECISION_WORDS:
-        raise ValueError(f"{key}: unknown decision {word!r}{nearest(word, DECISION_WORDS)}")
-    return DECISION_WORDS[word]
+    # Arguments that are none are no call, and fail when it is judged.
+    if problem := Fields(CASE, {"arguments": lambda _: ""}).problem(table):
+        raise ValueError(problem)
+    fields: dict[str, Any] = table
+    fields |= {key: DECISION_WORDS[fields[key]] for key in ("expect", "at_least") if key in fields}
+    return PolicyCase(line=number, **fields)
 
 
 def _judge(

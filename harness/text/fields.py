@@ -1,0 +1,154 @@
+"""Fields of JSON and TOML: a few words say what each may hold, and what is wrong with a value.
+
+A type is one of these texts:
+    text, whole, number     a string, a whole number, a number; with bounds, as in `text of at most 300 characters`,
+                            `whole from 1 to 100` and `number above 0, at most 10`
+    count, flag, digest     a whole number of at least 0; true or false; a SHA-256
+    filled, line            a string that is not blank; one that stands on one line besides
+    one of a b              one of these strings
+    list of TYPE, object of TYPE, TYPE|null
+    any name in `parts`     a table of fields, or a check of the caller's own
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from harness.errors import nearest
+
+Check: TypeAlias = Callable[[Any], str]
+"""Returns what is wrong with a value, or nothing. Total: the value may be anything that JSON or TOML can say."""
+Parts: TypeAlias = Mapping[str, "Mapping[str, str] | Check"]
+
+_SHOWN_CHARACTERS = 50
+"""Of a name or a word that nobody knows."""
+_BOUNDS = {"above": operator.gt, "from": operator.ge, "least": operator.ge, "to": operator.le, "most": operator.le}
+
+
+class Fields:
+    """A table of fields: each name with its type. A name that ends in `?` may be missing."""
+
+    def __init__(self, table: Mapping[str, str], parts: Parts | None = None, *, is_open: bool = False) -> None:
+        """Take in the table. An open one lets an object have further fields, of any name."""
+        self._checks = {name.removesuffix("?"): check_of(word, parts) for name, word in table.items()}
+        self._required = dict.fromkeys(name for name in table if not name.endswith("?"))
+        self._is_open = is_open
+
+    def problem(self, value: object) -> str:
+        """Return what is wrong with an object, or nothing: the first field that nobody knows, does not fit, or is missing."""
+        if not isinstance(value, dict):
+            return f"must be an object ({', '.join(self._required)}), not {kind_of(value)}"
+        for name, item in value.items():
+            check = self._checks.get(name)
+            if check is None:
+                if not self._is_open:
+                    cut = name[:_SHOWN_CHARACTERS]
+                    return f"has the unknown field {cut!r}{nearest(cut, self._checks)}"
+            elif found := check(item):
+                return f"{name}: {found}"
+        if self._required.keys() <= value.keys():
+            return ""
+        return f"lacks the field {next(name for name in self._required if name not in value)}"
+
+
+def check_of(word: str, parts: Parts | None = None) -> Check:
+    """Return the check of a type. Raises KeyError for a word that is none."""
+    if parts and word in parts:
+        part = parts[word]
+        return part if callable(part) else Fields(part, parts).problem
+    if word.endswith("|null"):
+        inner = check_of(word.removesuffix("|null"), parts)
+        return lambda value: "" if value is None else inner(value)
+    head, _, rest = word.partition(" of ")
+    if head == "one":
+        return _one_of(rest.split())
+    if head == "list":
+        return _list_of(check_of(rest, parts), 'strings, such as ["a", "b"]' if rest == "text" else "values")
+    if head == "object":
+        return _object_of(check_of(rest, parts))
+    name, _, bounds = word.partition(" ")
+    return _bounded(name, bounds) if bounds else _PLAIN[name]
+
+
+def kind_of(value: object) -> str:
+    """Return what kind of value this is, for people."""
+    if value is None:
+        return "null"
+    kinds = {bool: "true or false", int: "a number", float: "a decimal number", str: "a string", list: "a list"}
+    return "an object" if isinstance(value, dict) else kinds.get(type(value), "a date or time")
+
+
+def _one_of(words: list[str]) -> Check:
+    def check(value: object) -> str:
+        if not isinstance(value, str):
+            return f"must be a string, not {kind_of(value)}"
+        cut = value[:_SHOWN_CHARACTERS]
+        return "" if value in words else f"unknown: {cut!r}{nearest(cut, words)}"
+
+    return check
+
+
+def _list_of(inner: Check, what: str) -> Check:
+    def check(value: object) -> str:
+        if not isinstance(value, list):
+            return f"must be a list of {what}"
+        return next((f"number {place}: {found}" for place, item in enumerate(value, 1) if (found := inner(item))), "")
+
+    return check
+
+
+def _object_of(inner: Check) -> Check:
+    def check(value: object) -> str:
+        if not isinstance(value, dict):
+            return f"must be an object, not {kind_of(value)}"
+        return next(
+            (f"{name[:_SHOWN_CHARACTERS]!r}: {found}" for name, item in value.items() if (found := inner(item))), ""
+        )
+
+    return check
+
+
+def _bounded(name: str, bounds: str) -> Check:
+    words = bounds.replace(",", "").split()
+    limits = [(_BOUNDS[word], float(limit)) for word, limit in pairwise(words) if word in _BOUNDS]
+    wanted = f"{_SIZED[name][0]} {bounds}"
+
+    def fits(value: Any) -> bool:
+        size = len(value) if name == "text" else value
+        return all(holds(size, limit) for holds, limit in limits)
+
+    return _check(wanted, *_SIZED[name][1:], fits=fits)
+
+
+def _check(wanted: str, *types: type, fits: Callable[[Any], object] | None = None, problem: str = "") -> Check:
+    def check(value: object) -> str:
+        if type(value) not in types:  # exactly: in Python `true` is a whole number as well
+            return f"must be {wanted}, not {kind_of(value)}"
+        return "" if fits is None or fits(value) else problem or f"must be {wanted}"
+
+    return check
+
+
+_SIZED: Mapping[str, tuple[str, *tuple[type, ...]]] = {
+    "text": ("a string", str),
+    "whole": ("a whole number", int),
+    "number": ("a number", int, float),
+}
+_PLAIN: Mapping[str, Check] = {
+    **{name: _check(*wanted_and_types) for name, wanted_and_types in _SIZED.items()},
+    "count": _check("a whole number of at least 0", int, fits=lambda value: value >= 0),
+    "flag": _check("true or false", bool),
+    "digest": _check(
+        "a SHA-256 digest: 64 hexadecimal digits in lower case", str, fits=re.compile("[0-9a-f]{64}").fullmatch
+    ),
+    "line": _check(
+        "a string", str,
+        fits=lambda text: text.strip() and text.isprintable(),
+        problem="must not be empty, and on one line",
+    ),
+    "filled": _check("a string", str, fits=str.strip, problem="must not be empty"),
+}  # fmt: skip
