@@ -95,7 +95,7 @@ def main() -> None:
                 f"{statistics.median(took):.1f} ms",
                 f"{took[0]:.1f} ms",
                 None,
-                "< 30 ms",
+                "< 60 ms",
             )
         walk = milliseconds(lambda: walked_names(folder))
         row(

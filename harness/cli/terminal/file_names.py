@@ -11,13 +11,11 @@ import os
 import re
 import threading
 import time
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from harness.process.environment import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables, child_environment
-from harness.record import Record
 from harness.safe_files import read_small
 
 if TYPE_CHECKING:
@@ -153,8 +151,6 @@ LONGEST_QUESTION = 200
 """Characters that are looked for: what stands behind them does not count."""
 REST_SECONDS = 0.15
 """How long a question waits for the rest, where git has told what it tracks."""
-NAMES_IN_PIECE = 5_000
-"""Names that are searched in one go: no other thread runs meanwhile."""
 
 
 class FileIndex:
@@ -225,115 +221,36 @@ class FileIndex:
         yield NameIndex(tracked + (untracked or []))
 
 
-class Piece(Record):
-    """A stretch of names as one text each, so that searching it is one search."""
-
-    names: tuple[str, ...]
-    paths: str
-    """Every name in lower case, a newline before and behind each."""
-    bases: str
-    """The same without their folders."""
-    path_starts: tuple[int, ...]
-    base_starts: tuple[int, ...]
-
-
 class NameIndex:
     """Names of files, the shorter first, ready to be searched."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
         """Take names relative to one folder. What no prompt can say (bytes that are no UTF-8) is left out."""
-        # In steps that each let other threads run: keys are drawn meanwhile. What git lists is sorted already.
-        by_length: dict[int, list[str]] = {}
-        before = ""
-        for name in sorted(names):
-            if name != before and (name.isascii() or _is_text(name)):
-                by_length.setdefault(len(name), []).append(name)
-            before = name
-        self._ordered = [name for length in sorted(by_length) for name in by_length[length]]
-        self.count = len(self._ordered)
-        self._pieces: list[Piece | None] = [None] * -(-self.count // NAMES_IN_PIECE)
+        texts = [
+            name for name in dict.fromkeys(names) if name.isascii() or name.encode(errors="ignore").decode() == name
+        ]
+        self._names = [(name, name.lower()) for name in sorted(sorted(texts), key=len)]
 
     def matches(self, question: str) -> Sequence[str]:
         """Return the names that fit `question`, whatever their case: at most MOST_MATCHES.
 
-        First those whose base name begins with it (with a `/` in it: whose path does, or a part of it), then those in
+        First those whose base name begins with it (with a `/` in it: whose path does, then a part of it), then those in
         which it stands, then those that have its characters in this order; of each kind the shorter first, then by name.
         """
-        question = _searchable(question[:LONGEST_QUESTION])
+        wanted = question[:LONGEST_QUESTION].lower()
+        is_path = "/" in wanted
+        inside = [(name, path) for name, path in self._names if wanted in path]
+        # Each step goes to the next place of a character and never back (`*+`): the time is linear in the name.
+        in_order = re.compile("".join(f"[^{re.escape(char)}]*+{re.escape(char)}" for char in wanted)).match
+        kinds = (
+            (name for name, path in inside if path.startswith(wanted, 0 if is_path else path.rfind("/") + 1)),
+            (name for name, path in inside if is_path and f"/{wanted}" in path),
+            (name for name, _ in inside),
+            (name for name, path in self._names if in_order(path)),
+        )
         found: dict[str, None] = {}
-        for way in (_beginnings, _insides, _scattered):
-            for number in range(len(self._pieces)):
-                for name in way(self._piece(number), question):
-                    found[name] = None
-                    if len(found) >= MOST_MATCHES:
-                        return tuple(found)
-            if len(question) < 2 and way is _insides:
+        for name in chain.from_iterable(kinds):
+            found[name] = None
+            if len(found) == MOST_MATCHES:
                 break
         return tuple(found)
-
-    def _piece(self, number: int) -> Piece:
-        """Return a stretch of the names, made when it is first looked at: most questions are answered by the first ones."""
-        piece = self._pieces[number]
-        if piece is None:
-            start = number * NAMES_IN_PIECE
-            piece = self._pieces[number] = _piece(self._ordered[start : start + NAMES_IN_PIECE])
-        return piece
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _searchable(name: str) -> str:
-    return name.lower().replace("\n", "\0")
-
-
-def _piece(some: Sequence[str]) -> Piece:
-    paths = [_searchable(name) for name in some]
-    bases = [path.rpartition("/")[2] for path in paths]
-    return Piece(
-        names=tuple(some),
-        paths="\n" + "\n".join(paths) + "\n",
-        bases="\n" + "\n".join(bases) + "\n",
-        path_starts=tuple(accumulate((len(path) + 1 for path in paths), initial=0)),
-        base_starts=tuple(accumulate((len(base) + 1 for base in bases), initial=0)),
-    )
-
-
-def _beginnings(piece: Piece, question: str) -> Iterator[str]:
-    if "/" not in question:
-        yield from _found(piece, piece.bases, piece.base_starts, f"\n{question}")
-        return
-    yield from _found(piece, piece.paths, piece.path_starts, f"\n{question}")
-    yield from _found(piece, piece.paths, piece.path_starts, f"/{question}")
-
-
-def _insides(piece: Piece, question: str) -> Iterator[str]:
-    yield from _found(piece, piece.paths, piece.path_starts, question)
-
-
-def _found(piece: Piece, text: str, starts: tuple[int, ...], wanted: str) -> Iterator[str]:
-    """Yield the names in whose part of `text` stands `wanted`."""
-    place = text.find(wanted)
-    while place >= 0:
-        number = bisect_right(starts, place) - 1
-        if number >= len(piece.names):
-            return
-        yield piece.names[number]
-        place = text.find(wanted, starts[number + 1])
-
-
-def _scattered(piece: Piece, question: str) -> Iterator[str]:
-    """Yield the names with these characters in this order.
-
-    Each step goes to the next place of a character and never back (`*+`): the time is linear in the text.
-    """
-    if any(char not in piece.paths for char in question):
-        return
-    steps = "".join(f"[^\\n{re.escape(char)}]*+{re.escape(char)}" for char in question)
-    for found in re.finditer(f"\n{steps}", piece.paths):
-        yield piece.names[bisect_right(piece.path_starts, found.start()) - 1]

@@ -1,4 +1,4 @@
-"""NameIndex of files while one types: what is listed, what fits, how a name is written; and that nothing else is run."""
+"""The names of files while one types: what is listed, what fits, how a name is written; and that nothing else is run."""
 
 from __future__ import annotations
 
