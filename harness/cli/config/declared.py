@@ -23,9 +23,7 @@ class Declared(Record):
     default: Value = ""
     """Where nobody says it; empty for what the provider's preset may say, or nobody need."""
     flag: str = ""
-    """As it is typed; empty where there is none."""
-    flag_means: Value | None = None
-    """Of a switch, which has no value of its own: what giving it says."""
+    """As it is typed; empty where there is none. That of a switch says the opposite of the default."""
     variable: str = ""
     """Of the environment; empty where there is none."""
 
@@ -92,15 +90,15 @@ SETTINGS: Mapping[str, Declared] = {
     "retry_seconds": Declared(holds="number above 0, at most 1000000", default=Endpoint().retry_seconds),
     "context_tokens": Declared(holds="whole from 1000 to 1000000000"),
     "system": Declared(holds="line", flag="--system"),
-    "instructions": Declared(holds="flag", default=True, flag="--no-instructions", flag_means=False),
+    "instructions": Declared(holds="flag", default=True, flag="--no-instructions"),
     "sign_key": Declared(holds="line"),
     "terminal.dead_seconds": Declared(
         holds=f"number from {LEAST_DEAD_SECONDS:g} to {MOST_DEAD_SECONDS:g}", default=0.4
     ),
     "terminal.vi": Declared(holds="flag", default=False),
     "terminal.notify": Declared(holds=f"one of {' '.join(NOTICES)}", default="bell"),
-    "terminal.ascii": Declared(holds="flag", default=False, flag="--ascii", flag_means=True),
-    "terminal.screen_reader": Declared(holds="flag", default=False, flag="--screen-reader", flag_means=True),
+    "terminal.ascii": Declared(holds="flag", default=False, flag="--ascii"),
+    "terminal.screen_reader": Declared(holds="flag", default=False, flag="--screen-reader"),
     **{
         f"deadlines.{name}": Declared(holds="number above 0, at most 1000000", default=getattr(Deadlines(), name))
         for name in field_names(Deadlines)

@@ -154,7 +154,7 @@ class _Layers:
         """Return what the layers say of a setting, the one that counts first."""
         declared, said = SETTINGS[name], []
         if flag := self.flags.get(name):
-            meant = flag if declared.flag_means is None else declared.flag_means
+            meant = not declared.default if isinstance(declared.default, bool) else flag
             said.append(_Said(rank=_Rank.FLAG, value=meant, origin=f"flag {declared.flag}"))
         if variable := self.variable(declared.variable):
             said.append(variable)
