@@ -5,7 +5,7 @@ No value of a record can be trusted: somebody may have tampered with the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Protocol, assert_never
 
@@ -173,14 +173,6 @@ class LoggedCall(Record):
         return tuple(record for record in every if record)
 
 
-def joined(
-    found: Mapping[str, LogRecord], *, log: str, session: str, number: str, started: LogRecord = _NOTHING
-) -> LoggedCall:
-    """Return the call that the records in `found` are about: by kind, each one of ABOUT_CALLS."""
-    records = {_FIELDS[kind]: record for kind, record in found.items()}
-    return LoggedCall(log=log, session=session, number=number, started=started, **records)
-
-
 class Joiner:
     """Joins records to calls as they come.
 
@@ -200,9 +192,8 @@ class Joiner:
         if kind == "session_started":
             self._started[session] = record
         elif kind in ABOUT_CALLS:
-            name = word(record.get("call"))
-            flying = self._flying.setdefault(session, {})
-            flying.setdefault(name, {})[kind] = record
+            name, flying = word(record.get("call")), self._flying.setdefault(session, {})
+            flying.setdefault(name, {})[_FIELDS[kind]] = record
             if kind == "outcome":
                 return self._call(session, name, flying.pop(name))
         return None
@@ -210,12 +201,21 @@ class Joiner:
     def rest(self, session: str | None = None) -> Iterator[LoggedCall]:
         """Yield the calls without an end, of one session or of all (session by session), and forget them."""
         for one in [*self._flying] if session is None else [session]:
-            for name, found in self._flying.pop(one, {}).items():
-                yield self._call(one, name, found)
+            calls = self.open(one)
+            self._flying.pop(one, None)
+            yield from calls
+
+    def open(self, session: str) -> list[LoggedCall]:
+        """Return the calls of a session that have no end so far."""
+        return [self._call(session, name, found) for name, found in self._flying.get(session, {}).items()]
+
+    def in_flight(self, session: str) -> Collection[str]:
+        """Return the numbers of those calls."""
+        return self._flying.get(session, {})
 
     def _call(self, session: str, name: str, found: Mapping[str, LogRecord]) -> LoggedCall:
         started = self._started.get(session, _NOTHING)
-        return joined(found, log=self._log, session=session, number=name, started=started)
+        return LoggedCall(log=self._log, session=session, number=name, started=started, **found)
 
 
 def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]:

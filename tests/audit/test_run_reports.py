@@ -16,7 +16,7 @@ from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.run_reports import run_report
-from harness.audit.run_reports.facts import MOST_CALLS, MOST_CHANGED, MOST_NOTES, MOST_REFUSED, ReportedFile, RunFacts
+from harness.audit.run_reports.facts import MOST_CALLS, MOST_NOTES, ReportedFile, RunFacts
 from harness.audit.run_reports.reported import ReportedRun
 from harness.audit.run_reports.result import RESULT_SCHEMA
 from harness.audit.run_reports.unquoted import record_of
@@ -72,7 +72,7 @@ def test_a_refusal_says_what_decided_it_and_where_that_stands() -> None:
     answered: Step = ("approval_answered", {"call": 1, "answer": "nobody", "by": "nobody", "words": "", "seconds": 0})
     facts = gathered(started(), proposed(1), decided(1, "confirm"), answered, outcome(1, "denied"))
     (one,) = facts.refused
-    assert (one.call, one.tool, one.summary, one.status, one.decision) == (1, "bash", "ls -l", "denied", "confirm")
+    assert (one.number, one.tool, one.summary, one.status, one.decision) == (1, "bash", "ls -l", "denied", "confirm")
     assert (one.rule, one.file, one.line, one.layer, one.answered_by) == ("readers", "ci.toml", 12, "given", "nobody")
     assert (facts.denied_count, facts.blocked_count, facts.decisions["confirm"]) == (1, 0, 1)
 
@@ -117,17 +117,23 @@ def test_only_the_first_session_counts() -> None:
 
 
 def test_what_is_too_much_to_keep_is_counted() -> None:
-    calls = [step for number in range(1, MOST_REFUSED + 4) for step in refused_call(number)]
-    changes = [step for n in range(MOST_CHANGED + 2) for step in written(n + 9_000, f"/srv/{n}", None, OTHER)]
+    calls = [step for number in range(1, MOST_CALLS + 4) for step in refused_call(number)]
+    changes = [step for n in range(MOST_CALLS + 2) for step in written(n + 90_000, f"/srv/{n}", None, OTHER)]
     limits: list[Step] = [("limit", {"limit": f"l{n}", "last_action": ""}) for n in range(MOST_NOTES + 1)]
     facts = gathered(started(), *calls, *changes, *limits, ended())
-    assert (len(facts.calls), facts.calls_left_out) == (MOST_CALLS, 5)
-    assert (len(facts.refused), facts.refused_left_out) == (MOST_REFUSED, 3)
-    assert (len(facts.changed), facts.changed_left_out) == (MOST_CHANGED, 2)
+    assert (len(facts.calls), facts.calls_left_out) == (2 * MOST_CALLS, 2)
+    assert (len(facts.refused), facts.refused_left_out) == (MOST_CALLS, 3)
+    assert (len(facts.changed), facts.changed_left_out) == (MOST_CALLS, 2)
     assert (len(facts.limits), facts.notes_left_out) == (MOST_NOTES, 1)
     result = told(facts)
     left_out = {"refusals": 3, "files_changed": 2, "notes": 1, "odd_records": 0}
-    assert (result["refused"], result["left_out"]) == (MOST_REFUSED + 3, left_out)
+    assert (result["refused"], result["left_out"]) == (MOST_CALLS + 3, left_out)
+
+
+def test_calls_without_an_end_are_kept_to_a_bound_too() -> None:
+    """Only a forged log holds so many."""
+    facts = gathered(started(), *map(proposed, range(MOST_CALLS + 5)))
+    assert ({one.status for one in facts.calls}, len(facts.calls), facts.calls_left_out) == ({"open"}, MOST_CALLS, 5)
 
 
 def test_a_refusal_behind_thousands_of_calls_is_still_a_row() -> None:

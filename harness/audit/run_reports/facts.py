@@ -1,18 +1,19 @@
 """What the log's records say of one session, gathered as they come. Never raises.
 
 Every text is hostile data. Texts that are read by people are made one line, cut and shown visibly here; paths, file names
-and digests stay as they are, for programs. What memory does not grow with is kept as counts: of calls, refusals, changes
-and troubles so many are kept as the MOST_ of this module say, and how many more there were is counted.
+and digests stay as they are, for programs. Memory does not grow with the log: so many calls, files and troubles are kept as
+MOST_CALLS and MOST_NOTES say, and how many more there were is counted.
 """
 
 from __future__ import annotations
 
 import json
 import posixpath
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, call_number, count_of, joined, number, text, word
+from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, call_number, count_of, number, text, word
 from harness.audit.run_reports.unquoted import message_of, problem_of
 from harness.log.clocks import seconds_between
 from harness.log.order import ANSWERS, DECISIONS, STATUSES, LogRecord
@@ -24,14 +25,11 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import tool_kind
 
 MOST_CALLS = 10_000
-MOST_REFUSED = 5_000
-MOST_CHANGED = 5_000
+"""Of refused calls, of other calls, of calls without an end, and of changed files, each."""
 MOST_NOTES = 200
 """Of limits, of errors and of divergences, each."""
 MOST_TOML = 8_000
 """Characters of a proposed rule."""
-MOST_OPEN = 10_000
-"""Calls in flight that are joined; more are only in a forged log."""
 OF_CALLS = (*DECISIONS, "none")
 """What is counted of decisions: `none` of calls that could not be judged."""
 
@@ -67,23 +65,24 @@ class RunFacts:
         """Calls that may have changed files of which the log has no list: commands that were begun."""
         self.odd = 0
         """Records that could not be understood, and of which nothing is told."""
+        self._joiner = Joiner("")
         self._calls: list[ReportedCall] = []
-        self._open: dict[str, dict[str, LogRecord]] = {}
-        self._refused: list[ReportedRefusal] = []
+        self._kept: Counter[bool] = Counter()
+        """How many of those were refused, and how many not."""
         self._refused_at: dict[str, int] = {}
-        """By the number of the call: where in that list the last of that number stands."""
+        """By the number of a refused call: where in that list the last of that number stands."""
         self._changed: dict[str, ReportedFile] = {}
         self._first: LogRecord = {}
 
     @property
     def calls(self) -> Sequence[ReportedCall]:
         """Every call, in the order in which they ended; those without an end last."""
-        return [*self._calls, *(row_of(self._joined(found)) for found in self._open.values())]
+        return [*self._calls, *map(self._reported, self._joiner.open(self.session))]
 
     @property
-    def refused(self) -> Sequence[ReportedRefusal]:
+    def refused(self) -> Sequence[ReportedCall]:
         """The calls that were denied or blocked."""
-        return tuple(self._refused)
+        return tuple(call for call in self._calls if call.is_refused)
 
     @property
     def changed(self) -> Sequence[ReportedFile]:
@@ -187,12 +186,11 @@ class RunFacts:
             self.errors.append(ReportedError(where="log", message=problem, fault="", quoted=problem))
 
     def _about_call(self, kind: str, record: LogRecord) -> None:
-        name = word(record.get("call"))
-        if name not in self._open and len(self._open) >= MOST_OPEN:
+        name, flying = word(record.get("call")), self._joiner.in_flight(self.session)
+        if name not in flying and len(flying) >= MOST_CALLS:  # only in a forged log
             self.calls_left_out += kind == "call_proposed"
             return
-        found = self._open.setdefault(name, {})
-        found[kind] = record
+        call = self._joiner.take(record)
         match kind:
             case "call_proposed":
                 self._count("calls")
@@ -204,31 +202,28 @@ class RunFacts:
                 self._count(f"answer_{_known(text(record, 'answer'), ANSWERS)}")
             case "intent":
                 self.ran_unrecorded += not tool_kind(text(record, "tool")).is_of_files
-            case "outcome":
+            case "outcome" if call is not None:
                 self._count(f"status_{_known(text(record, 'status'), STATUSES)}")
-                del self._open[name]
-                self._settle(name, self._joined(found))
+                self._settle(name, call)
             case _:
                 pass
 
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
-    def _joined(self, found: Mapping[str, LogRecord]) -> LoggedCall:
-        return joined(found, log="", session=self.session, number="")
+    def _reported(self, call: LoggedCall) -> ReportedCall:
+        return reported_call(call, self.started.workspace)
 
     def _settle(self, name: str, call: LoggedCall) -> None:
         is_refused = call.fate is Fate.REFUSED
-        if is_refused and len(self._refused) < MOST_REFUSED:
-            self._refused_at[name] = len(self._refused)
-            self._refused.append(refused_of(call, self.started.workspace))
-        elif is_refused:
-            self.refused_left_out += 1
-        # A refusal is never hidden by the thousands of calls before it.
-        if len(self._calls) < MOST_CALLS or (is_refused and not self.refused_left_out):
-            self._calls.append(row_of(call))
+        if self._kept[is_refused] < MOST_CALLS:  # each kind by itself: thousands of calls hide no refusal
+            self._kept[is_refused] += 1
+            if is_refused:
+                self._refused_at[name] = len(self._calls)
+            self._calls.append(self._reported(call))
         else:
-            self.calls_left_out += 1
+            self.refused_left_out += is_refused
+            self.calls_left_out += not is_refused
         if path := text(call.outcome, "changed_path"):
             self._change(path, call)
 
@@ -236,13 +231,11 @@ class RunFacts:
         before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
         known = self._changed.get(path)
         if known is not None:
-            self._changed[path] = replace(
-                known, after_sha256=after, calls=(*known.calls, call_number(call))[:MOST_CALLS]
-            )
-        elif len(self._changed) < MOST_CHANGED:
-            self._changed[path] = ReportedFile(
-                path=path, before_sha256=before, after_sha256=after, calls=(call_number(call),)
-            )
+            calls = (*known.calls, _scalar(call_number(call)))[:MOST_CALLS]
+            self._changed[path] = replace(known, after_sha256=after, calls=calls)
+        elif len(self._changed) < MOST_CALLS:
+            calls = (_scalar(call_number(call)),)
+            self._changed[path] = ReportedFile(path=path, before_sha256=before, after_sha256=after, calls=calls)
         else:
             self.changed_left_out += 1
 
@@ -253,7 +246,7 @@ class RunFacts:
         toml, why = text(record, "toml"), line(text(record, "why"), 500)
         if len(toml) > MOST_TOML:  # half a rule is none
             toml, why = "", "a rule is in the log; it is too long to be shown"
-        self._refused[at] = replace(self._refused[at], advice_toml=toml, advice_why=why)
+        self._calls[at] = replace(self._calls[at], advice_toml=toml, advice_why=why)
 
 
 FACT_KINDS = ABOUT_CALLS | frozenset(
@@ -283,16 +276,21 @@ _READ = 4_000
 """So many characters of a text are looked at before it is shown cut: escapes can make it longer, never shorter."""
 
 
-class ReportedRefusal(Record):
-    """A refusal. Texts are one line, cut and safe to show; `file`, `touched` and `advice_toml` are not."""
+class ReportedCall(Record):
+    """One call. Texts are one line, cut and safe to show; `file`, `touched` and `advice_toml` are not."""
 
-    call: JsonValue
+    number: JsonValue
+    """A whole number in every log that verifies."""
     tool: str
     summary: str
     status: str
-    """`denied` or `blocked`."""
+    """As the outcome says; `unknown`: begun, and no end is known; `open`: it was never begun."""
+    seconds: float | None
+    exit_code: int | None
+    note: str
+    """Of a call that was invalid or not run: why."""
     decision: str
-    """What the policy said: `confirm` where a person's yes was needed."""
+    """What the policy said: `auto`, `confirm`, `deny`, `block`, `none`; empty where the log does not say."""
     by: str
     """What decided, with its place, as the log names it."""
     source: str
@@ -306,12 +304,17 @@ class ReportedRefusal(Record):
     """The part of the call that decided it."""
     answered_by: str
     """Who was asked: `nobody` in a run without a person. Empty where nobody needed to be."""
-    touched: str = ""
+    touched: str
     """The one file in the workspace that the call was about, relative to it; empty where it is not plain."""
     advice_toml: str = ""
-    """The rule that would allow it: what the harness proposed, never applied by itself."""
+    """Of a refused call, the rule that would allow it: what the harness proposed, never applied by itself."""
     advice_why: str = ""
     """Why no rule would."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was denied or blocked."""
+        return self.status in ("denied", "blocked")
 
     @property
     def why_no_rule(self) -> str:
@@ -319,14 +322,19 @@ class ReportedRefusal(Record):
         return self.advice_why.replace(self.by, short_place(self.by)) if self.by else self.advice_why
 
 
-def refused_of(call: LoggedCall, workspace: str) -> ReportedRefusal:
-    """Return what is told of a refused call. Total: its records may hold anything."""
-    decision = call.decision
-    return ReportedRefusal(
-        call=call_number(call),
+def reported_call(call: LoggedCall, workspace: str) -> ReportedCall:
+    """Return what is told of a call. Total: its records may hold anything."""
+    decision, outcome = call.decision, call.outcome
+    milliseconds = number(outcome, "duration_ms")
+    is_told = call.fate in (Fate.INVALID, Fate.NOT_RUN)
+    return ReportedCall(
+        number=_scalar(call_number(call)),
         tool=line(call.tool, 60),
         summary=line(call.summary),
-        status="blocked" if text(call.outcome, "status") == "blocked" else "denied",
+        status=line(text(outcome, "status") or call.fate.value, 20),
+        seconds=None if milliseconds is None else milliseconds / 1000,
+        exit_code=whole(outcome.get("exit_code")),
+        note=line(text(outcome, "content"), 300) if is_told else "",
         decision=line(call.decided, 20),
         by=line(call.by, 300),
         source=line(text(decision, "source"), 40),
@@ -335,7 +343,7 @@ def refused_of(call: LoggedCall, workspace: str) -> ReportedRefusal:
         line=whole(decision.get("line")),
         layer=line(text(decision, "layer"), 40),
         reason=line(text(decision, "reason"), 500),
-        part=line(_part(call), MOST_SUMMARY),
+        part=line(_part(call)),
         answered_by=line(text(call.answered, "by"), 40),
         touched=_touched(call, workspace),
     )
@@ -346,17 +354,13 @@ def line(value: str, width: int = MOST_SUMMARY) -> str:
     return visible_line(value, width) if len(value) <= _READ else f"{visible_line(value[:_READ], width)} and more"
 
 
-def _facet(call: LoggedCall) -> tuple[str, str]:
-    """Return the deciding part and its kind: the first whose decision and decider are those of the whole."""
+def _part(call: LoggedCall) -> str:
+    """Return the deciding part: the first whose decision and decider are those of the whole."""
     facets = call.decision.get("facets")
     for facet in facets if isinstance(facets, list) else ():
         if isinstance(facet, dict) and all(facet.get(n) == call.decision.get(n) for n in ("decision", "by")):
-            return text(facet, "facet"), text(facet, "kind")
-    return "", ""
-
-
-def _part(call: LoggedCall) -> str:
-    return _facet(call)[0]
+            return text(facet, "facet")
+    return ""
 
 
 def _touched(call: LoggedCall, workspace: str) -> str:
@@ -410,27 +414,6 @@ class Started(Record):
     """The cassette that stood in for the model."""
 
 
-class ReportedCall(Record):
-    """One call, in short."""
-
-    number: JsonValue
-    """A whole number in every log that verifies."""
-    tool: str
-    summary: str
-    decision: str
-    """`auto`, `confirm`, `deny`, `block`, `none`; empty where the log does not say."""
-    status: str
-    """As the outcome says; `unknown`: begun, and no end is known; `open`: it was never begun."""
-    seconds: float | None
-    exit_code: int | None
-    by: str
-    rule: str
-    file: str
-    line: int | None
-    note: str
-    """Of a call that was invalid or not run: why."""
-
-
 class ReportedFile(Record):
     """A file that file tools changed: what it was before the first change, and what the last one left."""
 
@@ -450,24 +433,3 @@ class ReportedError(Record):
     fault: str
     quoted: str
     """The message with what it quotes of a reply."""
-
-
-def row_of(call: LoggedCall) -> ReportedCall:
-    """Return what is told of a call. Total: its records may hold anything."""
-    status = text(call.outcome, "status") or call.fate.value
-    milliseconds = number(call.outcome, "duration_ms")
-    is_told = call.fate in (Fate.INVALID, Fate.NOT_RUN)
-    return ReportedCall(
-        number=call_number(call),
-        tool=line(call.tool, 60),
-        summary=line(call.summary),
-        decision=line(call.decided, 20),
-        status=line(status, 20),
-        seconds=None if milliseconds is None else milliseconds / 1000,
-        exit_code=whole(call.outcome.get("exit_code")),
-        by=line(call.by),
-        rule=line(text(call.decision, "rule")),
-        file=text(call.decision, "file"),
-        line=whole(call.decision.get("line")),
-        note=line(text(call.outcome, "content"), 300) if is_told else "",
-    )

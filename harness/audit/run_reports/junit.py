@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.audit.run_reports.facts import ReportedCall, ReportedRefusal
+from harness.audit.run_reports.facts import ReportedCall
 from harness.audit.run_reports.reported import (
     ReportedRun,
     answered_words,
@@ -67,9 +67,8 @@ def _suite(run: ReportedRun, counted: tuple[int, int, int, int], *, with_answer:
         attributes["timestamp"] = moment[: len("2024-05-01T10:00:00")]
     yield f"  <testsuite{_attributes(attributes)}>\n"
     yield from _properties(run)
-    refused = {str(one.call): one for one in facts.refused}
     for row in facts.calls:
-        yield _case(row, refused.get(str(row.number)), name)
+        yield _case(row, name)
     yield _run_case(run, name, with_answer=with_answer)
     if answer := run.answer(with_answer=with_answer):
         yield f"    <system-out>The model's answer:\n{_text(answer)}</system-out>\n"
@@ -104,28 +103,28 @@ def _properties(run: ReportedRun) -> Iterator[str]:
     yield "    </properties>\n"
 
 
-def _case(row: ReportedCall, refused: ReportedRefusal | None, suite: str) -> str:
+def _case(row: ReportedCall, suite: str) -> str:
     name = f"{row.number} {row.tool}: {row.summary}" if row.summary else f"{row.number} {row.tool}"
     attributes = {"name": name, "classname": suite, "time": _seconds(row.seconds)}
-    inner = _verdict(row, refused)
+    inner = _verdict(row)
     start = f"    <testcase{_attributes(attributes)}"
     return f"{start}>{inner}</testcase>\n" if inner else f"{start}/>\n"
 
 
-def _verdict(row: ReportedCall, refused: ReportedRefusal | None) -> str:
+def _verdict(row: ReportedCall) -> str:
     kind = _kind(row.status)
     if kind == "skipped":
         return f"<skipped{_attributes({'message': row.note or 'its turn never came'})}/>"
     if kind == "":
         how = row.status if row.exit_code is None else f"{row.status}, exit code {row.exit_code}"
         return "" if row.status == "ok" else f"<system-out>{_text(how)}</system-out>"
-    if refused is not None:
-        return _refusal(kind, refused)
+    if row.is_refused:
+        return _refusal(kind, row)
     message = row.note or {"unknown": "it was begun, and its end is not known"}.get(row.status, row.status)
     return f"<{kind}{_attributes({'type': row.status, 'message': message})}/>"
 
 
-def _refusal(kind: str, one: ReportedRefusal) -> str:
+def _refusal(kind: str, one: ReportedCall) -> str:
     nobody = answered_words(one.answered_by, one.decision)
     lines = [
         f"decision: {one.decision}{f' ({nobody})' if nobody else ''}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.audit.run_reports.facts import MOST_TOML, ReportedRefusal, RunFacts
+from harness.audit.run_reports.facts import MOST_TOML, ReportedCall, RunFacts
 from harness.audit.run_reports.reported import (
     MOST_ANSWER,
     ReportedRun,
@@ -163,17 +163,17 @@ def _refusals(facts: RunFacts) -> Iterator[str]:
     yield from _advice(refused)
 
 
-def _refusal_cells(one: ReportedRefusal) -> tuple[str, ...]:
+def _refusal_cells(one: ReportedCall) -> tuple[str, ...]:
     nobody = answered_words(one.answered_by, one.decision)
     why = code(one.reason, 300) + (f" ({code(nobody, 80)})" if nobody else "")
     rule = code(one.rule or one.source, 80)
     where = code(place(one.file, one.line), 80)
-    call = code(str(one.call), 30)
+    call = code(str(one.number), 30)
     return call, code(one.tool, 40), code(one.summary, 200), one.status, rule, where, why
 
 
-def _advice(refused: Sequence[ReportedRefusal]) -> Iterator[str]:
-    tomls: dict[str, list[ReportedRefusal]] = {}
+def _advice(refused: Sequence[ReportedCall]) -> Iterator[str]:
+    tomls: dict[str, list[ReportedCall]] = {}
     for one in refused:
         if one.advice_toml:
             tomls.setdefault(one.advice_toml, []).append(one)
@@ -181,7 +181,7 @@ def _advice(refused: Sequence[ReportedRefusal]) -> Iterator[str]:
         think = "Add one only if you want every later run to do this without being asked."
         yield f"\nRules that would allow refused calls (nothing was applied). {think}\n"
     for toml, ones in [*tomls.items()][:MOST_ROWS]:
-        calls = ", ".join(code(str(one.call), 30) for one in ones[:10]) + (", ..." if len(ones) > 10 else "")
+        calls = ", ".join(code(str(one.number), 30) for one in ones[:10]) + (", ..." if len(ones) > 10 else "")
         rule = fenced(toml.rstrip(), "toml", MOST_TOML)
         yield f"\n<details><summary>A rule for call {calls}</summary>\n\n{rule}\n</details>\n"
     if len(tomls) > MOST_ROWS:
@@ -189,7 +189,7 @@ def _advice(refused: Sequence[ReportedRefusal]) -> Iterator[str]:
     whys = [one for one in refused if one.advice_why]
     for index, one in enumerate(whys[:MOST_ROWS]):
         start = "" if index else "\n"
-        yield f"{start}- Call {code(str(one.call), 30)}: no rule is proposed: {code(one.why_no_rule, 300)}\n"
+        yield f"{start}- Call {code(str(one.number), 30)}: no rule is proposed: {code(one.why_no_rule, 300)}\n"
     if len(whys) > MOST_ROWS:
         yield f"\n{len(whys) - MOST_ROWS:,} more calls for which no rule is proposed are not listed.\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.audit.run_reports.facts import ReportedError, ReportedFile, ReportedRefusal, RunFacts
+from harness.audit.run_reports.facts import ReportedCall, ReportedError, ReportedFile, RunFacts
 
 VERSION = 1
 """`v` of the object. Fields are added; what is renamed, removed or given another meaning makes a new version."""
@@ -67,14 +67,14 @@ def result_object(  # noqa: PLR0913 - one field of the object each
     }
 
 
-def _refusal(one: ReportedRefusal) -> JsonValue:
+def _refusal(one: ReportedCall) -> JsonValue:
     advice: dict[str, JsonValue] = {}
     if one.advice_toml:
         advice["toml"] = one.advice_toml
     if one.advice_why:
         advice["why"] = one.advice_why
     return {
-        "call": one.call,
+        "call": one.number,
         "tool": one.tool,
         "summary": one.summary,
         "decision": one.decision,

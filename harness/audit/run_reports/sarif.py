@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from harness import __version__
 from harness.actions import JsonValue
-from harness.audit.run_reports.facts import ReportedRefusal
+from harness.audit.run_reports.facts import ReportedCall
 from harness.audit.run_reports.reported import (
     DIVERGED,
     ReportedRun,
@@ -73,7 +73,7 @@ class _Rules:
         self._places: dict[tuple[str, str, int | None], int] = {}
         self._ids: list[str] = []
 
-    def of(self, one: ReportedRefusal) -> tuple[str, int]:
+    def of(self, one: ReportedCall) -> tuple[str, int]:
         """Return the id of the rule that refused, and its index."""
         name = one.rule or one.source or "unknown"
         key = (name, one.file, one.line)
@@ -102,12 +102,12 @@ class _Rules:
         return self._ids[index], index
 
 
-def _result(one: ReportedRefusal, run: ReportedRun, rules: _Rules, invocation: int | None) -> JsonValue:
+def _result(one: ReportedCall, run: ReportedRun, rules: _Rules, invocation: int | None) -> JsonValue:
     identity, index = rules.of(one)
     nobody = answered_words(one.answered_by, one.decision)
     text = f"{one.tool} was {one.status} by {short_place(one.by) or identity}: {one.reason}{f' ({nobody})' if nobody else ''}"
     what = f" Call: {one.summary}" if one.summary else ""
-    properties: dict[str, JsonValue] = {"call": one.call, "decision": one.decision, "part": one.part, "run": run.name}
+    properties: dict[str, JsonValue] = {"call": one.number, "decision": one.decision, "part": one.part, "run": run.name}
     if one.advice_toml:
         properties["advice"] = one.advice_toml
     if one.advice_why:
@@ -127,12 +127,12 @@ def _result(one: ReportedRefusal, run: ReportedRun, rules: _Rules, invocation: i
     return result
 
 
-def _fingerprint(one: ReportedRefusal) -> str:
+def _fingerprint(one: ReportedCall) -> str:
     seen = json.dumps([one.tool, one.rule or short_place(one.by), one.part, one.summary])
     return hashlib.sha256(seen.encode("ascii")).hexdigest()
 
 
-def _locations(one: ReportedRefusal, run: ReportedRun) -> list[JsonValue]:
+def _locations(one: ReportedCall, run: ReportedRun) -> list[JsonValue]:
     """Return where a refusal is shown: the file in the workspace that it is about, else the place in the policy."""
     if one.touched:
         return [_location(_relative(one.touched), None, is_relative=True)]

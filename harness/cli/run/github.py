@@ -21,7 +21,7 @@ from harness.record import Record, replace
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.audit.run_reports.facts import ReportedRefusal, RunFacts
+    from harness.audit.run_reports.facts import ReportedCall, RunFacts
     from harness.audit.run_reports.reported import ReportedRun
     from harness.cli.run.run_output import RunOutput
 
@@ -181,7 +181,7 @@ def _of_error(where: str, message: str) -> Annotation:
     return Annotation(level="error", title="error", message=f"{where}: {message}")
 
 
-def _of_refused(refused: ReportedRefusal, workspace: str) -> Annotation:
+def _of_refused(refused: ReportedCall, workspace: str) -> Annotation:
     blocked = refused.status == "blocked"
     told = f"{refused.tool}: {refused.summary} [{refused.decision}: {short_place(refused.by)}]"
     return Annotation(
