@@ -1,4 +1,4 @@
-"""`harness batch`: many tasks, some at once, each a process of its own."""
+"""`harness batch`: many tasks, several at once, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 
 
 def folders_of(arguments: Namespace, tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Return the folders that the tasks are about, links followed. Raises UsageError."""
+    """Return the folders that the tasks work on, links followed. Raises UsageError."""
     return tuple(dict.fromkeys(here(task.cwd or arguments.cwd) for task in tasks))
 
 
 def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:
-    """Return the folder of a batch, made where it is not there; neither it nor that of a task is reached over a link in one
-    of `folders`. Raises UsageError.
+    """Return the folder of a batch, and make it where it is missing. Raises UsageError.
+
+    No link in one of `folders` may lead to it, or to the folder of a task in it.
     """
     out = output_path(path, folders, shown_as="--out")
     for task in tasks:
@@ -55,7 +56,7 @@ def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:
 def write_summary(
     out: str, outcomes: Sequence[TaskOutcome], code: int, *, shard: tuple[int, int] | None, seconds: float
 ) -> tuple[str, ...]:
-    """Write a line for each task, and one object for all; return what went wrong, in words."""
+    """Write a line for each task, and one object for all. Return what went wrong, in words."""
     summary: dict[str, JsonValue] = {
         "v": 1,
         "tasks": len(outcomes),
@@ -79,10 +80,10 @@ def write_summary(
 
 
 class BatchReports:
-    """The combined reports of a batch, checked before it begins."""
+    """The reports on all tasks of a batch. Their places are checked before the batch begins."""
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str], out: str, tasks: Sequence[Task]) -> None:
-        """Raises UsageError for a report that cannot be written, or that would take the place of what the batch needs."""
+        """Raise UsageError for a report that cannot be written, or that would overwrite what the batch needs."""
         self._out = out
         self._with_answer: bool = arguments.report_answer
         self._heads = State.of(environment).heads
@@ -104,7 +105,7 @@ class BatchReports:
             self._actions = actions_from(environment)
 
     def write(self, outcomes: Sequence[TaskOutcome], code: int) -> tuple[str, ...]:
-        """Write the reports, and tell GitHub; return what went wrong, in words."""
+        """Write the reports, and tell GitHub. Return what went wrong, in words."""
         if self._reports is None and self._actions is None:
             return ()
         runs = runs_of(self._out, outcomes, self._heads)
@@ -117,14 +118,14 @@ class BatchReports:
 
 
 def runs_of(out: str, outcomes: Sequence[TaskOutcome], heads: str) -> Sequence[ReportedRun]:
-    """Return the runs of a batch for a report: each reads its result and its log when it is asked for them."""
+    """Return the runs of a batch for a report. Each reads its result and its log when it is asked for them."""
 
     reading = _Reading(out, heads)
     return cast("Sequence[ReportedRun]", [_Run(one, reading) for one in outcomes])
 
 
 def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> Iterator[str]:
-    """Yield what the batch, its runs, or a CI runner reads: no report is written there."""
+    """Yield the files that the batch, its runs or a CI runner reads. No report may take their place."""
     from harness.cli.run.run_end import runner_files
 
     yield from State.of(environment).guarded
@@ -134,7 +135,7 @@ def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequenc
 
 
 def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:
-    """Yield the files of the batch, and the folders of its tasks, that one of the reports lies in."""
+    """Yield the files of the batch, and the folders of its tasks, that a report would lie in."""
     names = {task.id for task in tasks}
     for given in reports:
         path = os.path.realpath(given.partition(":")[2])
@@ -178,7 +179,7 @@ class _Reading:
         result, attempt = folder.read_result(), (folder.read_work() or {}).get("attempt")
         if one.code is None or result is None or type(attempt) is not int:
             return _without_facts(one, one.problem or "there is no result")
-        log = folder.log(attempt)  # by its place: the folder of the batch may have been moved since
+        log = folder.log(attempt)  # found by its place, since the folder of the batch may have been moved
         if not os.access(log, os.R_OK):
             return _without_facts(one, f"the log {log} is not there, or cannot be read")
         return {**result, "log": log}
@@ -198,7 +199,7 @@ def _facts_of(result: Mapping[str, JsonValue]) -> RunFacts:
 
 
 def _without_facts(one: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
-    """Return the result object of a task that has none: reports must not leave it out."""
+    """Return a result object for a task that has none, so that reports do not leave it out."""
     from harness.audit.run_reports.facts import RunFacts
     from harness.audit.run_reports.result import result_object
 
@@ -219,9 +220,9 @@ def _without_facts(one: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
 
 
 def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Do the tasks of a file that are not done yet, and return the worst of their exit codes.
+    """Do the tasks of a file that are not done yet. Return the worst of their exit codes.
 
-    Raises UsageError before anything is run where a line of the file is no task, where a report could not be written, or
+    Raises UsageError before anything is run: where a line of the file is no task, where a report could not be written, and
     where the folder holds what was done under other settings.
     """
     fix_modes(State.of(environment))
@@ -249,7 +250,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 def _with_result(
     arguments: Namespace, out: str, tasks: Sequence[Task]
 ) -> Iterator[tuple[TaskFolder, Task, Mapping[str, JsonValue]]]:
-    """Yield the tasks that have a result, with folder and settings; not those that cannot begin: these are told of later."""
+    """Yield the tasks that have a result, with folder and settings. The pool reports those that cannot begin."""
     for task in tasks:
         folder = TaskFolder(os.path.join(out, task.id))
         if not os.path.lexists(folder.result):
@@ -265,14 +266,14 @@ def _shown(outcomes: Sequence[TaskOutcome], code: Exit) -> int:
         sys.stdout.write("".join(f"{line}\n" for line in lines_of(outcomes)))
         sys.stdout.flush()
     except (OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered must not raise again when Python exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that writing what is buffered at exit does not fail again
         if is_soft(code):
             return Exit.BROKEN_PIPE
     return code
 
 
 def _width() -> int:
-    """Return how wide the terminal of stderr is, 0 where it is none."""
+    """Return the width of the terminal on stderr, or 0 where there is none."""
     try:
         return os.get_terminal_size(2).columns or 80
     except OSError:

@@ -1,4 +1,4 @@
-"""What a run changed in its work folder, as patches that git applies. The folder's own git data is not believed."""
+"""What a run changed in its work folder, as patches for `git apply`. The git data in the folder itself is not trusted."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from harness.safe_files import read_small, remove_if_there
 
 CHANGES, IGNORED = "changes.patch", "ignored.patch"
 MAX_CHANGED_BYTES = 256 << 20
-"""Of new and changed files that are not ignored: with more the folder is kept in the place of a patch."""
+"""The most that new and changed files, the ignored left out, may hold. With more the folder is kept instead of a patch."""
 MAX_IGNORED_BYTES = 64 << 20
 MAX_IGNORED_FILES = 10_000
-"""Of new files that the repository ignores (build products, mostly)."""
+"""The most that may be in the patch of new files that the repository ignores (mostly build products)."""
 MAX_FAILURES = 200
 MAX_NAMED = 20
 MAX_PATH_BYTES = 4_000
-"""Of a path from the root of the disk: no file can be opened by a longer one (PATH_MAX)."""
+"""The longest path from the root of the disk: no longer one can be opened (PATH_MAX)."""
 _READ_BY_GIT = (b".gitignore", b".gitattributes", b".gitmodules")
 _GITLINK = b"160000"
 
 
 class Patch(Record):
-    """A file that holds changes."""
+    """A patch file, and what it holds."""
 
     file: str
     files: int
@@ -38,25 +38,25 @@ class Patch(Record):
 
     @property
     def as_json(self) -> dict[str, JsonValue]:
-        """The same, for a result."""
+        """The fields, for a result."""
         return {"file": self.file, "files": self.files, "bytes": self.bytes, "sha256": self.sha256}
 
 
 class Changes(Record):
-    """What was changed, and what of that is in no patch."""
+    """The patches of a run, and what is in neither."""
 
     patch: Patch | None = None
     ignored: Patch | None = None
-    """Changes of new files that the repository ignores; None where there are none."""
+    """The patch of new files that the repository ignores; None where there are none."""
     lost: tuple[str, ...] = ()
-    """Why the folder must be kept: what no patch holds, a line each."""
+    """What no patch holds, a line each: the folder must be kept for it."""
 
 
 def take_changes(work_folder: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> Changes:
-    """Write what differs from the base to CHANGES in the folder `out`, and new files that are ignored to IGNORED.
+    """Write two patches into the folder `out`: what differs from the base as CHANGES, new ignored files as IGNORED.
 
-    Both are on disk when this returns. A file that could not be read, or data of a repository inside, is named in `lost`;
-    modes beyond "executable", times and empty folders are nothing that git keeps.
+    Both are on disk when this returns. `lost` names files that could not be read, and data of repositories inside. Git keeps
+    no times, no empty folders and no modes but "executable".
     """
     try:
         return _Taking(work_folder, attempt, out, environment).changes()
@@ -65,18 +65,18 @@ def take_changes(work_folder: WorkFolder, attempt: str, out: str, environment: M
 
 
 class Tree(Record):
-    """What was found in the folder."""
+    """What the folder holds."""
 
     sizes: Mapping[bytes, int]
-    """Of each file and link, by its path from the root."""
+    """The size of each file and link, by its path from the root."""
     touched: frozenset[bytes]
-    """Which of these were made or changed since the moment that was asked about, whatever time they show."""
+    """The files and links that were made or changed since a moment, whatever time they show."""
     odd: tuple[str, ...]
-    """What a patch cannot hold."""
+    """Descriptions of what a patch cannot hold."""
 
 
 class _Taking:
-    """One taking of the changes, with an index and objects of its own: the repository's are not touched."""
+    """Takes the changes of one run. It has an index and objects of its own: the repository's are not touched."""
 
     def __init__(self, work_folder: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> None:
         self._folder = work_folder
@@ -124,7 +124,7 @@ class _Taking:
         return Changes(patch=patch, ignored=beside, lost=tuple(self._lost))
 
     def _entries(self) -> dict[bytes, tuple[bytes, bytes]]:
-        """Return mode and object of everything in the index, by its path."""
+        """Return the mode and object of every entry of the index, by its path."""
         entries = [entry.partition(b"\t") for entry in self._run("ls-files", "-z", "--stage").split(b"\0") if entry]
         return {path: (told.split(b" ")[0], told.split(b" ")[1]) for told, _, path in entries}
 
@@ -137,21 +137,21 @@ class _Taking:
         return self._patch(IGNORED, changed, self._written())
 
     def _ignored(self, new: Collection[bytes]) -> set[bytes]:
-        """Return which of these paths the repository ignores, as its .gitignore files stand now."""
-        # `./` in front: a name that begins with `:` would be read as more than a name. No index: it would be asked about
-        # submodules.
+        """Return the paths that the repository ignores, as its .gitignore files stand now."""
+        # `./` in front, since a name that begins with `:` would be more than a name. No index, since git would look for
+        # submodules in it.
         given = _listed(b"./" + path for path in new)
         variables = {**self._variables, "GIT_INDEX_FILE": os.devnull + ".none"}
         told = self._run("check-ignore", "-z", "--stdin", given=given, variables=variables, fine=(0, 1)) if new else b""
         return {path.removeprefix(b"./") for path in told.split(b"\0") if path}
 
     def _forget_times(self, entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
-        """Have git look into these files: it goes by whole seconds, and a run can give a file the time that it had."""
+        """Make git read these files. It would go by their times, in whole seconds, and a run can give a file its old time."""
         lines = [mode + b" " + sha + b"\t" + path for path, (mode, sha) in entries.items()]
         self._run("update-index", "-z", "--index-info", given=_listed(lines))
 
     def _limit(self, tree: Tree, new: Iterable[bytes]) -> None:
-        """Raise GitFailure where there is too much to be compared."""
+        """Raise GitFailure where there is too much to compare."""
         self._run("update-index", "-q", "--refresh", fine=(0, 1))
         told = self._run("diff-files", "-z", "--name-only", "--ignore-submodules=all")
         size = sum(tree.sizes.get(path, 0) for path in {*new, *told.split(b"\0")})
@@ -159,7 +159,7 @@ class _Taking:
             raise GitFailure(f"the new and changed files have {size:,} bytes")
 
     def _add(self, paths: Collection[bytes]) -> None:
-        """Take files into the index. What git cannot take is lost, and no other file with it. Raises GitFailure."""
+        """Add files to the index. A file that git cannot take is lost, and no other file with it. Raises GitFailure."""
         options = ("-z", "--add", "--remove", "--replace", "--stdin")
         waiting, failures = [sorted(paths)], 0
         while waiting:
@@ -184,9 +184,9 @@ class _Taking:
         return self._variables if index is None else {**self._variables, "GIT_INDEX_FILE": index}
 
     def _patch(self, name: str, before: str, after: str) -> Patch | None:
-        """Write one patch beside its place, and move it there once it is proved; None where it is lost."""
+        """Write one patch, prove that it applies, and move it to its place. Return None where it is lost."""
         path = os.path.join(self._out, name)
-        made = os.path.join(self._objects, f"{name}.{os.urandom(4).hex()}")  # what a kill leaves goes with that folder
+        made = os.path.join(self._objects, f"{name}.{os.urandom(4).hex()}")  # removed with that folder after a kill
         descriptor = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             with open(descriptor, "r+b") as file:
@@ -206,7 +206,7 @@ class _Taking:
         return Patch(file=name, files=names.count(b"\0"), bytes=size, sha256=digest)
 
     def _disproved(self, patch: str, before: str, after: str) -> str:
-        """Say why `git apply` does not make one tree of the other by a patch, or nothing: for some names it does not."""
+        """Return why `git apply` does not turn one tree into the other, or nothing. For some names it does not."""
         index = os.path.join(self._objects, "proof")
         variables = self._with_index(index)
         try:
@@ -221,7 +221,7 @@ class _Taking:
             remove_if_there(index)
 
     def _lose_converted(self, changed: Collection[bytes], kept: Mapping[bytes, tuple[bytes, bytes]]) -> None:
-        """Name the files of which git keeps other bytes, where attributes were changed: line ends, `$Id$`, encodings."""
+        """Count as lost the files whose bytes git converts by changed attributes: line ends, `$Id$`, encodings."""
         odd = [path for path in changed if not _holds(self._absolute(path), *kept[path])]
         self._lose("as the .gitattributes stand now, git keeps other bytes of", odd)
 
@@ -249,7 +249,7 @@ class _Taking:
         )
 
 
-# Whole, exact and without programs (git-diff-tree(1)); the two prefixes are what `git apply` takes off.
+# Patches that are whole and exact, made without other programs (git-diff-tree(1)). `git apply` strips the two prefixes.
 _FORM = (
     "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",
     "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "--unified=3", "--diff-algorithm=myers",
@@ -257,7 +257,7 @@ _FORM = (
 
 
 def _lies_in(path: bytes, links: Collection[bytes]) -> bool:
-    """Say whether a path lies below one of these."""
+    """Say whether a path lies below one of `links`."""
     while links and (path := os.path.dirname(path)):
         if path in links:
             return True
@@ -265,12 +265,12 @@ def _lies_in(path: bytes, links: Collection[bytes]) -> bool:
 
 
 def _holds(path: bytes, mode: bytes, identity: bytes) -> bool:
-    """Say whether a file has the bytes that git keeps of it. What is no file is not converted."""
+    """Say whether git keeps a file's own bytes. Only files are converted."""
     if not mode.startswith(b"100"):
         return True
     import hashlib
 
-    # gitformat-pack(5), git-hash-object(1): the digest of a header and the content; its length tells which.
+    # The digest is of a header and the content (gitformat-pack(5), git-hash-object(1)); its length tells which one it is.
     digest = hashlib.new("sha1" if len(identity) == 40 else "sha256", usedforsecurity=False)
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
@@ -284,7 +284,7 @@ def _listed(paths: Iterable[bytes]) -> bytes:
 
 
 def _quoted(path: str) -> str:
-    """Return a path for a list that `:` divides (git(1), GIT_ALTERNATE_OBJECT_DIRECTORIES)."""
+    """Quote a path for a list that `:` divides (git(1), GIT_ALTERNATE_OBJECT_DIRECTORIES)."""
     escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
@@ -296,7 +296,7 @@ def _sha256(file: object) -> str:
 
 
 def _tree_of(work_folder: WorkFolder, since: int) -> Tree:
-    """Return every file and link of the folder, but for what git keeps to itself. Raises GitFailure and OSError.
+    """Return every file and link of the folder, but none of git's own data. Raises GitFailure and OSError.
 
     `since` is a moment in nanoseconds. It is compared with the change time, which no program can set (inode(7)).
     """
@@ -335,9 +335,9 @@ def _first_named(odd: Collection[str]) -> Iterator[str]:
 
 
 def _is_as_made(work_folder: WorkFolder, path: bytes) -> bool:
-    """Say whether what is called `.git` holds nothing that the run made."""
+    """Say whether a `.git` in the folder is as it was made: the run changed nothing in it."""
     if path == b".git" and work_folder.kind == "worktree":
-        # The file that leads to the worktree's data; it is never followed.
+        # This file names the folder of the worktree's data. It is never followed.
         return read_small(os.path.join(work_folder.root, ".git"), 10_000) == b"gitdir: %b\n" % os.fsencode(
             work_folder.git_dir
         )

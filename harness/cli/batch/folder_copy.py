@@ -1,4 +1,4 @@
-"""A copy of a folder that is no repository, with one beside it that keeps what it held at first. No link is followed."""
+"""A copy of a folder that is no repository. A repository beside it keeps what it held at first. No link is followed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from harness.record import Record
 
 
 def walk(root: str, goes_into: Callable[[bytes], bool]) -> Iterator[tuple[bytes, os.stat_result]]:
-    """Yield all that lies below `root`, as paths from there, with their status; folders before what is in them.
+    """Yield the path from `root`, and the status, of all that lies below it. A folder comes before what is in it.
 
-    `goes_into` says of the path of a folder whether it is looked into. What vanishes meanwhile is passed over; raises
-    OSError for what cannot be read.
+    `goes_into` says for the path of a folder whether to look into it. What vanishes meanwhile is left out. Raises OSError
+    for what cannot be read.
     """
     start, waiting = os.fsencode(root), [b""]
     while waiting:
@@ -36,7 +36,7 @@ def walk(root: str, goes_into: Callable[[bytes], bool]) -> Iterator[tuple[bytes,
 
 
 def fingerprint(root: str, path: bytes) -> str:
-    """Return a digest of what lies at a path below a root: names, modes, sizes and times, contents not. Raises OSError."""
+    """Return a digest of what lies at a path: its names, modes, sizes and times, but no contents. Raises OSError."""
     import hashlib
 
     place = os.path.join(os.fsencode(root), path)
@@ -49,8 +49,8 @@ def fingerprint(root: str, path: bytes) -> str:
 
 MAX_COPY_BYTES = 512 << 20
 MAX_COPY_FILES = 100_000
-"""Of a folder that is copied for each task. What is larger should be a repository: worktrees share what they hold."""
-# In the place of every .gitattributes (gitattributes(5)): a patch is of the bytes that are there.
+"""The most that a folder may hold that is copied for each task. A larger one should be a repository: worktrees share data."""
+# Overrides every .gitattributes (gitattributes(5)), so that a patch holds the bytes of the files.
 _ATTRIBUTES = b"* -text -ident -working-tree-encoding -filter !eol !diff !merge\n"
 
 
@@ -58,17 +58,17 @@ class _Copy(Record):
     """What a copy holds."""
 
     files: Collection[bytes]
-    """Files and links, from the root; none of the data of repositories in it."""
+    """The paths of files and links from the root, but for the data of repositories."""
     repositories: Collection[bytes]
-    """What is called `.git` in it."""
+    """The paths of all that is called `.git`."""
     passed: tuple[str, ...]
-    """What was left out, as neither file, folder nor link."""
+    """The paths that were left out, since they are neither file, folder nor link."""
 
 
 def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) -> WorkFolder:
     """Copy `source` into the folder of an attempt, and return the copy.
 
-    What is neither file, folder nor link is left out, and so are folders of tasks, and the folder `out` (links followed).
+    The copy leaves out the folders of tasks, the folder `out` (links followed), and what is neither file, folder nor link.
     Raises UsageError for a folder that is too large, that cannot be read, or that is a task's own.
     """
     if _is_of_a_task(source):
@@ -144,7 +144,7 @@ def _copied(source: str, root: str, out: str) -> _Copy:
 
 
 def _is_copied(path: bytes, to: bytes, status: os.stat_result) -> bool:
-    """Copy a file or a link; say whether it is one, and still there."""
+    """Copy a file or a link. Say whether it was one and still there."""
     try:
         if stat.S_ISLNK(status.st_mode):
             os.symlink(os.readlink(path), to)
@@ -153,7 +153,7 @@ def _is_copied(path: bytes, to: bytes, status: os.stat_result) -> bool:
         else:
             return False
     except FileNotFoundError:
-        return False  # it went meanwhile
+        return False  # it vanished meanwhile
     return True
 
 
@@ -168,5 +168,5 @@ def _write_attributes(git_dir: str) -> None:
 
 
 def _is_of_a_task(folder: str | bytes) -> bool:
-    """Say whether a folder holds what comes of a task: a copy of it would hold itself."""
+    """Say whether a folder is that of a task. A copy of it would hold itself."""
     return all(os.path.lexists(os.path.join(os.fsencode(folder), name.encode())) for name in (TASK, ATTEMPTS))

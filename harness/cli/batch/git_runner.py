@@ -1,4 +1,4 @@
-"""git for the harness's own work: no program that a repository's configuration names is run."""
+"""Runs git for the harness's own work. No program that a repository's configuration names is run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 VARIABLE = "HARNESS_LIFELINE"
-"""Names the descriptor of the pipe's end for reading, in the process that a batch starts."""
+"""This variable tells a process that a batch starts which descriptor is the reading end of the pipe."""
 
 
 class Lifeline:
-    """The batch's own end of the pipe."""
+    """A pipe that a batch holds open, so that its processes see when it ends."""
 
     def __init__(self) -> None:
-        """Make the pipe. INVARIANT: nobody but this process holds the end for writing, so that its end is seen."""
+        """Make the pipe. INVARIANT: only this process holds the writing end, so that the others see it close."""
         self.reading, self._writing = os.pipe2(os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Let go of both ends."""
+        """Close both ends."""
         os.close(self.reading)
         os.close(self._writing)
 
@@ -36,7 +36,7 @@ def is_of_a_batch(environment: Mapping[str, str]) -> bool:
 
 
 def watch_lifeline(environment: Mapping[str, str]) -> None:
-    """Where a batch started this process: ask it to end (SIGTERM) once the batch has ended. Otherwise do nothing."""
+    """Send this process SIGTERM once the batch that started it has ended. Do nothing where no batch started it."""
     told = environment.get(VARIABLE, "")
     if not told.isascii() or not told.isdigit() or len(told) > 6:
         return
@@ -44,7 +44,7 @@ def watch_lifeline(environment: Mapping[str, str]) -> None:
         descriptor = int(told)
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             return
-        os.set_inheritable(descriptor, False)  # what a command started would hold an end of it otherwise
+        os.set_inheritable(descriptor, False)  # so that no command inherits it
     except OSError:
         return
     start_new_thread(_watch, (descriptor,))
@@ -60,14 +60,14 @@ def _watch(descriptor: int) -> None:
 
 
 SECONDS = 900.0
-"""How long one git command may take."""
+"""The time that one git command may take."""
 _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin")
-"""Where git is looked for. Never along PATH: that may name folders that commands can write."""
+"""The folders in which git is looked for. PATH is not used: it may name folders that commands can write."""
 _PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER")
-"""No key of a model's server, and none of git's own variables: they could move the repository."""
+"""The variables that git gets: no key of a model's server, and none of git's own, which could move the repository."""
 
-# git-config(1). No hooks, no fsmonitor, no submodules' own git commands, no housekeeping; and what decides whether a changed
-# file is found, and how a patch is written, is not left to the repository.
+# git-config(1). No hooks, no fsmonitor, no git commands in submodules, no housekeeping. The repository does not decide whether
+# a changed file is found, nor how a patch is written.
 _SETTINGS = (
     *UNASKED,
     OFFLINE,
@@ -96,23 +96,23 @@ _SETTINGS = (
 
 
 class GitFailure(UsageError):
-    """A git command that could not do what it was asked; the text holds git's own words."""
+    """A git command failed. The text holds git's own words."""
 
 
 class GitTimeout(GitFailure):
-    """A git command that took too long."""
+    """A git command took too long."""
 
 
 class Git:
-    """Runs git commands in one folder or repository, each to its end."""
+    """Runs git commands in one folder or repository, and waits for each."""
 
     def __init__(
         self, environment: Mapping[str, str], *, folder: str, filters: Iterable[str] = (), hooks: Iterable[str] = ()
     ) -> None:
         """Take the environment of the program, and the folder that the commands are run in.
 
-        `filters` are the names of filter drivers (gitattributes(5)), `hooks` those of hooks that configuration names
-        (git-hook(1), from git 2.54 on); they are switched off. Raises UsageError where there is no git.
+        `filters` names filter drivers (gitattributes(5)), and `hooks` the hooks of the configuration (git-hook(1), from git
+        2.54 on). All of them are switched off. Raises UsageError where there is no git.
         """
         self.folder = folder
         self._program = _found()
@@ -123,8 +123,8 @@ class Git:
             self._settings += [(f"filter.{name}.{key}", "") for key in keys]
             self._settings.append((f"filter.{name}.required", "false"))
         self._settings += [(f"hook.{name}.enabled", "false") for name in hooks]
-        # Ctrl-C at a terminal is for the harness, which ends in order. A batch's processes have a group of their own, which is
-        # killed as a whole.
+        # Ctrl-C at a terminal must reach the harness alone, which ends in order. In a batch, git stays in the group of its
+        # process, which is killed as a whole.
         self._own_session = not is_of_a_batch(environment)
 
     def run(
@@ -136,9 +136,9 @@ class Git:
         into: int | None = None,
         fine: Sequence[int] = (0,),
     ) -> bytes:
-        """Run one command and return what it printed, or write that to the descriptor `into`.
+        """Run one command. Return what it printed, or write that to the descriptor `into`.
 
-        `given` is its input; exit codes in `fine` are no failure. Raises GitFailure for any other, and after SECONDS.
+        `given` is its input. Raises GitFailure for an exit code that is not in `fine`, and after SECONDS.
         """
         import subprocess
 
@@ -192,15 +192,15 @@ def _named(arguments: Sequence[str | bytes]) -> str:
 
 
 class Programs(Record):
-    """The programs that any configuration of a repository names, by git's names for them; git runs none of them for us."""
+    """The programs that a repository's configuration names. Git runs none of them for us."""
 
     filters: tuple[str, ...]
-    """Filter drivers, which would be run on every file (gitattributes(5))."""
+    """The names of filter drivers, which git would run on every file (gitattributes(5))."""
     hooks: tuple[str, ...]
 
 
 def programs_of(git_dir: str, environment: Mapping[str, str]) -> Programs:
-    """Return what is to be switched off in a repository. Raises UsageError."""
+    """Return the programs to be switched off in a repository. Raises UsageError."""
     git = Git(environment, folder="/")
     words = [f"--git-dir={git_dir}", "config", "-z", "--name-only", "--get-regexp", r"^(filter|hook)\."]
     keys = git.run(words, fine=(0, 1)).decode("utf-8", "surrogateescape").split("\0")

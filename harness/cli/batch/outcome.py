@@ -1,4 +1,4 @@
-"""What a batch says: progress while it runs, then a row a task, one table, one exit code."""
+"""What a batch reports: its progress, then a row for each task, one table and one exit code."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 MAX_ROWS = 200
-"""Of more tasks, those with another exit code than 0 are shown, and the rest counted."""
+"""With more tasks, only those whose exit code is not 0 are shown. The rest is counted."""
 MAX_DETAIL = 2_000
 _WORST_FIRST = (
     Exit.LOG, Exit.BLOCKED, Exit.INTERNAL, Exit.USAGE, Exit.MODEL, Exit.NO_ANSWER, Exit.LIMIT, Exit.REFUSED, Exit.DONE,
 )  # fmt: skip
-"""A record that cannot be relied on is worst, then what the policy stopped; then what was not done, and how."""
+"""Worst is a log that cannot be relied on, then what the policy stopped, then what was not done."""
 
 
 class TaskEnd(Enum):
-    """How a task came to its outcome in this batch."""
+    """How a task got its outcome in this batch."""
 
     RAN = "ran"
     EARLIER = "earlier"
     """It was done before this batch began."""
     NOT_DONE = "not done"
-    """Its process was killed, each time."""
+    """Its process was killed each time."""
     CANNOT_BEGIN = "cannot begin"
     """What it asks for makes no sense here, or its process cannot be started."""
     NOT_RUN = "not run"
-    """The batch was ended before, or while it was run."""
+    """The batch ended before the task did."""
 
 
 class TaskOutcome(Record):
-    """What one task came to."""
+    """How one task ended."""
 
     id: str
     place: int
@@ -58,7 +58,7 @@ class TaskOutcome(Record):
     """Files in its patch."""
     cost: float | None = None
     seconds: float = 0.0
-    """In this batch, all its processes together."""
+    """How long all its processes took together, in this batch."""
     tries: int = 0
     """How many processes were started for it in this batch."""
     problem: str = ""
@@ -67,12 +67,12 @@ class TaskOutcome(Record):
 
     @property
     def why(self) -> str:
-        """What went wrong, in words; nothing where nothing did."""
+        """What went wrong, in words; empty where nothing did."""
         return "; ".join(part for part in (self.detail, self.problem) if part)
 
     @property
     def as_json(self) -> dict[str, JsonValue]:
-        """The row as a line of the summary holds it."""
+        """The row of the task in the summary."""
         return {
             "id": self.id,
             "how": self.how.value,
@@ -90,7 +90,7 @@ class TaskOutcome(Record):
 
 
 def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> TaskOutcome:
-    """Return the outcome with what the result of the task says."""
+    """Return the outcome with the figures of the task's result."""
 
     changes, cost = work.get("changes"), result.get("cost")
     kept = work.get("kept")
@@ -107,20 +107,20 @@ def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Map
 
 
 def worst(outcomes: Iterable[TaskOutcome]) -> Exit:
-    """Return the exit code of a batch. What was given up counts as an internal error; what it never came to, not at all."""
+    """Return the exit code of a batch. A task that was given up counts as an internal error; one that never ran, not at all."""
     tried = [one.code for one in outcomes if one.how is not TaskEnd.NOT_RUN]
     codes = {Exit.INTERNAL if code not in _WORST_FIRST else Exit(code) for code in tried}
     return next((code for code in _WORST_FIRST if code in codes), Exit.DONE)
 
 
 def by_exit_code(outcomes: Sequence[TaskOutcome]) -> dict[str, int]:
-    """Return how many tasks came to which exit code, as texts; `none` where there is none."""
+    """Return how many tasks ended with each exit code, by its digits; by `none` where a task has no exit code."""
     found = Counter("none" if one.code is None else str(int(one.code)) for one in outcomes)
     return dict(sorted(found.items()))
 
 
 def lines_of(outcomes: Sequence[TaskOutcome]) -> list[str]:
-    """Return the lines of the table, and one that counts."""
+    """Return the table line by line, then a line of counts, then the problems."""
     shown = [one for one in outcomes if one.how is not TaskEnd.NOT_RUN]
     if len(shown) > MAX_ROWS:
         shown = [one for one in shown if one.code != Exit.DONE][:MAX_ROWS]
@@ -166,10 +166,10 @@ _LEAST_WIDTH, _BAR = 40, 20
 
 
 class Progress:
-    """Tells how many tasks of how many are done."""
+    """Shows how many of the tasks are done."""
 
     def __init__(self, stream: TextIO, total: int, *, quiet: bool, width: int) -> None:
-        """Write to `stream` for `total` tasks; nothing with `quiet`. `width` is that of the terminal, 0 where it is none."""
+        """Write to `stream`, with `quiet` only problems. `width` is that of the terminal, 0 where there is none."""
         self._stream = stream
         self._total = total
         self._quiet = quiet
@@ -180,16 +180,16 @@ class Progress:
         self._shown = False
         self.done = 0
         self.failed = 0
-        """Of those that are done: how many came to another exit code than 0."""
+        """How many of the tasks that are done did not end with exit code 0."""
 
     def tell(self, line: str) -> None:
-        """Write a line that stays, also with `quiet`: a problem."""
+        """Write a line that stays, also with `quiet`."""
         with self._lock:
             self._clear()
             self._write(f"harness: {visible_line(line, 2_000)}\n")
 
     def ended(self, name: str, how: str, seconds: float, *, failed: bool, why: str = "") -> None:
-        """Count a task; where there is no terminal, say how it ended, and why."""
+        """Count a task. Where there is no terminal, say how it ended and why."""
         self.done += 1
         self.failed += failed
         if not self._quiet and not self._width:
@@ -197,7 +197,7 @@ class Progress:
             self.tell(f"{told}: {why}" if why else told)
 
     def show(self, running: int, elsewhere: int = 0) -> None:
-        """Write the line over itself, where there is a terminal and enough time has passed since the last."""
+        """Draw the line of progress anew, where there is a terminal and the last one is old enough."""
         now = time.monotonic()
         if self._quiet or not self._width or now < self._next:
             return
@@ -218,7 +218,7 @@ class Progress:
             self._write(f"\r{line.ljust(self._width - 1)}")
 
     def finish(self) -> None:
-        """Take the line away."""
+        """Remove the line of progress."""
         with self._lock:
             self._clear()
 

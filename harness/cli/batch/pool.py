@@ -1,4 +1,4 @@
-"""The processes of a batch, some at once: started, waited for, and started again where they were killed."""
+"""The processes of a batch: several run at once, and one that is killed is started again."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 MAX_TRIES = 3
-"""How many processes are started for a task whose processes are killed."""
+"""A task whose process is killed gets at most so many processes."""
 GRACE_SECONDS = 30.0
-"""How long processes that were asked to end have for it; then they are killed."""
+"""How long a process that was asked to end may take. Then it is killed."""
 ELSEWHERE_SECONDS = 0.5
-"""How often it is asked whether a task that another process runs is free."""
+"""The pause between two looks whether a task that another process runs is free."""
 TELL_SECONDS = 60.0
-"""How often it is said which tasks other processes run."""
+"""The pause between two messages on the tasks that other processes run."""
 _ENDED_BY_SIGNAL = frozenset((Exit.INTERRUPTED, Exit.TERMINATED))
 
 
@@ -44,10 +44,10 @@ class _Queued:
     def __init__(self, task: Task, place: int, folder: TaskFolder) -> None:
         self.task = task
         self.place = place
-        """Which task of the batch, from 0."""
+        """Its place in the batch, from 0."""
         self.folder = folder
         self.tries = 0
-        """How many processes were started for it, and came to run it."""
+        """How many processes ran it."""
         self.seconds = 0.0
         """How long they ran."""
 
@@ -60,7 +60,7 @@ class _Queued:
         work: Mapping[str, JsonValue] | None = None,
         problem: str = "",
     ) -> TaskOutcome:
-        """Return what the task came to."""
+        """Return how the task ended."""
         came_to = TaskOutcome(
             id=self.task.id,
             place=self.place,
@@ -74,7 +74,7 @@ class _Queued:
 
 
 class Pool:
-    """Does tasks, so many at once: a thread takes a task, starts its process, and waits for the end of it."""
+    """Does tasks, several at once: a thread takes a task, starts its process and waits for its end."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Pool:
         self._elsewhere: list[_Queued] = []
         """Tasks whose lease another process holds."""
         self._lock = Lock()
-        """Held where a process is started or taken notice of, and where all of them are sent a signal."""
+        """Held while a process is started or its end noted, and while all of them are sent a signal."""
         self._workers: set[Worker] = set()
         self._untaken = 0
         """How many tasks no thread has taken yet."""
@@ -104,7 +104,7 @@ class Pool:
         self._ask_at = self._tell_at = self._kill_at = 0.0
 
     def run(self, tasks: Sequence[Task]) -> list[TaskOutcome]:
-        """Do the tasks, and return a row for each, in their order."""
+        """Do the tasks and return their outcomes, in the order of the tasks."""
         lifeline = Lifeline()
         threads = ThreadPoolExecutor(self._jobs)
         taken: dict[Future[TaskOutcome | None], _Queued] = {}
@@ -138,7 +138,7 @@ class Pool:
         return sorted(self._outcomes, key=lambda one: one.place)
 
     def _do(self, queued: _Queued, lifeline: Lifeline) -> TaskOutcome | None:
-        """Do one task, and return what it came to; None where another process is at it."""
+        """Do one task and return its outcome; None where another process runs it."""
         with self._lock:
             self._untaken -= 1
         try:
@@ -154,7 +154,7 @@ class Pool:
         return outcome
 
     def _tried(self, queued: _Queued, lifeline: Lifeline) -> TaskOutcome | None:
-        """Do a task by one process, unless it is done; None where that was killed, and it is to be tried again.
+        """Run a task in one process, unless it is done. Return None where that was killed and the task is to be tried again.
 
         Raises UsageError (HeldElsewhere too) and OSError for what cannot be started.
         """
@@ -182,13 +182,13 @@ class Pool:
         return None
 
     def _done(self, queued: _Queued) -> Finished | None:
-        """Return how a task ended that is done, with nothing left to be looked at or cleaned up. Raises UsageError."""
+        """Return how a task ended, or None where it is not done, or is left damaged or not cleaned up. Raises UsageError."""
         flags = of_task(self._arguments, queued.task)
         done = finished_task(queued.folder, queued.task, settings_of(flags, queued.task))
         return done if done is not None and done.is_clean and not (done.damage or done.log_damage) else None
 
     def _started(self, queued: _Queued, lifeline: Lifeline) -> Worker | None:
-        """Start the process of a task; None where the batch is ending. Raises UsageError (HeldElsewhere too) and OSError."""
+        """Start the process of a task; None where the batch is ending. Raises UsageError (also HeldElsewhere) and OSError."""
         with self._lock:
             if self._is_ending():
                 return None
@@ -201,14 +201,14 @@ class Pool:
             return worker
 
     def _waited_for(self, worker: Worker) -> int:
-        """Return the exit code of a process when it has ended. As long as it may be sent a signal, its number is its own."""
+        """Return the exit code of a process when it has ended. Until then a signal to its number reaches no other process."""
         os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
         with self._lock:
             self._workers.remove(worker)
             return worker.process.wait()
 
     def _ended(self, queued: _Queued, code: int) -> TaskOutcome:
-        """Return what a task came to whose process ended by itself."""
+        """Return the outcome of a task whose process ended by itself."""
         result = queued.folder.read_result() or {}
         problem = "" if result.get("exit_code") == code else last_words(queued.folder)
         if code == Exit.MODEL and not problem and not queued.task.model and _is_key_refused(result):
@@ -222,7 +222,7 @@ class Pool:
         )
 
     def _give_up(self, queued: _Queued) -> None:
-        """Start nothing more: each further task would be refused with the same key. What runs goes on to its end."""
+        """Start no more tasks: each would be refused with the same key. What runs goes on to its end."""
         with self._lock:
             before, self._given_up = self._given_up, True
             left = counted(self._untaken + len(self._elsewhere), "task")
@@ -230,7 +230,7 @@ class Pool:
             self._progress.tell(f"nothing more is started, since the key of {queued.task.id} was refused; {left} left")
 
     def _not_run(self, queued: _Queued) -> TaskOutcome:
-        """Return what became of a task that the batch did not come to: it was asked to end, or gave up."""
+        """Return the outcome of a task that was not run, because the batch was asked to end or gave up."""
         try:
             done = self._done(queued)
         except UsageError:
@@ -240,7 +240,7 @@ class Pool:
         return queued.outcome(TaskEnd.NOT_RUN, None, problem="the batch was ended before")
 
     def _take(self, queued: _Queued, outcome: TaskOutcome | None) -> None:
-        """Note what a task came to, and tell of it; None where another process is at it."""
+        """Note and report the outcome of a task; None means that another process runs it."""
         if outcome is None:
             self._elsewhere.append(queued)
             return
@@ -251,7 +251,7 @@ class Pool:
             self._progress.ended(outcome.id, how, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why)
 
     def _freed(self, *, idle: bool) -> list[_Queued]:
-        """Return the tasks that no other process runs any more; where nothing else is done, say what is waited for."""
+        """Return the tasks that no other process runs any more. Where the pool is idle, say which tasks it waits for."""
         now = time.monotonic()
         if not self._elsewhere or now < self._ask_at or self._is_ending():
             return []
@@ -270,7 +270,7 @@ class Pool:
         return self._stopping.count > 0 or self._given_up
 
     def _end_if_asked(self) -> None:
-        """Pass on that the batch is to end: once as SIGTERM, then as SIGKILL."""
+        """Where the batch was asked to end, pass it on: first as SIGTERM, then as SIGKILL."""
         asked, now = self._stopping.count, time.monotonic()
         if not asked:
             return
@@ -287,14 +287,14 @@ class Pool:
 
 
 def _is_key_refused(result: Mapping[str, JsonValue]) -> bool:
-    """Say whether what ended a run was that the provider did not take its key."""
+    """Say whether a run ended because the provider refused its key."""
     errors = result.get("errors")
     last = errors[-1] if isinstance(errors, list) and errors else None
     return isinstance(last, dict) and last.get("fault") == ModelFault.AUTHENTICATION.value
 
 
 def _signal(code: int) -> str:
-    """Return what ended a process."""
+    """Return what ended a process, in words."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -304,7 +304,7 @@ def _signal(code: int) -> str:
 
 
 MAX_TOLD_BYTES = 4_000
-"""Of the end of what a process wrote to stderr, so much is looked at for its last line."""
+"""The last line of stderr is looked for in so much of its end."""
 _CODE = "import sys; sys.path.append(sys.argv.pop(1)); from harness.cli.main import program; program()"
 # 40 tasks must not write 40 summaries of one step: the batch tells GitHub of all of them at once.
 _NOT_PASSED = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
@@ -323,14 +323,14 @@ class Worker:
         self.began = time.monotonic()
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM: the run ends with a whole log."""
+        """Send SIGTERM, so that the run ends with a whole log."""
         try:
             os.kill(self.process.pid, signal.SIGTERM)
         except OSError:
             pass  # it has ended
 
     def kill(self) -> None:
-        """Send SIGKILL to its group: a git that it waits for ends with it."""
+        """Send SIGKILL to its group, so that a git that it waits for ends too."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except OSError:
@@ -342,8 +342,8 @@ def start_worker(
 ) -> Worker:
     """Start `harness run --task ... --out ...` for the task in a folder. Raises OSError.
 
-    What it says on stderr is added to a file in the folder; its stdout goes nowhere. It is in a process group of its own:
-    Ctrl-C at the terminal is for the batch, which passes it on.
+    Its stderr is appended to a file in the folder; its stdout goes nowhere. It has a process group of its own, so that
+    Ctrl-C at the terminal reaches the batch, which passes it on.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     errors = os.open(folder.stderr, flags, 0o600)
@@ -379,7 +379,7 @@ def last_words(folder: TaskFolder) -> str:
 
 
 def _worker_words(folder: TaskFolder, arguments: Namespace) -> list[str]:
-    """Return the command line. Values stand behind `=`: one that begins with a dash is no flag."""
+    """Return the command line. A value stands behind `=`, so that it is no flag even if it begins with a dash."""
     words = ["run", f"--task={folder.task}", f"--out={folder.path}"]
     for name in _VALUES:
         value = getattr(arguments, name, None)

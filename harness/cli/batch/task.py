@@ -26,11 +26,11 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Task(Record):
-    """What is to be done, and under which settings where it says so."""
+    """One task: what is to be done, and the settings that it asks for."""
 
     id: str
     prompt: str
-    """With `var`: a template, whose {{variables}} these are."""
+    """A template, where `var` gives its {{variables}}."""
     cwd: str | None = None
     """The repository or folder to work on; relative to the current folder."""
     revision: str | None = None
@@ -64,7 +64,7 @@ class Task(Record):
 
 
 def read_task(path: str) -> Task:
-    """Return the task in a file. Raises UsageError, which names file and key, for all that is no task."""
+    """Return the task in a file. Raises UsageError, which names file and key, for whatever is no task."""
     data = _read(path)
     if not data:
         raise UsageError(f"{path}: it is empty; a task is one JSON object")
@@ -72,7 +72,7 @@ def read_task(path: str) -> Task:
 
 
 def read_tasks(path: str) -> tuple[Task, ...]:
-    """Return the tasks of a file, one a line, in order; empty lines are passed over.
+    """Return the tasks of a file, one on each line, in order. Empty lines are skipped.
 
     Raises UsageError, which names file and line, for the first line that is no task, for a name that stands there twice, and
     for a file without tasks.
@@ -91,7 +91,7 @@ def read_tasks(path: str) -> tuple[Task, ...]:
 
 
 def in_shard(name: str, shard: tuple[int, int] | None) -> bool:
-    """Say whether a task is one of the I-th of N shards, (I, N) from (1, 1); all are where there is no shard.
+    """Say whether a task belongs to the I-th of N shards, (I, N) from (1, 1). Without a shard every task does.
 
     By a digest of its name alone, so that every machine says the same.
     """
@@ -162,13 +162,13 @@ _TASK = Fields(
 
 
 DEFAULT_POLICY = "readonly"
-"""What holds where the command line names none."""
+"""The policy that holds where the command line names none."""
 _LIMITS = ("max_turns", "max_seconds", "max_tokens", "max_cost")
 _TOLD = (
     "policy", "policy_sha256", "provider", "model", "system", "no_instructions", "add_dir", *_LIMITS,
     "output_schema", "allow_refusals", "dry_run", "plan", "replay",
 )  # fmt: skip
-"""The flags that decide what a run comes to."""
+"""The flags that decide how a run ends."""
 _NOT_WITH_A_TASK = {
     "prompt": "a prompt", "prompt_file": "--prompt-file", "var": "--var", "resume": "--resume", "log": "--log",
 }  # fmt: skip
@@ -217,7 +217,7 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
 
 
 def settings_of(flags: Namespace, task: Task) -> dict[str, JsonValue]:
-    """Return the settings of a task's run as its folder keeps them: only what was said. Where the model is asked is none."""
+    """Return the settings of a task's run as its folder keeps them: only those given. The model's address is not among them."""
     settings: dict[str, JsonValue] = {name: getattr(flags, name, None) for name in _TOLD}
     settings["cwd"] = os.path.realpath(flags.cwd)
     settings["revision"] = task.revision

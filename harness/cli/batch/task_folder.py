@@ -1,4 +1,4 @@
-"""The folder of one task: who works at it, what was asked, an attempt after the other, the result."""
+"""The folder of one task: the lock of whoever works at it, what was asked, the attempts, the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LOCK, RESULT, WORK, STDERR = "lock", "result.json", "work.json", "stderr.txt"
 LOCK_SECONDS = 0.5
-"""How long a lock is tried for: who asks whether it is held takes it for a moment."""
+"""How long a lock is tried for: whoever asks whether it is held takes it for a moment."""
 
 
 class HeldElsewhere(UsageError):
@@ -36,14 +36,14 @@ class HeldElsewhere(UsageError):
 
 
 class Lease:
-    """The locks of a task's folder, held as long as the `with` block lasts: the kernel gives them back however it ends.
+    """The locks of a task's folder, held as long as the `with` block lasts. The kernel gives them back however it ends.
 
-    INVARIANT: the file is never removed: who removed it would let two processes hold two files of one name. The folder is
-    locked as well, where its file system can (flock(2); NFS cannot): the file may be removed by somebody else.
+    INVARIANT: the lock file is never removed, or two processes could each hold a file of that name. Somebody else may
+    remove it: so the folder is locked as well, where its file system can do that (flock(2); NFS cannot).
     """
 
     def __init__(self, folder: str, *, seconds: float = LOCK_SECONDS) -> None:
-        """Take the lease of the task in `folder`; a lock is tried for so long.
+        """Take the lease of the task in `folder`; try each lock for so many seconds.
 
         Raises HeldElsewhere, which names the process that holds it, and OSError.
         """
@@ -67,7 +67,7 @@ class Lease:
             raise HeldElsewhere(f"the task in {folder} is being run by process {holder(folder)}")
 
     def holds(self) -> bool:
-        """Say whether the folder is still the one whose lock is held: it may have been moved, removed or replaced."""
+        """Say whether the locked folder is still in its place: it may have been moved, removed or replaced."""
         try:
             return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._file))
         except OSError:
@@ -88,7 +88,7 @@ class Lease:
 
 
 def is_held(folder: str) -> bool:
-    """Say whether another process holds the lease of the task in `folder`; not where there is none to hold."""
+    """Say whether another process holds the lease of the task in `folder`."""
     for path in (folder, os.path.join(folder, LOCK)):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -103,7 +103,7 @@ def is_held(folder: str) -> bool:
 
 
 def holder(folder: str) -> str:
-    """Return the number of the process that holds, or held, the lease, as a text for people."""
+    """Return the number of the process that holds, or held, the lease, for a message."""
     told = (_content(os.path.join(folder, LOCK)) or b"").decode("ascii", "replace").strip()
     return told if told.isdigit() else "that is not known"
 
@@ -120,7 +120,7 @@ def _locked_soon(descriptor: int, seconds: float) -> bool:
 
 
 def _locked(descriptor: int, kind: int) -> bool:
-    """Take a lock if it is free. What cannot be locked at all counts as taken: of the two, the other decides."""
+    """Take a lock if it is free, and say so. What cannot be locked at all counts as taken by us: the other lock decides."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -134,7 +134,7 @@ class TaskFolder:
     """The files of one task below one folder."""
 
     def __init__(self, path: str) -> None:
-        """Take the folder, which need not be there yet. Links on the way are followed, as git follows them."""
+        """Take the folder, which need not exist yet. Links on the way are followed, as git follows them."""
         self.path = os.path.realpath(path)
         self.task = os.path.join(self.path, TASK)
         self.result = os.path.join(self.path, RESULT)
@@ -150,7 +150,7 @@ class TaskFolder:
             raise UsageError(f"the folder of the task cannot be made: {self.path}: {error.strerror}") from None
 
     def claim(self, task: Task) -> None:
-        """Note what is asked here, or see that it was the same before. Raises UsageError where it was another task."""
+        """Write down the task, or check that the folder is of the same task. Raises UsageError where it is of another."""
         held = _content(self.task)
         if held is None and not os.path.lexists(self.task):
             _write(self.task, f"{task.text}\n".encode())
@@ -175,16 +175,16 @@ class TaskFolder:
         return os.path.join(self._attempts, str(number))
 
     def new_attempt(self, is_known: Callable[[str], bool]) -> int:
-        """Make the folder of one more attempt; what an earlier one came to goes, but for its log. Raises UsageError.
+        """Make the folder of one more attempt. Remove the result of an earlier one, but keep its log. Raises UsageError.
 
-        `is_known` says whether a log was at a path before: after this folder was moved or removed, its numbers are not used
-        again, since a log is never begun anew under the name of another.
+        `is_known` says whether there was ever a log at a path. Its number is not used again, even after this folder was
+        moved or removed: no log is begun anew under the name of another.
         """
         number = max(self.attempts(), default=0) + 1
         while is_known(self.log(number)):
             number += 1
         try:
-            # The result first: without it, the others are nobody's.
+            # The result goes first: without it, the other files mean nothing.
             for name in (RESULT, WORK, CHANGES, IGNORED):
                 remove_if_there(os.path.join(self.path, name))
             os.makedirs(self._attempts, mode=0o700, exist_ok=True)
@@ -198,21 +198,21 @@ class TaskFolder:
         return os.path.join(self.attempt(number), LOG)
 
     def write_result(self, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> None:
-        """Write what was done with the folder, then the result, whole and on disk when this returns. Raises OSError.
+        """Write what is known of the work, then the result. Both are whole and on disk when this returns. Raises OSError.
 
-        INVARIANT: the result is the last file of an attempt that is written, and the first that goes at the next one. Its
-        digest is noted before, beside all else that is known of the work.
+        INVARIANT: the result is the last file of an attempt to be written, and the first that the next attempt removes.
+        Its digest is noted before it is written, with what is known of the work.
         """
         data = (json.dumps(result, indent=2) + "\n").encode()
         _write(self.work, (json.dumps({**work, "result_sha256": sha256_of(data)}, indent=2) + "\n").encode())
         _write(self.result, data)
 
     def read_result(self) -> dict[str, JsonValue] | None:
-        """Return the result as it stands there, of whatever attempt; None where it is none."""
+        """Return the result that lies in the folder, of whichever attempt; None where there is none."""
         return object_in(_content(self.result))
 
     def read_work(self) -> dict[str, JsonValue] | None:
-        """Return what is noted of the work folder of the last attempt that came to its end; None where nothing is."""
+        """Return what is noted of the work of the last attempt that came to its end; None where nothing is."""
         return object_in(_content(self.work))
 
 
@@ -231,7 +231,7 @@ def sha256_of(data: bytes) -> str:
 
 
 def object_in(data: bytes | None) -> dict[str, JsonValue] | None:
-    """Return the JSON object that these bytes are, or None."""
+    """Return the JSON object in these bytes; None where there is none."""
     try:
         found = json.loads(data or b"")
     except (ValueError, RecursionError):
@@ -240,32 +240,32 @@ def object_in(data: bytes | None) -> dict[str, JsonValue] | None:
 
 
 def _write(path: str, data: bytes) -> None:
-    """Write a file beside its place and move it there: whole or not at all, also when the power fails. Raises OSError."""
+    """Write a file whole or not at all, even if the power fails: beside its place, then moved there. Raises OSError."""
     replace_file(path, (data,))
     sync_path(os.path.dirname(path))
 
 
 FINISHED = frozenset((Exit.DONE, Exit.BLOCKED, Exit.LIMIT, Exit.NO_ANSWER, Exit.REFUSED))
-"""The exit codes of a task that is done with: run again it would come to the same. The others are tried again."""
+"""The exit codes of a task that is done: another run would end the same way. With any other it is tried again."""
 
 
 class Finished(Record):
-    """A task that is done with, as its folder says."""
+    """A task that is done, as its folder says."""
 
     code: Exit
     result: Mapping[str, JsonValue]
     work: Mapping[str, JsonValue]
     log: str
     damage: str
-    """Which of its files is not what was written, as far as that can be seen without reading much; else nothing."""
+    """Which of its files is not what was written, as far as a quick look shows; else empty."""
     log_damage: str
-    """The same of its log, which may be gone on purpose."""
+    """The same for its log, which may be gone on purpose."""
     is_clean: bool
     """Whether the work folder is gone, or kept on purpose."""
 
 
 def finished_task(folder: TaskFolder, task: Task, settings: Mapping[str, JsonValue]) -> Finished | None:
-    """Return how the task ended, where it is done with; else None. Of its log, the last line is looked at.
+    """Return how the task ended; None where it is not done. Only the last line of its log is read.
 
     Raises UsageError where it was done under other settings: the result is not what is asked for now.
     """
@@ -291,9 +291,9 @@ def finished_task(folder: TaskFolder, task: Task, settings: Mapping[str, JsonVal
 
 
 def refuse_other_settings(folders: Iterable[tuple[TaskFolder, Task, Mapping[str, JsonValue]]]) -> None:
-    """Raise UsageError where tasks were done under other settings than those asked for: one folder, one set of results.
+    """Raise UsageError where a task was done under other settings than those asked for: a folder holds one set of results.
 
-    Each has a result of whatever attempt.
+    Each of the tasks has a result, of whichever attempt.
     """
     first, count = "", 0
     for folder, task, settings in folders:
@@ -311,7 +311,7 @@ def refuse_other_settings(folders: Iterable[tuple[TaskFolder, Task, Mapping[str,
 
 
 def changed_patch(folder: TaskFolder, work: Mapping[str, JsonValue]) -> str:
-    """Say which patch holds something else than what was written, or nothing. Reads them whole."""
+    """Return which patch is not what was written, or nothing. Reads the patches whole."""
     import hashlib
 
     for path, patch in _patches(folder, work):
@@ -340,7 +340,7 @@ def _patches(folder: TaskFolder, work: Mapping[str, JsonValue]) -> Iterator[tupl
 
 
 def _log_damage(work: Mapping[str, JsonValue], path: str) -> str:
-    """Say why a log does not end as it did, in the head and with the exit code that were noted; what is before is not read."""
+    """Return why a log does not end with the head and the exit code that were noted, or nothing. Reads its last line only."""
     from harness.log.reader import last_line, open_log
 
     try:
@@ -362,13 +362,13 @@ def _size(path: str) -> int:
 
 
 def _end_in(work: Mapping[str, JsonValue]) -> Exit | None:
-    """Return the exit code that is noted, where a task with it is done with."""
+    """Return the exit code that is noted; None where a task with it is not done."""
     code = work.get("exit_code")
     return Exit(code) if type(code) is int and code in FINISHED else None
 
 
 def _differing(work: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> str:
-    """Say in which setting a finished run was another, or nothing."""
+    """Return in which setting a finished run differs, or nothing."""
     then = work.get("settings")
     held = then if isinstance(then, dict) else {}
     key = next((key for key in sorted({**held, **now}) if held.get(key) != now.get(key)), "")

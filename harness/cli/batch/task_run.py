@@ -1,4 +1,4 @@
-"""`harness run --task FILE --out DIR`: one task in a work folder, run to its end once; a second start changes nothing."""
+"""`harness run --task FILE --out DIR`: one task in a work folder. Once it is done, a second start changes nothing."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str], Callable[[], str]], RunEnd]
 
 HELD = 75
-"""The exit code, for a batch alone, where another process is at the task (EX_TEMPFAIL, sysexits(3))."""
+"""The exit code that tells a batch that another process runs the task (EX_TEMPFAIL, sysexits(3))."""
 
 
 def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: RunOnce) -> int:
-    """Do one task by `run_once`, or say how it ended where that is done, and return the exit code of its run.
+    """Do one task by `run_once`, or say how it ended if it is done. Return the exit code of its run.
 
-    Raises HarnessError for what fails before the run begins: UsageError too where another process is at it, where the
-    folder belongs to another task, and where it was done under other settings.
+    Raises HarnessError for what fails before the run begins. It is a UsageError where another process runs the task, where
+    the folder belongs to another task, and where it was done under other settings.
     """
     checked_flags(arguments)
     task = read_task(arguments.task)
@@ -74,7 +74,7 @@ def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: Run
 def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
     """Raise LogError where a finished task's log, result or patches are not what was written.
 
-    That a person must look at, and it is not hidden by a new attempt.
+    A person must look at that: a new attempt would hide it.
     """
     from harness.log.findings import Soundness, judge_log
 
@@ -106,7 +106,7 @@ def _told_again(done: Finished, flags: Namespace) -> int:
 
 
 class _Attempt:
-    """One attempt at a task; the lease is held."""
+    """One attempt at a task, while the lease is held."""
 
     def __init__(
         self,
@@ -126,15 +126,15 @@ class _Attempt:
         self._environment = environment
         self._run_once = run_once
         self._changes: Changes | None = None
-        """What the run changed, when it was taken; None where the folder is not there to keep it in."""
+        """What the run changed; None until it is taken, and where the task's folder is gone."""
 
     def run(self) -> int:
-        """Make the work folder, run in it, keep what was changed, write the result, remove it. Raises HarnessError."""
+        """Make the work folder, run in it, keep the changes, write the result, and remove the folder. Raises HarnessError."""
         self.forget_all_but_kept()
         heads = _heads(self._environment)
         number = self._folder.new_attempt(lambda log: heads.of_path(log) is not None)
         attempt = self._folder.attempt(number)
-        # Where a batch has all its folders: none of them belongs into a copy.
+        # A batch has all its folders there. None of them belongs into a copy.
         out = os.path.dirname(self._folder.path) if is_of_a_batch(self._environment) else self._folder.path
         try:
             work_folder = make_work_folder(attempt, self._flags.cwd, self._task.revision, out, self._environment)
@@ -156,7 +156,7 @@ class _Attempt:
         return self._keep(work_folder, number, end.code, end.summary)
 
     def _settle(self, work_folder: WorkFolder, attempt: str) -> str:
-        """Take the changes; return what makes it no success: that there is no patch, or no folder to keep one in."""
+        """Take the changes. Return what went wrong: that there is no patch, or no folder to keep one in."""
         self._changes = self._taken(work_folder, attempt) if self._lease.holds() else None
         if self._changes is None or not self._lease.holds():
             self._changes = None
@@ -164,9 +164,9 @@ class _Attempt:
         return self._changes.lost[0] if self._changes.patch is None and self._changes.lost else ""
 
     def forget_all_but_kept(self) -> None:
-        """Remove the work folders of all attempts, of those that were killed too. Those that were kept on purpose stay.
+        """Remove the work folders of all attempts, also of killed ones, but not those that were kept on purpose.
 
-        Nothing is removed where the folder is not the one whose lease is held: another process may be at work in it.
+        Remove nothing where the locked folder is not in its place: another process may be at work in the one that is.
         """
         for number in self._folder.attempts():
             attempt = self._folder.attempt(number)
@@ -190,8 +190,8 @@ class _Attempt:
             keep(attempt)
             complain(f"the result cannot be written: {error}; what was changed is left in {work_folder.root}")
             return Exit.INTERNAL if is_soft(code) else code
-        # Last: until the result is there, the folder is all there is of the changes. Of earlier attempts too, where a git that
-        # was left alone by a kill may have made something since.
+        # This comes last: until the result is written, only the folder holds the changes. Earlier attempts are cleaned up
+        # too, since a git that outlived a kill may have made something there.
         if not changes.lost or is_kept(attempt):
             self.forget_all_but_kept()
         return code
@@ -209,7 +209,7 @@ class _Attempt:
     def _work(
         self, work_folder: WorkFolder, number: int, changes: Changes, code: Exit, summary: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
-        """Return what was worked on, and what became of it."""
+        """Return what is noted of the work: what was worked on, and what became of it."""
         return {
             "v": 1,
             "id": self._task.id,
@@ -232,9 +232,9 @@ class _Attempt:
 def make_work_folder(
     attempt: str, cwd: str, revision: str | None, out: str, environment: Mapping[str, str]
 ) -> WorkFolder:
-    """Make the folder of one attempt (an absolute folder that is there) out of `cwd`.
+    """Make the work folder of one attempt, in its folder `attempt` (absolute, and there), out of `cwd`.
 
-    A folder in a repository becomes a worktree at `revision` (else HEAD); another is copied, but for the folder `out` in it,
+    In a repository it is a worktree at `revision` (else HEAD). Any other folder is copied, without the folder `out` in it,
     where the folders of tasks lie. Raises UsageError where neither can be done.
     """
     source = os.path.realpath(cwd)
@@ -255,9 +255,9 @@ def make_work_folder(
 
 
 def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:
-    """Remove the folder of an attempt, and what the repository knows of it; return what could not be removed, or nothing.
+    """Remove the work folder of an attempt, and what the repository knows of it. Return what went wrong, or nothing.
 
-    For an attempt that was killed at any moment, too. Nothing but what `make_work_folder` made is touched.
+    This works also after a kill at any moment. It touches only what `make_work_folder` made.
     """
     root = os.path.join(attempt, TREE)
     problems = [removed(path) for path in (root, *(os.path.join(attempt, name) for name in (GIT, OBJECTS, INDEX)))]

@@ -1,4 +1,4 @@
-"""The folder that one attempt at a task works in: what lies in it, what tells it from another, and its removal."""
+"""The folder that one attempt at a task works in: what lies beside it, how it is recognised, and its removal."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from harness.removal import remove_folder
 from harness.safe_files import sync_path, write_new
 
 TREE = "worktree"
-"""Below the folder of an attempt: the folder that is worked in."""
+"""The folder that is worked in. This and the next names lie in the folder of an attempt."""
 INDEX = "index"
-"""What the folder held at first, as git keeps it (gitformat-index(5)), with the times of its files."""
+"""The index of what the folder held at first (gitformat-index(5)), with the times of its files."""
 OBJECTS = "objects"
-"""What git makes while the changes are taken."""
+"""The objects that git makes while the changes are taken."""
 GIT = "git"
-"""Of a copy: the repository of what it held at first."""
+"""The repository beside a copy. It keeps what the copy held at first."""
 KEPT = "kept"
-"""An empty file: the folder holds what no patch does, and is never removed."""
+"""An empty file. It says that the folder holds what no patch does, and must not be removed."""
 NOTE = "place.json"
-"""From where the folder was taken, noted before it is made: what a start after a kill needs to clean up."""
+"""Where the folder was taken from. It is noted before the folder is made: a start after a kill needs it to clean up."""
 
 
 class WorkFolder(Record):
-    """A folder that holds what is worked on, and what shows afterwards what was changed in it."""
+    """A folder to work in, and what is needed afterwards to see what was changed in it."""
 
     root: str
     identity: tuple[int, int]
-    """Device and inode of the root: what stands there later may be another folder."""
+    """Device and inode of the root: another folder may lie there later."""
     workspace: str
     """The root, or the folder in it that the task named."""
     git_dir: str
     """INVARIANT: fixed before the model begins. The `.git` of the folder is never asked again: it may name any repository."""
     objects: str
-    """Where the objects of the base lie."""
+    """The folder of the base's objects."""
     base: str
     """The commit or tree that the folder held at first."""
     repository: str
-    """Of a worktree: the repository's folder of all worktrees' data; empty for a copy."""
+    """The common git folder of a worktree's repository; empty for a copy."""
     source: str
     inner: Mapping[bytes, str] = {}
-    """Of a copy: a fingerprint of each `.git` in it, as it was at first, by its path."""
+    """The fingerprint that each `.git` in a copy had at first, by its path."""
     notes: tuple[str, ...] = ()
-    """What a person should know of how it differs from what it was taken from."""
+    """How it differs from the folder that it was taken from, for a person."""
 
     @property
     def kind(self) -> str:
-        """What it is."""
+        """`worktree` or `copy`."""
         return "worktree" if self.repository else "copy"
 
 
 def keep(attempt: str) -> None:
-    """See to it that the folder of an attempt is not removed at a later start. What cannot be noted is not."""
+    """Mark the folder of an attempt, so that no later start removes it. A disk that is full takes no mark."""
     try:
         write_new(os.path.join(attempt, KEPT), b"")
     except OSError:
@@ -65,12 +65,12 @@ def keep(attempt: str) -> None:
 
 
 def is_kept(attempt: str) -> bool:
-    """Say whether the folder of an attempt holds what no patch does."""
+    """Say whether the folder of an attempt is marked as holding what no patch does."""
     return os.path.lexists(os.path.join(attempt, KEPT))
 
 
 def identity_of(root: str) -> tuple[int, int]:
-    """Return what tells a folder from any other. Raises UsageError where there is none."""
+    """Return device and inode, which tell a folder from any other. Raises UsageError where there is no folder."""
     try:
         status = os.stat(root, follow_symlinks=False)
     except OSError as error:
@@ -88,12 +88,12 @@ def note_place(attempt: str, repository: str) -> None:
 
 
 TRIES = 5
-"""What a killed run left may still be ending, and write meanwhile."""
+"""Processes that a killed run left may still write for a moment, so a removal is tried again."""
 RETRY_SECONDS = 0.2
 
 
 def removed(path: str) -> str:
-    """Remove `path`, where it is there; return why it could not be removed, or nothing."""
+    """Remove `path`, if it is there. Return why it could not be removed, or nothing."""
     for left in reversed(range(TRIES)):
         try:
             if not os.path.lexists(path):

@@ -1,4 +1,4 @@
-"""Worktrees of a repository (git-worktree(1)), made and forgotten one after the other. No hook and no filter is run."""
+"""Worktrees of a repository (git-worktree(1)): adds and forgets them, one at a time. No hook and no filter is run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from harness.safe_files import read_small
 from harness.text.visible import visible_line
 
 ADD_TRIES = 5
-"""A git that somebody else runs may be in the middle of adding a worktree: then listing them fails."""
+"""Git cannot list worktrees while somebody else's git is adding one, so adding is tried again."""
 WAIT_SECONDS = 0.2
 _NO_REPOSITORY = "which is no repository that can be worked in"
 
 
 def add_worktree(attempt: str, source: str, revision: str | None, environment: Mapping[str, str]) -> WorkFolder:
-    """Add a worktree in the folder of an attempt, of the repository that `source` lies in, and return it.
+    """Add a worktree of the repository that `source` lies in, in the folder of an attempt. Return it.
 
-    Raises UsageError where the repository has no such revision, or where that does not hold the folder `source`.
+    Raises UsageError where the repository has no such revision, or the revision does not hold the folder `source`.
     """
     top, common = _repository(source, environment)
     plain = Git(environment, folder=top)
@@ -32,7 +32,7 @@ def add_worktree(attempt: str, source: str, revision: str | None, environment: M
     git = Git(environment, folder=top, filters=programs.filters, hooks=programs.hooks)
     root = os.path.join(attempt, TREE)
     note_place(attempt, common)
-    # Of a folder of that name that was removed or moved away, as it were: git refuses to add what it knows.
+    # Of an earlier folder of that name that was removed or moved away: git refuses to add a path that it knows.
     problem = forget_worktrees(common, os.path.dirname(attempt), environment)
     if problem:
         raise UsageError(problem)
@@ -40,7 +40,7 @@ def add_worktree(attempt: str, source: str, revision: str | None, environment: M
         _add(git, common, root, commit)
     git_dir = (read_small(os.path.join(root, ".git"), 10_000) or b"").decode("utf-8", "surrogateescape")
     git_dir = git_dir.removeprefix("gitdir: ").rstrip("\n")
-    # Outside the lock: checking out is what takes long. Plumbing, which runs no hook of a checkout.
+    # Outside the lock, since checking out takes long. Plumbing runs no hook of a checkout.
     here = Git(environment, folder=root, filters=programs.filters, hooks=programs.hooks)
     here.run([f"--git-dir={git_dir}", f"--work-tree={root}", "read-tree", "--reset", "-u", commit])
     _keep_index(git_dir, attempt)
@@ -59,10 +59,10 @@ def add_worktree(attempt: str, source: str, revision: str | None, environment: M
 
 
 def forget_worktrees(repository: str, folder: str, environment: Mapping[str, str]) -> str:
-    """Remove what a repository knows of worktrees below `folder` that are gone; return what failed, or nothing.
+    """Remove what a repository knows of worktrees below `folder` that are gone. Return what failed, or nothing.
 
-    They are known by the path that git noted for them, so that nobody else's is forgotten (`git worktree prune` forgets all
-    whose folders are not there at the moment).
+    Git notes the path of each, so that nobody else's is forgotten. (`git worktree prune` forgets every worktree whose folder
+    is missing at the moment.)
     """
     worktrees = os.path.join(repository, "worktrees")
     below = os.path.realpath(folder) + os.sep  # as git notes it
@@ -87,7 +87,7 @@ def forget_worktrees(repository: str, folder: str, environment: Mapping[str, str
 
 
 def _repository(source: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the top of the work tree and the common folder of the repository, both absolute, links followed."""
+    """Return the top of the work tree and the common git folder, both absolute, links followed."""
     git = Git(environment, folder=source)
     try:
         told = git.run(["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"])
@@ -101,7 +101,7 @@ def _repository(source: str, environment: Mapping[str, str]) -> tuple[str, str]:
 
 def _commit(git: Git, top: str, revision: str | None) -> str:
     """Return the commit that a revision names. Raises UsageError."""
-    # In the work tree: HEAD is that of the folder, which may be a worktree itself.
+    # Git runs in the work tree, which may be a worktree itself: it has a HEAD of its own.
     named = revision or "HEAD"
     try:
         told = git.run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}"])
@@ -124,7 +124,7 @@ def _add(git: Git, common: str, root: str, commit: str) -> None:
 
 
 def _keep_index(git_dir: str, attempt: str) -> None:
-    """Copy the index with its own time: by that git knows which of the times in it can be relied on."""
+    """Copy the index and keep its time: git tells from it which times in the index can be relied on."""
     import shutil
 
     try:
@@ -136,8 +136,8 @@ def _keep_index(git_dir: str, attempt: str) -> None:
 def _inside(root: str, relative: str, commit: str) -> str:
     """Return the folder of the worktree that is worked in.
 
-    INVARIANT: no part of it is a link. A revision may hold one in the place of any folder, and it may lead anywhere: what is
-    done there would be outside of the worktree, and in no patch. Raises UsageError.
+    INVARIANT: no part of it is a link. A revision may hold a link instead of any folder, and it may lead out of the worktree:
+    what is done there would be in no patch. Raises UsageError.
     """
     workspace = os.path.normpath(os.path.join(root, relative))
     if not os.path.isdir(workspace):
@@ -159,7 +159,7 @@ def _notes(root: str, programs: Programs) -> tuple[str, ...]:
 
 @contextmanager
 def _one_at_a_time(environment: Mapping[str, str]) -> Iterator[None]:
-    """Hold the lock under which this user's tasks add and forget worktrees: git lists all while it adds one.
+    """Hold the lock for adding and forgetting worktrees, which all tasks of this user share: git lists all while it adds one.
 
     Raises UsageError where it cannot be made.
     """
