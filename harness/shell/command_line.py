@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
 from harness.programs.program import FileNames
 from harness.record import replace
-from harness.shell.disk import Disk, Remembered
+from harness.shell.disk import Disk
 from harness.shell.expansion import PIPE_FILE, Expander
 from harness.shell.loose_words import loose_opaque
 from harness.shell.shell_state import ShellState, StopReading
@@ -25,7 +25,7 @@ class CommandLine:
 
     def __init__(self, disk: Disk, text: str, substituted: Callable[[Script, ShellState], FileNames | None]) -> None:
         """Take the line, and what reads the commands inside a word (see `Expander`)."""
-        self.disk: Disk = Remembered(disk)
+        self.disk = disk
         self.text = text
         self.facets: list[Facet] = []
         self.disk_changed = False

@@ -1,4 +1,4 @@
-"""The disk, as the reading of a command sees it: what it is asked (`Disk`), and disks that remember what they answered."""
+"""The disk, as the reading of a command sees it: what it is asked (`Disk`), and what it answered for one line (`Witness`)."""
 
 from __future__ import annotations
 
@@ -73,24 +73,40 @@ class Disk(Protocol):
         """Return the top of the git repository that a folder lies in, or the folder itself."""
 
 
-class Remembered:
-    """Another disk that is asked the same thing once for one command line, and not without end."""
+class Witness:
+    """Another disk, asked for one command line: the same thing once and not without end; and whether it would still answer so.
+
+    If it would, the line means what it meant: what is read out of it follows from the line and these answers alone. The names
+    of the files below a folder are not asked for again: nothing that is run is chosen by them.
+    INVARIANT: whether names can stand in a list is asked again. Of one that came in between, xargs could make a word that
+    leads anywhere.
+    """
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self.root = disk.root
         self.home = disk.home
+        self._asked: list[tuple[Callable[[], object], object]] = []
         self._below: dict[tuple[object, ...], PathAccess] = {}
         self._words: dict[tuple[str, str], tuple[str, ...] | None] = {}
         self._plain: dict[tuple[object, ...], bool] = {}
         self._git: dict[tuple[str, str], str | None] = {}
         self._names = 0
 
+    def still_holds(self) -> bool:
+        """Ask everything again, and say whether each answer is the same."""
+        return all(_same(ask(), answer) for ask, answer in self._asked)
+
+    def _noted(self, ask: Callable[[], _Answer]) -> _Answer:
+        answer = ask()
+        self._asked.append((ask, answer))
+        return answer
+
     def resolve_word(
         self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
     ) -> PathAccess | None:
         """Return where a word leads if it is taken as a path, or with `entry` where the name itself lies."""
-        return self._disk.resolve_word(word, access, cwd, entry=entry)
+        return self._noted(lambda: self._disk.resolve_word(word, access, cwd, entry=entry))
 
     def look_below(
         self,
@@ -124,7 +140,7 @@ class Remembered:
 
     def _listed(self, key: tuple[object, ...], look: Callable[[], bool]) -> bool:
         if key not in self._plain:
-            self._plain[key] = len(self._plain) < MAX_LISTS and look()
+            self._plain[key] = len(self._plain) < MAX_LISTS and self._noted(look)
         return self._plain[key]
 
     def _bounded(self, path: PathAccess, key: tuple[object, ...], look: Callable[[], PathAccess]) -> PathAccess:
@@ -140,7 +156,7 @@ class Remembered:
 
     def exists(self, path: str) -> bool:
         """Say whether something lies at an absolute path."""
-        return self._disk.exists(path)
+        return self._noted(lambda: self._disk.exists(path))
 
     def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
         """Say whether the names below a folder can stand in a list of names; of too many folders, no."""
@@ -151,98 +167,23 @@ class Remembered:
 
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""
-        return self._disk.is_folder(path)
+        return self._noted(lambda: self._disk.is_folder(path))
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
         """Return what a file name pattern stands for, or None where that is not sure."""
         if (pattern, cwd) not in self._words:
             sure = len(self._words) < MAX_PATTERNS
-            self._words[pattern, cwd] = self._disk.expand(pattern, cwd) if sure else None
+            self._words[pattern, cwd] = self._noted(lambda: self._disk.expand(pattern, cwd)) if sure else None
         return self._words[pattern, cwd]
 
     def git_problem(self, folder: str, cwd: str) -> str | None:
         """Return why git in that folder may run programs that the repository names."""
         if (folder, cwd) not in self._git:
-            self._git[folder, cwd] = self._disk.git_problem(folder, cwd)
+            self._git[folder, cwd] = self._noted(lambda: self._disk.git_problem(folder, cwd))
         return self._git[folder, cwd]
 
     def git_top(self, folder: str, cwd: str) -> str:
         """Return the top of the git repository that a folder lies in, or the folder itself."""
-        return self._disk.git_top(folder, cwd)
-
-
-class Witness:
-    """Another disk, and whether it would still answer as it did: then the line means what it meant.
-
-    What it reads out of a line follows from the line and these answers alone. The names of the files below a folder are not
-    asked for again: nothing that is run is chosen by them.
-    INVARIANT: whether names can stand in a list is asked again. Of one that came in between, xargs could make a word that
-    leads anywhere.
-    """
-
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
-        self.root = disk.root
-        self.home = disk.home
-        self._asked: list[tuple[Callable[[], object], object]] = []
-
-    def still_holds(self) -> bool:
-        """Ask everything again, and say whether each answer is the same."""
-        return all(_same(ask(), answer) for ask, answer in self._asked)
-
-    def _noted(self, ask: Callable[[], _Answer]) -> _Answer:
-        answer = ask()
-        self._asked.append((ask, answer))
-        return answer
-
-    def resolve_word(
-        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
-    ) -> PathAccess | None:
-        """Return where a word leads."""
-        return self._noted(lambda: self._disk.resolve_word(word, access, cwd, entry=entry))
-
-    def look_below(
-        self,
-        path: PathAccess,
-        *,
-        follows: bool,
-        only: Sequence[str] = (),
-        skips: Sequence[str] = (),
-        hidden: bool = True,
-    ) -> PathAccess:
-        """Return the path with the names of the files below it."""
-        return self._disk.look_below(path, follows=follows, only=only, skips=skips, hidden=hidden)
-
-    def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
-        """Return the folder with the names of what git shows of the files that it tracks."""
-        return self._disk.look_tracked(path, what, sure=sure, follows=follows)
-
-    def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
-        """Say whether the names that git lists in a folder can stand in a list of names."""
-        return self._noted(lambda: self._disk.plain_tracked(folder, what, split=split, nul=nul))
-
-    def exists(self, path: str) -> bool:
-        """Say whether something lies at an absolute path."""
-        return self._noted(lambda: self._disk.exists(path))
-
-    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
-        """Say whether the names below a folder can stand in a list of names."""
-        return self._noted(lambda: self._disk.plain_below(folder, only=only, skips=skips, split=split, bare=bare))
-
-    def is_folder(self, path: str) -> bool:
-        """Say whether an absolute path is a folder that one can go to."""
-        return self._noted(lambda: self._disk.is_folder(path))
-
-    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
-        """Return what a file name pattern stands for."""
-        return self._noted(lambda: self._disk.expand(pattern, cwd))
-
-    def git_problem(self, folder: str, cwd: str) -> str | None:
-        """Return why git in that folder may run programs that the repository names."""
-        return self._noted(lambda: self._disk.git_problem(folder, cwd))
-
-    def git_top(self, folder: str, cwd: str) -> str:
-        """Return the top of the git repository that a folder lies in."""
         return self._noted(lambda: self._disk.git_top(folder, cwd))
 
 

@@ -17,7 +17,7 @@ from harness.shell.arithmetic import is_integer
 from harness.shell.builtins import FOLDER_BUILTINS
 from harness.shell.command_line import CommandLine
 from harness.shell.conditions import NUMBER_TESTS
-from harness.shell.disk import Disk
+from harness.shell.disk import Disk, Witness
 from harness.shell.loops import Lines, assigned_names, counted_names, first_words, lines_of
 from harness.shell.loose_words import loose_opaque
 from harness.shell.parser import parse
@@ -55,7 +55,23 @@ def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet,
     Never raises, never empty. A line that is not plainly understood has an `Opaque` among its facets, which holds loose
     words and paths for strict rules; what was understood of it keeps its own facets.
     """
-    folder = cwd or disk.root
+    return _read(text, Witness(disk), cwd or disk.root)
+
+
+def read_call(text: str, disk: Disk, start: PathAccess) -> tuple[tuple[Facet, ...], Witness]:
+    """Return the facets of a command line that starts in `start`, and what the disk said as it was read.
+
+    The folder is one of the facets unless it is the root.
+    """
+    witness = Witness(disk)
+    facets = _read(text, witness, start.real)
+    if start.place is not Place.ROOT:
+        argv = ("cd", start.written)
+        facets += (Command(text=" ".join(argv), argv=argv, paths=(start,), act=Act.WRAPS, model="cd"),)
+    return facets, witness
+
+
+def _read(text: str, disk: Witness, folder: str) -> tuple[Facet, ...]:
     script = parse(text)
     if isinstance(script, Unread):
         return (loose_opaque(text, script.reason, script.column, disk, folder),)
@@ -70,19 +86,10 @@ def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet,
     return tuple(dict.fromkeys(reader.line.facets))
 
 
-def read_call(text: str, disk: Disk, start: PathAccess) -> tuple[Facet, ...]:
-    """Return the facets of a command line that starts in `start`; that folder is one of them unless it is the root."""
-    facets = read_commands(text, disk, start.real)
-    if start.place is Place.ROOT:
-        return facets
-    argv = ("cd", start.written)
-    return (*facets, Command(text=" ".join(argv), argv=argv, paths=(start,), act=Act.WRAPS, model="cd"))
-
-
 class _LineReader:
     """Reads the tree of one command line as bash would run it: lists, pipelines, loops and choices, down to simple commands."""
 
-    def __init__(self, disk: Disk, text: str) -> None:
+    def __init__(self, disk: Witness, text: str) -> None:
         self.line = CommandLine(disk, text, self.names_in)
         self._names = HandedNames(self.line)
         self._commands = SimpleCommands(self.line, self._names, self.script)

@@ -143,14 +143,14 @@ class BashTool:
         seconds = number(arguments, "timeout_s", min(DEFAULT_COMMAND_SECONDS, self._seconds))
         cwd = self._folder(text(arguments, "cwd", "."))
         unconfined = _unconfined(arguments)
+        facets, judged_on = read_call(command, self._workspace, cwd)
         request = BashRequest(
             command=command,
             cwd=cwd,
             seconds=min(float(seconds), self._seconds),
             unconfined=unconfined,
-            judged_on=Witness(self._workspace),
+            judged_on=judged_on,
         )
-        facets = read_call(command, request.judged_on, cwd)
         first, newline, _ = command.strip().partition("\n")
         return Action(
             call=call,

@@ -68,7 +68,8 @@ def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
     start = workspace.resolve(cwd or ".", Access.READ)
     if start.place not in (Place.INSIDE, Place.ROOT):
         raise ToolError(f"cwd is outside the workspace: {visible_line(cwd)}")
-    return read_call(text, workspace, start)
+    facets, _ = read_call(text, workspace, start)
+    return facets
 
 
 def tool_use(tool: str) -> Action:
