@@ -10,7 +10,6 @@ from harness.errors import ToolError
 from harness.gate.arguments import parse_arguments, quoted_name
 from harness.gate.tool import ConfinedTool, PlacedTool, Tool, said_by
 from harness.messages import ToolCall
-from harness.model import ToolSpec
 
 IN_PROCESS = "in process"
 """What is said of a tool whose body is the harness's own code, which does what the action says."""
@@ -28,16 +27,13 @@ class ToolRegistry:
             self._tools[tool.spec.name] = tool
         self._place_checks = tuple(dict.fromkeys(tool.check_place for tool in tools if isinstance(tool, PlacedTool)))
         """Most tools work in one folder: it is looked at once."""
+        self.specs = tuple(tool.spec for tool in tools)
+        """What the model is told of each tool."""
 
     @property
     def names(self) -> Collection[str]:
         """The names of all tools."""
         return self._tools.keys()
-
-    @property
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """What the model is told of each tool."""
-        return tuple(tool.spec for tool in self._tools.values())
 
     @property
     def level(self) -> str:

@@ -284,7 +284,7 @@ def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool
         return False
     last = len(parts) - len(pattern.wanted)
     starts = range(min(last + 1, 1)) if pattern.anchored else range(last + 1)
-    return any(all(_part_match(w, parts[s + i]) for i, w in enumerate(pattern.wanted)) for s in starts)
+    return any(all(map(_part_match, pattern.wanted, parts[start:])) for start in starts)
 
 
 def _leads_to(way: _Way, parts: Sequence[str]) -> bool:

@@ -123,12 +123,13 @@ def asking_about(verdict: Verdict, reasons: tuple[str, ...]) -> Verdict:
 
 def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verdict:
     judge = _Judge(policy, action, suspended)
-    facets = tuple(judge.facet(facet) for facet in action.all_facets())
+    parts = tuple(action.all_facets())
+    facets = tuple(map(judge.facet, parts))
     decision = max(facet.decision for facet in facets)
     asked = decision is not Decision.AUTO
     by_rules = [facet for facet in facets if facet.source is Source.RULE and facet.decision is Decision.AUTO]
     effects = effects_of(
-        [facet.facet for facet in facets],
+        parts,
         autos=dict.fromkeys(rule for facet in by_rules for rule in facet.rules),
         asked=asked,
         open_ended=any(not is_bounded(f.facet) and (asked or f not in by_rules) for f in facets),
@@ -148,7 +149,7 @@ class _Judge:
         self._policy = policy
         self._action = action
         self._suspended = suspended
-        self._own = {id(facet) for facet in action.facets}
+        self._own = set(map(id, action.facets))
         self._on_trees: dict[tuple[object, ...], bool] = {}
         self._strict_on_paths: list[Rule] = []
         self._strict_on_others: list[Rule] = []

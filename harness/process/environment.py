@@ -108,8 +108,7 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     if not effects.network:
         variables |= _WITHOUT_NETWORK
     if reads:
-        folders = path.split(":")
         below = root.rstrip("/") + "/"
-        inside = [folder for folder in folders if f"{os.path.realpath(folder)}/".startswith(below)]
-        variables["PATH"] = ":".join([*(folder for folder in folders if folder not in inside), *inside])
+        folders = sorted(path.split(":"), key=lambda folder: f"{os.path.realpath(folder)}/".startswith(below))
+        variables["PATH"] = ":".join(folders)
     return variables

@@ -115,7 +115,7 @@ def run_builtin(
         raise StopReading(changed, text)
     variables = tuple(sorted(inside.exported - {"IFS"} if argv[0] == "read" else inside.exported))
     words = tuple(str(word) for word in argv)
-    act = act_of(Act.WRAPS, argv[0], stdin.paths)
+    act = Act.LOOKS if shows_something(argv[0], stdin.paths) else Act.WRAPS
     line.add(Command(text=text, argv=words, variables=variables, paths=stdin.paths, act=act, model=argv[0]))
     return Outcome(ok=changed, failed=changed)
 
@@ -189,8 +189,6 @@ def _stack_after(name: str, state: ShellState) -> tuple[tuple[str, ...], ...] | 
     return stack[1:] if name == "popd" else (state.folders, *stack)
 
 
-def act_of(act: Act, program: str, paths: Sequence[PathAccess]) -> Act:
-    """Return WRAPS only for what shows nothing itself: `find -exec` lists files, and what reads `< file` reads it."""
-    if act is Act.WRAPS and (program not in PLAIN_WRAPPERS or (paths and program not in FOLDER_BUILTINS)):
-        return Act.LOOKS
-    return act
+def shows_something(program: str, paths: Sequence[PathAccess]) -> bool:
+    """Say whether what runs another command looks itself: `find -exec` lists files, and what reads `< file` reads it."""
+    return program not in PLAIN_WRAPPERS or (bool(paths) and program not in FOLDER_BUILTINS)

@@ -309,11 +309,17 @@ def _passes_on(node: Node) -> bool:
     """Say whether a command reads the pipe in front of it, and writes into the next one what it prints and nothing else."""
     if not isinstance(node, Simple) or not node.words:
         return False
-    plain = all(each.operator in (">", ">>") and each.descriptor == 2 for each in node.redirections)
-    words = (*node.words, *(each.value for each in node.assignments), *(each.target for each in node.redirections))
-    if any(isinstance(piece, Substitution | ProcessFile) for word in words for piece in word.pieces):
-        return False  # what runs inside a word may read of the pipe
-    return plain and all(each.name in ("LC_ALL", "LANG") for each in node.assignments)
+    words = list(node.words)
+    for redirection in node.redirections:
+        if redirection.operator not in (">", ">>") or redirection.descriptor != 2:
+            return False
+        words.append(redirection.target)
+    for assignment in node.assignments:
+        if assignment.name not in ("LC_ALL", "LANG"):
+            return False
+        words.append(assignment.value)
+    # What runs inside a word may read of the pipe.
+    return not any(isinstance(piece, Substitution | ProcessFile) for word in words for piece in word.pieces)
 
 
 def _unfed(outcome: Outcome, before: ShellState) -> Outcome:

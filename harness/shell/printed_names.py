@@ -20,8 +20,9 @@ from harness.programs.variables import steers
 from harness.record import replace
 from harness.shell.builtins import BUILTINS_WITHOUT_PROGRAM
 from harness.shell.command_line import CommandLine
+from harness.shell.loops import Lines
 from harness.shell.program_use import program_of, use_of
-from harness.shell.redirections import Stdin
+from harness.shell.redirections import NO_STDIN
 from harness.shell.shell_state import ShellState
 from harness.shell.syntax import Simple
 
@@ -256,10 +257,10 @@ class HandedNames:
         alone = inner.empty and self._use(without).paths  # then it reads other files
         return (tuple(once), without) if alone else (tuple(once),)
 
-    def with_line(self, node: Simple, argv: tuple[str, ...], state: ShellState) -> tuple[str, ...]:
+    def with_line(self, node: Simple, argv: tuple[str, ...], lines: Lines, state: ShellState) -> tuple[str, ...]:
         """Return the words of a command in a loop over names, the name in the place of the line, where it only reads that."""
-        lines, names = state.lines, state.names
-        if lines is None or names is None or len(argv) != len(node.words):
+        names = state.names
+        if names is None or len(argv) != len(node.words):
             return argv
         program = program_of(argv[0])
         found = Found(f"${lines.variable}", names=names_for(program, names))
@@ -310,4 +311,4 @@ class HandedNames:
         return not more and use.act is Act.LOOKS and all(path.access is Access.READ for path in use.paths)
 
     def _use(self, argv: tuple[str, ...]) -> Use:
-        return use_of(program_of(argv[0]), argv, Stdin())
+        return use_of(program_of(argv[0]), argv, NO_STDIN)

@@ -120,13 +120,11 @@ def _holds_a_module(line: CommandLine, folder: str) -> bool:
     return any("." in name or line.disk.expand(f"{name}/__init__*", folder) != () for name in likely)
 
 
-def git_problem(line: CommandLine, use: Use, state: ShellState) -> str:
-    """Return why a git command may run what the repository names, wherever the shell may be; or nothing."""
-    if use.git_folder is None:
-        return ""
+def git_problem(line: CommandLine, git_folder: str, state: ShellState) -> str:
+    """Return why git in that folder may run what the repository names, wherever the shell may be; or nothing."""
     if state.elsewhere or not state.folders:
         return "the folder that it runs in is not known"
-    problems = (line.disk.git_problem(use.git_folder, folder) for folder in state.folders)
+    problems = (line.disk.git_problem(git_folder, folder) for folder in state.folders)
     return next((problem for problem in problems if problem is not None), "")
 
 

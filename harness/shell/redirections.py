@@ -82,6 +82,9 @@ class Stdin:
         self.paths = paths
 
 
+NO_STDIN = Stdin()
+
+
 def apply_redirections(
     line: CommandLine,
     redirections: Sequence[Redirection],
@@ -94,7 +97,7 @@ def apply_redirections(
     `of_command` says that a simple command has them: a file that it reads (`< file`) is then a path of the command, and no
     facet by itself. Raises StopReading for a target that is not known.
     """
-    stdin = Stdin()
+    stdin = NO_STDIN
     for each in redirections:
         value = line.expander(state).value(each.target)
         # Of several that replace the standard input, the last is what is read.

@@ -18,8 +18,8 @@ from harness.shell.builtins import (
     KNOWN_BUILTINS,
     SPECIAL_BUILTINS,
     UNKNOWN_BUILTINS,
-    act_of,
     run_builtin,
+    shows_something,
 )
 from harness.shell.command_line import CommandLine
 from harness.shell.expansion import Expander, is_pattern
@@ -27,7 +27,7 @@ from harness.shell.loose_words import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
 from harness.shell.printed_names import HandedNames
 from harness.shell.program_use import SYSTEM_FOLDERS, git_problem, may_import, paths_used, program_of, use_of
-from harness.shell.redirections import Stdin, apply_redirections
+from harness.shell.redirections import NO_STDIN, Stdin, apply_redirections
 from harness.shell.shell_state import Outcome, ShellState, StopReading, check_variable
 from harness.shell.syntax import Literal, Script, Simple, Unread, Word
 
@@ -51,19 +51,25 @@ class SimpleCommands:
 
     def read(self, node: Simple, state: ShellState) -> Outcome:
         """Read a simple command as it stands in the tree; return what is known behind it."""
-        assigned = self._assigned(node, state)
+        assigned = self._assigned(node, state) if node.assignments else state
         if not node.words:  # then bash assigns before it redirects, and others after
             if node.assignments and any(each.target.constant is None for each in node.redirections):
                 raise StopReading("an assignment beside a redirection that may hold it", node.text)
             apply_redirections(self._line, node.redirections, assigned)
             return Outcome(ok=assigned, failed=assigned)
         expander = self._line.expander(state)
-        argv = self._names.with_line(node, self._expanded(node, expander), state)
-        stdin = apply_redirections(self._line, node.redirections, state, of_command=True)
+        argv = self._expanded(node, expander)
+        if state.lines is not None:
+            argv = self._names.with_line(node, argv, state.lines, state)
+        stdin = NO_STDIN
+        if node.redirections:
+            stdin = apply_redirections(self._line, node.redirections, state, of_command=True)
         names = frozenset(each.name for each in node.assignments)
         if names and argv[0] in (*KNOWN_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
             raise StopReading(f"a variable in front of {argv[0]}", node.text)
-        inside = replace(state, exported=state.exported | names, values=assigned.values).reading(node.redirections)
+        inside = replace(state, exported=state.exported | names, values=assigned.values)
+        if node.redirections:
+            inside = inside.reading(node.redirections)
         if names and argv[0] in SPECIAL_BUILTINS:
             state = replace(state, exported=state.exported | names).forgetting(names)
         argv, *others = self._names.with_listed(argv, state)
@@ -141,7 +147,7 @@ class SimpleCommands:
     def _eval(self, use: Use, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState) -> Outcome:
         """`eval` runs its text in this very shell: folder and variables change for what follows."""
         self._names.printed = None
-        self._add_command(argv, text, inside, use, Stdin(), None)
+        self._add_command(argv, text, inside, use, NO_STDIN, None)
         outcome = Outcome(ok=after, failed=after)
         for script in use.scripts:
             outcome = self._read_text(script, text, outcome.either() or after)
@@ -164,7 +170,7 @@ class SimpleCommands:
                 folder = folder.handing_on(name)
             folder = replace(folder, elsewhere=folder.elsewhere or command.elsewhere)
             folder = folder.forgetting(frozenset(command.variables))
-            self._command(command.argv, " ".join(command.argv), folder, folder, stdin=Stdin())
+            self._command(command.argv, " ".join(command.argv), folder, folder, stdin=NO_STDIN)
         for script in use.scripts:
             obeyed = next((name for name in sorted(state.exported) if changes_the_shell(name)), None)
             if obeyed is not None:
@@ -195,18 +201,26 @@ class SimpleCommands:
             self._line.add_opaque("the folder that it runs in is not known", text, state)
             return
         paths = self._paths(argv, state, use, stdin, patterns)
-        problem = use.gap or git_problem(self._line, use, state)
-        act = Act.RUNS if use.imports and may_import(self._line, state) else use.act
+        problem = use.gap
+        if not problem and use.git_folder is not None:
+            problem = git_problem(self._line, use.git_folder, state)
+        program, act = program_of(argv[0]), use.act
+        if problem:
+            program, act = "", Act.UNKNOWN
+        elif use.imports and may_import(self._line, state):
+            act = Act.RUNS
+        elif act is Act.WRAPS and shows_something(program, paths):
+            act = Act.LOOKS
         self._line.add(
             Command(
                 text=text,
                 argv=tuple(str(word) for word in argv),
                 variables=tuple(sorted(state.exported)),
                 paths=tuple(dict.fromkeys(paths)),
-                act=Act.UNKNOWN if problem else act_of(act, program_of(argv[0]), paths),
+                act=act,
                 network=use.network,
-                model="" if problem else program_of(argv[0]),
-                gap=problem or "",
+                model=program,
+                gap=problem,
                 folder=state.folders[0] if len(state.folders) == 1 and not state.elsewhere else "",
                 fed=state.fed,
             )

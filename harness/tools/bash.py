@@ -142,7 +142,7 @@ class BashTool:
             )
         seconds = number(arguments, "timeout_s", min(DEFAULT_COMMAND_SECONDS, self._seconds))
         cwd = self._folder(text(arguments, "cwd", "."))
-        unconfined = _unconfined(arguments)
+        unconfined = _unconfined(arguments) if flag(arguments, "unconfined") else None
         facets, judged_on = read_call(command, self._workspace, cwd)
         request = BashRequest(
             command=command,
@@ -267,10 +267,8 @@ class BashTool:
         return path
 
 
-def _unconfined(arguments: Arguments) -> Unconfined | None:
+def _unconfined(arguments: Arguments) -> Unconfined:
     justification = text(arguments, "justification", "").strip()
-    if not flag(arguments, "unconfined"):
-        return None
     if not justification:
         raise ToolError("unconfined needs a justification: say what the command needs that it cannot have confined.")
     return Unconfined(justification=justification)

@@ -138,8 +138,7 @@ def walls_for(
     """
     from harness.sandbox import Walls
 
-    granted = (_granted(entry, workspace) for entry in effects.granted)
-    trees = [path for path in granted if path is not None and os.path.lexists(path)]
+    trees = [path for entry in effects.granted if (path := _granted(entry, workspace)) and os.path.lexists(path)]
     entries = frozenset(effects.entries)
     named = [path for name in effects.named for path in _named(name, workspace, entry=name in entries)]
     write = [path for path in (*trees, *named) if not _holds_any(path, effects.keep, workspace)]
