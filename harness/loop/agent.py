@@ -34,7 +34,7 @@ from harness.loop.run import Run, Session
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
 from harness.model import Model, Prices
 from harness.policy.destruction import destroys
-from harness.policy.policy import Policy, PolicySource
+from harness.policy.policy import Policy
 from harness.policy.session_grants import Grant
 from harness.policy.verdict import Verdict
 from harness.record import Record, replace
@@ -496,16 +496,14 @@ def _check_prices(limits: Limits, prices: Prices | None) -> None:
 
 def _policy_fields(policy: Policy) -> dict[str, JsonValue]:
     """Return what the log keeps of a policy that is in force from here on."""
-    sources: list[JsonValue] = [_source_fields(source) for source in policy.sources]
-    return {"policy": policy.name, "policy_sha256": policy.sha256, "policy_files": sources}
-
-
-def _source_fields(source: PolicySource) -> dict[str, JsonValue]:
-    """Return what the log keeps of a policy's file: all of it, so that a rule can be read when the file is gone."""
-    return {
-        "layer": source.layer.value,
-        "path": source.path,
-        "sha256": source.sha256,
-        "trusted": source.trusted,
-        "text": source.content.decode("utf-8", "replace"),
-    }
+    files: list[JsonValue] = [
+        {
+            "layer": source.layer.value,
+            "path": source.path,
+            "sha256": source.sha256,
+            "trusted": source.trusted,
+            "text": source.content.decode("utf-8", "replace"),  # all of it: a rule can be read when the file is gone
+        }
+        for source in policy.sources
+    ]
+    return {"policy": policy.name, "policy_sha256": policy.sha256, "policy_files": files}

@@ -86,17 +86,13 @@ class ModelRequests:
             raise ModelError(f"the model adapter failed: {type(error).__name__}: {error}") from error
         _count(run, response.usage)
         _check_size(response)
-        run.log.append(
-            "model_response",
-            {**about, **_logged(run, response), **self._client, "ms": round((self._monotonic() - started) * 1000)},
-        )
-        return response
-
-    @property
-    def _client(self) -> dict[str, JsonValue]:
-        """What asks for the model, with its version, where the model says so."""
+        logged = {**about, **_logged(run, response)}
         client = getattr(self.model, "client", "")
-        return {"client": client} if isinstance(client, str) and client else {}
+        if isinstance(client, str) and client:
+            logged["client"] = client  # the SDK and its version
+        logged["ms"] = round((self._monotonic() - started) * 1000)
+        run.log.append("model_response", logged)
+        return response
 
     def _tell_text(self, text: str) -> None:
         try:

@@ -125,7 +125,7 @@ class ReplyCalls:
                     run.stop_at_limit(limit)
             case ResultStatus.INTERRUPTED:
                 run.stop(StopReason.INTERRUPTED, f"interrupted during {run.last_action}")
-            case ResultStatus.OK if self._says_done(result):
+            case ResultStatus.OK if self._done_marker and self._says_done(result):
                 run.text = (result.printed or "").partition("\n")[2].strip()
                 self.done = True
             case _:
@@ -136,12 +136,7 @@ class ReplyCalls:
     def _says_done(self, result: ToolResult) -> bool:
         """Say whether a command succeeded and its first line is the marker."""
         first = (result.printed or "").partition("\n")[0].rstrip()
-        return (
-            bool(self._done_marker)
-            and result.exit_code == 0
-            and result.printed is not None
-            and first == self._done_marker
-        )
+        return result.exit_code == 0 and first == self._done_marker
 
     def _interrupted(self) -> None:
         self._run.stop(StopReason.INTERRUPTED, f"interrupted after {self._run.last_action}")
@@ -169,7 +164,7 @@ class ReplyCalls:
         text = UNKNOWN if pending.begun else f"Not run: {ENDED_HERE}"
         if pending in self._results:
             text = self._results[pending].content
-        return edited_text(pending.edits, text)
+        return edited_text(pending.edits, text) if pending.edits else text
 
 
 def is_cut(response: ModelResponse) -> bool:

@@ -134,7 +134,20 @@ class Run:
             return f"{tries} requests were made (turns = {limits.max_turns})"
         if self.time_is_over:
             return self.time_limit
-        return self._tokens_reached(limits.max_tokens) or self._cost_reached(limits.max_cost)
+        # What is not known cannot be said to be below a limit.
+        if limits.max_tokens is not None:
+            if self.usage.unreported:
+                return f"the provider did not report how many tokens it used (tokens = {limits.max_tokens})"
+            tokens = self.usage.input_tokens + self.usage.output_tokens
+            if tokens >= limits.max_tokens:
+                return f"{tokens} tokens were used (tokens = {limits.max_tokens})"
+        if limits.max_cost is not None:
+            cost = self.cost
+            if cost is None:
+                return f"what the run has cost is not known (cost = {limits.max_cost:g})"
+            if cost >= limits.max_cost:
+                return f"{cost:.4f} dollars were spent (cost = {limits.max_cost:g})"
+        return ""
 
     @property
     def time_is_over(self) -> bool:
@@ -167,19 +180,3 @@ class Run:
     @property
     def _seconds(self) -> float:
         return self._monotonic() - self._started
-
-    def _tokens_reached(self, most: int | None) -> str:
-        if most is None:
-            return ""
-        if self.usage.unreported:  # what is not known cannot be said to be below a limit
-            return f"the provider did not report how many tokens it used (tokens = {most})"
-        tokens = self.usage.input_tokens + self.usage.output_tokens
-        return f"{tokens} tokens were used (tokens = {most})" if tokens >= most else ""
-
-    def _cost_reached(self, most: float | None) -> str:
-        if most is None:
-            return ""
-        cost = self.cost
-        if cost is None:
-            return f"what the run has cost is not known (cost = {most:g})"
-        return f"{cost:.4f} dollars were spent (cost = {most:g})" if cost >= most else ""

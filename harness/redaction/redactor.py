@@ -28,14 +28,10 @@ _APART = "\x00"
 
 
 class _Search(Record):
-    """What there is to find in a text."""
+    """What there may be to find in a text."""
 
     known: Candidates
     shapes: tuple[Shape, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        return self.known is NOTHING and not self.shapes
 
 
 class Redactor:
@@ -84,7 +80,7 @@ class Redactor:
         search = self._search(joined)
         result: dict[str, JsonValue] = {}
         hits: dict[str, int] = {}
-        if search.is_empty and OPENING not in joined:
+        if search is None and OPENING not in joined:
             _copy(fields, result, None)
             return result, hits
 
@@ -133,12 +129,13 @@ class Redactor:
         self._issued.add(made)
         return made
 
-    def _search(self, text: str) -> _Search:
-        """Return what there is to find in `text`, or in a part of it."""
-        return _Search(known=self._known.candidates(text), shapes=shapes_for(text) if self._shapes else ())
+    def _search(self, text: str) -> _Search | None:
+        """Return what there may be to find in `text`, or in a part of it; None for nothing."""
+        known, shapes = self._known.candidates(text), shapes_for(text) if self._shapes else ()
+        return _Search(known=known, shapes=shapes) if shapes or known is not NOTHING else None
 
-    def _spans(self, text: str, search: _Search) -> list[Span]:
-        if search.is_empty:
+    def _spans(self, text: str, search: _Search | None) -> list[Span]:
+        if search is None:
             return []
         found = [
             Span(start=place.start, end=place.end, rule=KNOWN, plain=place.plain)
@@ -147,7 +144,7 @@ class Redactor:
         found += shape_spans(text, search.shapes)
         return _joined(_beside_marks(text, found)) if found else found
 
-    def _once(self, text: str, search: _Search, hits: dict[str, int]) -> str:
+    def _once(self, text: str, search: _Search | None, hits: dict[str, int]) -> str:
         """Return `text` with what was found replaced, and count it; the same object if that is nothing."""
         pieces, end = [], 0
         for span in self._spans(text, search):

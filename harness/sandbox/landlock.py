@@ -193,20 +193,17 @@ class Built:
         self.gaps = _gaps(walls, hidden, found)
         """What was to be hidden and is not, a sentence each."""
         rules = Rules(version=version, readable=found, write=walls.writable, network=walls.network, reader=walls.reader)
-        self._ruleset = ruleset(rules)
+        self.ruleset = ruleset(rules)
+        """Its descriptor: a command gets a copy."""
         self._held = _held((*walls.writable, *walls.show))
 
     def is_current(self) -> bool:
         """Tell whether the disk still looks as it did."""
         return _paths(self._walls) == self._paths and _changes(self._listed) == self._changes
 
-    def copy(self) -> int:
-        """Return a descriptor of the ruleset for one command."""
-        return os.dup(self._ruleset)
-
     def close(self) -> None:
         """Close the descriptors; copies stay."""
-        for descriptor in (self._ruleset, *self._held):
+        for descriptor in (self.ruleset, *self._held):
             os.close(descriptor)
 
 
@@ -228,7 +225,7 @@ class Rulesets:
             if built is None:
                 built = Built(walls, version)
             try:
-                return built.copy(), built.gaps
+                return os.dup(built.ruleset), built.gaps
             finally:
                 if built.settled:
                     self._kept[key] = built  # the one used last stands last
