@@ -9,17 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections import deque
-from collections.abc import Iterator
 
 from harness.actions import PathAccess
 from harness.errors import ErrorCode, ToolError
 from harness.files.encoding import BINARY_PROBE_BYTES
 from harness.files.folders import names_in, open_folder
+from harness.files.repository import tracked_from
 from harness.files.workspace import Workspace
-from harness.policy.matchers import PathPatterns, check_pattern
 from harness.record import Record
-from harness.safe_files import read_small
 from harness.text.visible import one_line, visible_line
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
@@ -202,13 +199,8 @@ def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
 
 
 _MAX_SEARCHED_NAMES = 5_000
-"""Of one folder, and of the whole workspace."""
+"""Of one folder."""
 MAX_NAMED = 3
-
-_NEVER_ENTERED = frozenset(("node_modules", "__pycache__"))
-"""Besides hidden folders."""
-_IGNORE_FILE = ".gitignore"
-_MAX_IGNORE_BYTES = 100_000
 
 
 def not_found(path: PathAccess, workspace: Workspace) -> ToolError:
@@ -230,59 +222,11 @@ def not_found(path: PathAccess, workspace: Workspace) -> ToolError:
     return ToolError(f"File not found: {shown(path)}.{missing}{question}", code=ErrorCode.NOT_FOUND)
 
 
-class _Ignored:
-    """The patterns of an ignore file, for names relative to its folder. Lines with `!` are left out: this is a hint."""
-
-    def __init__(self, folder: str, patterns: PathPatterns) -> None:
-        self._start = f"{folder}/" if folder else ""
-        self._patterns = patterns
-
-    def hits(self, name: str, *, is_folder: bool) -> bool:
-        """Say whether a name (relative to the workspace) is to be left out."""
-        own = name.removeprefix(self._start)
-        return self._patterns.hits((f"{own}/" if is_folder else own,))
-
-
-def _of_this_name(name: str, root: str) -> Iterator[str]:
-    """Yield files of the workspace with this very name, those near its root first; none in a hidden folder, which may
-    be one that must not be read."""
-    left = _MAX_SEARCHED_NAMES
-    waiting: deque[tuple[str, tuple[_Ignored, ...]]] = deque([("", ())])
-    while waiting and left > 0:
-        folder, ignored = waiting.popleft()
-        absolute = os.path.join(root, folder)
-        own = _patterns_in(absolute)
-        if own is not None:
-            ignored = (*ignored, _Ignored(folder, own))
-        for entry in _entries(absolute):
-            left -= 1
-            if left < 0:
-                return
-            relative = f"{folder}/{entry.name}" if folder else entry.name
-            is_folder = entry.is_dir(follow_symlinks=False)
-            if not is_folder and entry.name != name:
-                continue
-            if is_folder and (entry.name.startswith(".") or entry.name in _NEVER_ENTERED):
-                continue
-            if any(each.hits(relative, is_folder=is_folder) for each in ignored):
-                continue
-            if is_folder:
-                waiting.append((relative, ignored))
-            elif entry.is_file(follow_symlinks=False):
-                yield relative
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            listed = [entry for entry, _ in zip(entries, range(_MAX_SEARCHED_NAMES), strict=False)]
-    except OSError:
-        return []
-    return sorted(listed, key=lambda entry: entry.name)
-
-
-def _patterns_in(folder: str) -> PathPatterns | None:
-    data = read_small(os.path.join(folder, _IGNORE_FILE), _MAX_IGNORE_BYTES)
-    lines = (data or b"").decode("utf-8", "replace").splitlines()
-    patterns = tuple(line.rstrip() for line in lines if line.strip() and check_pattern(line.rstrip()) is None)
-    return PathPatterns(patterns=patterns) if patterns else None
+def _of_this_name(name: str, root: str) -> list[str]:
+    """Return the files of this very name that git tracks in the workspace, those near its root first; none in a hidden
+    folder, which may be one that must not be read."""
+    top, tracked = tracked_from(root) or ("", ())
+    paths = [os.path.relpath(os.path.join(top, each), root) for each, _ in tracked if os.path.basename(each) == name]
+    seen = [path for path in paths if "/." not in f"/{os.path.dirname(path)}"]
+    there = [path for path in seen if os.path.isfile(os.path.join(root, path))]
+    return sorted(there, key=lambda path: (path.count("/"), path))

@@ -13,14 +13,8 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from harness.process.environment import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables, child_environment
-from harness.safe_files import read_small
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
-
 
 MOST_NAMES = 300_000
 """Some 100 MB of memory; a monorepo of more is searched in what comes first."""
@@ -28,9 +22,6 @@ MOST_BYTES = 64_000_000
 """Of what git lists: 300,000 names of 200 bytes."""
 MOST_SECONDS = 20.0
 """For git, and for walking: nobody waits for a completion that long."""
-MOST_IGNORE_BYTES = 1_000_000
-"""Of one ignore file; a longer one is not looked at."""
-IGNORE_FILES = (".gitignore", ".ignore")
 NEVER_ENTERED = frozenset(
     ".git .hg .svn .jj node_modules __pycache__ .venv .tox .nox .mypy_cache .ruff_cache .pytest_cache".split()
 )
@@ -89,60 +80,26 @@ def _program(name: str, path: str, root: str) -> str | None:
     return None
 
 
-def walked_names(root: str) -> list[str]:
-    """Return the files below `root` that its ignore files leave, relative to it; links are named and not followed.
+def walked_names(root: str, *, seconds: float = MOST_SECONDS) -> list[str]:
+    """Return the files below `root`, relative to it; links are named and not followed.
 
-    At most MOST_NAMES, and what was found within MOST_SECONDS.
+    At most MOST_NAMES, and what was found within `seconds`.
     """
-    end = time.monotonic() + MOST_SECONDS
+    end = time.monotonic() + seconds
     names: list[str] = []
-    waiting: list[tuple[str, tuple[tuple[str, GitIgnoreSpec], ...]]] = [("", ())]
+    waiting = [""]
     while waiting and len(names) < MOST_NAMES and time.monotonic() < end:
-        folder, specs = waiting.pop()
+        folder = waiting.pop()
         try:
             entries = list(os.scandir(os.path.join(root, folder)))
         except OSError:
             continue
-        specs += tuple(_specs(folder, entries))
         for entry in entries:
-            name = f"{folder}{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in NEVER_ENTERED and not _ignored(f"{name}/", specs):
-                    waiting.append((f"{name}/", specs))
-            elif not _ignored(name, specs):
-                names.append(name)
+            if not entry.is_dir(follow_symlinks=False):
+                names.append(f"{folder}{entry.name}")
+            elif entry.name not in NEVER_ENTERED:
+                waiting.append(f"{folder}{entry.name}/")
     return names[:MOST_NAMES]
-
-
-def _specs(folder: str, entries: list[os.DirEntry[str]]) -> Iterator[tuple[str, GitIgnoreSpec]]:
-    """Yield what the ignore files of one folder say, with the folder that they speak of."""
-    for entry in entries:
-        if entry.name not in IGNORE_FILES:
-            continue
-        data = read_small(entry.path, MOST_IGNORE_BYTES)
-        if data:
-            from pathspec import GitIgnoreSpec
-
-            yield folder, GitIgnoreSpec.from_lines(filter(_is_pattern, data.decode("utf-8", "replace").splitlines()))
-
-
-def _is_pattern(line: str) -> bool:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except ValueError:
-        return False
-    return True
-
-
-def _ignored(name: str, specs: tuple[tuple[str, GitIgnoreSpec], ...]) -> bool:
-    """Say whether the nearest ignore file that speaks of a name leaves it out (gitignore(5))."""
-    for folder, spec in reversed(specs):
-        found = spec.check_file(name[len(folder) :]).include
-        if found is not None:
-            return found
-    return False
 
 
 MOST_MATCHES = 50
@@ -226,10 +183,9 @@ class NameIndex:
 
     def __init__(self, names: Iterable[str]) -> None:
         """Take names relative to one folder. What no prompt can say (bytes that are no UTF-8) is left out."""
-        texts = [
-            name for name in dict.fromkeys(names) if name.isascii() or name.encode(errors="ignore").decode() == name
-        ]
-        self._names = [(name, name.lower()) for name in sorted(sorted(texts), key=len)]
+        texts = sorted(name for name in names if name.isascii() or name.encode(errors="ignore").decode() == name)
+        self._names = sorted(texts, key=len)
+        self._paths = [name.lower() for name in self._names]
 
     def matches(self, question: str) -> Sequence[str]:
         """Return the names that fit `question`, whatever their case: at most MOST_MATCHES.
@@ -239,14 +195,14 @@ class NameIndex:
         """
         wanted = question[:LONGEST_QUESTION].lower()
         is_path = "/" in wanted
-        inside = [(name, path) for name, path in self._names if wanted in path]
+        inside = [(name, path) for name, path in zip(self._names, self._paths, strict=True) if wanted in path]
         # Each step goes to the next place of a character and never back (`*+`): the time is linear in the name.
         in_order = re.compile("".join(f"[^{re.escape(char)}]*+{re.escape(char)}" for char in wanted)).match
         kinds = (
             (name for name, path in inside if path.startswith(wanted, 0 if is_path else path.rfind("/") + 1)),
             (name for name, path in inside if is_path and f"/{wanted}" in path),
             (name for name, _ in inside),
-            (name for name, path in self._names if in_order(path)),
+            (name for name, path in zip(self._names, self._paths, strict=True) if in_order(path)),
         )
         found: dict[str, None] = {}
         for name in chain.from_iterable(kinds):

@@ -91,14 +91,14 @@ def test_git_lists_what_is_tracked_and_what_is_not_ignored(repository: Path) -> 
     assert git_names(str(repository / "src"), TRACKED, ENVIRONMENT) == ["parse.py"]
 
 
-def test_without_git_the_ignore_files_leave_the_same(repository: Path) -> None:
+def test_without_git_all_files_are_listed_but_those_in_folders_of_tools(repository: Path) -> None:
     shutil.rmtree(repository / ".git")
-    (repository / "deep" / "in" / ".gitignore").write_text("!*.log\n[\n")
     _files(repository, "node_modules/x/y.js", "deep/build/z")
     (repository / "link").symlink_to("/")
     assert git_names(str(repository), TRACKED, ENVIRONMENT) is None
     assert set(walked_names(str(repository))) == {
-        ".gitignore", "README.md", "src/parse.py", "new.txt", "deep/keep.log", "deep/in/.gitignore", "deep/in/x.log", "link",
+        ".gitignore", "README.md", "src/parse.py", "build/out.o", "new.txt", "a.log", "deep/keep.log", "deep/in/x.log",
+        "deep/build/z", "link",
     }  # fmt: skip
 
 
