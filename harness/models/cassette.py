@@ -7,10 +7,9 @@ request before it, the tools that were offered, the tries that failed, and the r
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeAlias, assert_never
+from typing import Any
 
 from harness.actions import JsonValue
 from harness.errors import CutReply, ModelError, ModelFault
@@ -18,135 +17,63 @@ from harness.messages import FinishReason, ModelResponse, Role, ToolCall, Usage
 from harness.model import Retry
 from harness.models.divergence import SHOWN_CHARACTERS, MessageOutline
 from harness.record import Record, field_names
+from harness.text.fields import Fields
 from harness.text.strict_json import NotJsonError, read_line
-
-_MAX_COUNT = 2**53
-
-
-class MalformedError(ValueError):
-    """A value of another form; the text says what is wrong with it."""
-
-
-class JsonForm(Record):
-    """How a value of one kind stands in JSON: there and back."""
-
-    write: Callable[[Any], Any]
-    read: Callable[[JsonValue, str], Any]
-    """Takes what a field holds, and the field's name. Raises MalformedError."""
-
-
-def as_it_is(value: Any) -> Any:
-    """Return `value`."""
-    return value
-
-
-def text(most: int) -> JsonForm:
-    """Return the form of texts of at most so many characters."""
-
-    def read(value: JsonValue, name: str) -> str:
-        if not isinstance(value, str) or len(value) > most:
-            raise MalformedError(f"{name}: a text of at most {most} characters is wanted")
-        return value
-
-    return JsonForm(write=as_it_is, read=read)
-
-
-def _read_count(value: JsonValue, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_COUNT:
-        raise MalformedError(f"{name}: a whole number from 0 to {_MAX_COUNT} is wanted, not {shown(value)}")
-    return value
-
-
-def _read_seconds(value: JsonValue, name: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not (math.isfinite(value) and 0 <= value < 1e9):
-        raise MalformedError(f"{name}: seconds are wanted, not {shown(value)}")
-    return float(value)
-
-
-def _read_bool(value: JsonValue, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise MalformedError(f"{name}: true or false is wanted")
-    return value
-
-
-COUNT = JsonForm(write=as_it_is, read=_read_count)
-SECONDS = JsonForm(write=as_it_is, read=_read_seconds)
-FLAG = JsonForm(write=as_it_is, read=_read_bool)
-
-
-def word(kind: type[Enum], unknown: str, but: Enum | None = None) -> JsonForm:
-    """Return the form of an enum's values, without that of `but`; of others is said that they are `unknown`."""
-    words = {one.value: one for one in kind if one is not but}
-
-    def read(value: JsonValue, name: str) -> Enum:
-        if not isinstance(value, str) or value not in words:
-            raise MalformedError(f"{name}: {unknown} {shown(value)}")
-        return words[value]
-
-    return JsonForm(write=lambda one: one.value, read=read)
-
-
-def or_null(form: JsonForm) -> JsonForm:
-    """Return the form of what may be None."""
-    return JsonForm(
-        write=lambda value: None if value is None else form.write(value),
-        read=lambda value, name: None if value is None else form.read(value, name),
-    )
-
-
-def list_of(form: JsonForm) -> JsonForm:
-    """Return the form of tuples of values of one form."""
-
-    def read(value: JsonValue, name: str) -> tuple[Any, ...]:
-        if not isinstance(value, list):
-            raise MalformedError(f"{name}: a list is wanted")
-        return tuple(form.read(one, name) for one in value)
-
-    return JsonForm(write=lambda values: [form.write(one) for one in values], read=read)
-
-
-def record(kind: type[Record], what: str, fields: Mapping[str, JsonForm], **renamed: str) -> JsonForm:
-    """Return the form of a record, an object with `fields`; `renamed` are those that the record calls otherwise.
-
-    INVARIANT: each field of the record stands in it. Raises TypeError else.
-    """
-    attributes = {renamed.get(name, name): name for name in fields}
-    if attributes.keys() != set(field_names(kind)):
-        raise TypeError(f"{kind.__name__} has other fields: {sorted(attributes.keys() ^ set(field_names(kind)))}")
-
-    def write(value: Record) -> dict[str, JsonValue]:
-        return {name: fields[name].write(getattr(value, attribute)) for attribute, name in attributes.items()}
-
-    def read(value: JsonValue, name: str) -> Record:  # noqa: ARG001 - as the others are called
-        found = object_with(value, what, tuple(fields))
-        return kind(**{attribute: fields[name].read(found[name], name) for attribute, name in attributes.items()})
-
-    return JsonForm(write=write, read=read)
-
-
-def object_with(value: JsonValue, what: str, names: Sequence[str]) -> Mapping[str, JsonValue]:
-    """Return an object with exactly these fields. Raises MalformedError, which calls it `what`."""
-    if not isinstance(value, dict):
-        raise MalformedError(f"{what} is no object")
-    missing = [name for name in names if name not in value]
-    if missing:
-        raise MalformedError(f"{what} lacks {missing[0]!r}")
-    unknown = [name for name in value if name not in names]
-    if unknown:
-        raise MalformedError(f"{what} has {shown(unknown[0])}, which nobody knows")
-    return value
-
-
-def shown(value: JsonValue) -> str:
-    """Return how a value begins, in ASCII."""
-    return json.dumps(value)[:60]
-
 
 VERSION = 1
 MAX_CASSETTE_BYTES = 64 * 1024 * 1024
 """Of a whole file: it is read at once."""
 
-Fields: TypeAlias = Mapping[str, JsonValue]
+_COUNT = f"whole from 0 to {2**53}"
+_SHOWN = f"text of at most {SHOWN_CHARACTERS} characters"
+_HEADER = Fields({"harness": "text", "model": "text", "api": "text", "workspace": "text"})
+_REQUEST = {
+    "request": _COUNT,
+    "kept": _COUNT,
+    "messages": "list of message",
+    "tools": "list of text",
+    "retries": "list of retry",
+}
+_PARTS = {
+    "message": {
+        "role": f"one of {' '.join(role.value for role in Role)}",
+        "tool": _SHOWN,
+        "sha256": "digest",
+        "characters": _COUNT,
+        "begins": _SHOWN,
+        "ends": _SHOWN,
+    },
+    "retry": {
+        "attempt": _COUNT,
+        "attempts": _COUNT,
+        "wait_seconds": "number from 0 to 1e9",
+        "reason": "text",
+        "usage": "usage",
+    },
+    "usage": {"input_tokens": _COUNT, "output_tokens": _COUNT, "cached_tokens": _COUNT, "unreported": _COUNT},
+    "response": {
+        "text": "text",
+        "calls": "list of call",
+        "finish_reason": f"one of {' '.join(reason.value for reason in FinishReason)}",
+        "usage": "usage",
+        "retries": _COUNT,
+        "echo": "text",
+    },
+    "call": {"id": "text", "name": "text", "arguments": "text"},
+    "error": {
+        "cut": "flag",
+        "text": "text",
+        "fault": f"one of {' '.join(fault.value for fault in ModelFault if fault is not ModelFault.TIME)}",
+        "usage": "usage|null",
+    },
+}
+_EXCHANGES = {came: Fields({**_REQUEST, came: came}, _PARTS) for came in ("response", "error")}
+_OWN_NAMES = {"tool_calls": "calls", "is_cut": "cut"}
+"""Fields of records that stand in a cassette under another name."""
+
+
+class MalformedError(ValueError):
+    """A line of another form; the text says what is wrong with it."""
 
 
 class Header(Record):
@@ -187,28 +114,34 @@ class RecordedExchange(Record):
     came: ModelResponse | Failed
 
 
-def line_of(fields: Fields) -> bytes:
+def line_of(fields: Mapping[str, JsonValue]) -> bytes:
     """Return a line, its end included."""
     return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def header_fields(header: Header) -> dict[str, JsonValue]:
     """Return the first line's fields."""
-    return {"cassette": VERSION, **_HEADER.write(header)}
+    return {"cassette": VERSION, **_as_json(header)}
 
 
 def exchange_fields(number: int, exchange: RecordedExchange) -> dict[str, JsonValue]:
     """Return the fields of request `number`."""
-    came = exchange.came
-    match came:
-        case ModelResponse():
-            kind = "response"
-        case Failed():
-            kind = "error"
+    fields = _as_json(exchange)
+    came = fields.pop("came")
+    return {"request": number, **fields, "error" if isinstance(exchange.came, Failed) else "response": came}
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value as it stands in a cassette: every field of a record, and the words of enums."""
+    match value:
+        case Record():
+            return {_OWN_NAMES.get(name, name): _as_json(getattr(value, name)) for name in field_names(type(value))}
+        case tuple():
+            return [_as_json(one) for one in value]
+        case Enum():
+            return value.value
         case _:
-            assert_never(came)
-    asked = {name: form.write(getattr(exchange, name)) for name, form in _REQUEST.items()}
-    return {"request": number, **asked, kind: _CAME[kind].write(came)}
+            return value
 
 
 def read_header(line: bytes) -> Header:
@@ -218,22 +151,39 @@ def read_header(line: bytes) -> Header:
         raise MalformedError('this is no cassette: its first line is not {"cassette": 1, ...}')
     version = found.pop("cassette")
     if version is True or version != VERSION:
-        raise MalformedError(f"it is a cassette of version {shown(version)}; this harness reads {VERSION}")
-    header: Header = _HEADER.read(found, "")
-    return header
+        raise MalformedError(f"it is a cassette of version {json.dumps(version)[:60]}; this harness reads {VERSION}")
+    return Header(**_checked(found, _HEADER))
 
 
 def read_exchange(line: bytes, number: int, before: int) -> RecordedExchange:
     """Return request `number`, where the one before it had `before` messages. Raises MalformedError."""
     found = _parsed(line)
     came = "error" if isinstance(found, dict) and "error" in found else "response"
-    fields = object_with(found, "a request", ("request", *_REQUEST, came))
-    if COUNT.read(fields["request"], "request") != number:
-        raise MalformedError(f"request {number} is wanted here, not {shown(fields['request'])}")
-    asked = {name: form.read(fields[name], name) for name, form in _REQUEST.items()}
-    if asked["kept"] > before:
-        raise MalformedError(f"kept: the request before has {before} messages, not {asked['kept']}")
-    return RecordedExchange(**asked, came=_CAME[came].read(fields[came], came))
+    fields = _checked(found, _EXCHANGES[came])
+    if fields["request"] != number:
+        raise MalformedError(f"request {number} is wanted here, not {fields['request']}")
+    if fields["kept"] > before:
+        raise MalformedError(f"kept: the request before has {before} messages, not {fields['kept']}")
+    return RecordedExchange(
+        kept=fields["kept"],
+        messages=tuple(MessageOutline(**one) for one in fields["messages"]),
+        tools=tuple(fields["tools"]),
+        retries=tuple(Retry(**one | {"usage": Usage(**one["usage"])}) for one in fields["retries"]),
+        came=_failed(**fields["error"]) if came == "error" else _response(**fields["response"]),
+    )
+
+
+def _response(calls: list[Any], finish_reason: str, usage: dict[str, Any], **others: Any) -> ModelResponse:
+    return ModelResponse(
+        tool_calls=tuple(ToolCall(**call) for call in calls),
+        finish_reason=FinishReason(finish_reason),
+        usage=Usage(**usage),
+        **others,
+    )
+
+
+def _failed(*, cut: bool, fault: str, usage: dict[str, Any] | None, **others: Any) -> Failed:
+    return Failed(is_cut=cut, fault=ModelFault(fault), usage=None if usage is None else Usage(**usage), **others)
 
 
 def _parsed(line: bytes) -> JsonValue:
@@ -243,67 +193,7 @@ def _parsed(line: bytes) -> JsonValue:
         raise MalformedError(f"it is no JSON: {error}") from None
 
 
-def _read_role(value: JsonValue, name: str) -> str:
-    if not isinstance(value, str) or value not in {one.value for one in Role}:
-        raise MalformedError(f"{name}: nobody is called {shown(value)}")
+def _checked(value: JsonValue, fields: Fields) -> Any:
+    if problem := fields.problem(value):
+        raise MalformedError(problem)
     return value
-
-
-_TEXT, _SHOWN = text(MAX_CASSETTE_BYTES), text(SHOWN_CHARACTERS)
-_HEADER = record(Header, "the first line", dict.fromkeys(("harness", "model", "api", "workspace"), _TEXT))
-_OUTLINE = record(
-    MessageOutline,
-    "a message",
-    {
-        "role": JsonForm(write=as_it_is, read=_read_role),
-        "tool": _SHOWN,
-        "sha256": text(64),
-        "characters": COUNT,
-        "begins": _SHOWN,
-        "ends": _SHOWN,
-    },
-)
-_USAGE = record(Usage, "usage", dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens", "unreported"), COUNT))
-_RETRY = record(
-    Retry,
-    "a retry",
-    {
-        "attempt": COUNT,
-        "attempts": COUNT,
-        "wait_seconds": SECONDS,
-        "reason": _TEXT,
-        "usage": _USAGE,
-    },
-)
-_RESPONSE = record(
-    ModelResponse,
-    "response",
-    {
-        "text": _TEXT,
-        "calls": list_of(record(ToolCall, "a call", dict.fromkeys(("id", "name", "arguments"), _TEXT))),
-        "finish_reason": word(FinishReason, "nobody knows"),
-        "usage": _USAGE,
-        "retries": COUNT,
-        "echo": _TEXT,
-    },
-    calls="tool_calls",
-)
-_FAILED = record(
-    Failed,
-    "error",
-    {
-        "cut": FLAG,
-        "text": _TEXT,
-        "fault": word(ModelFault, "none that can be replayed is", but=ModelFault.TIME),
-        "usage": or_null(_USAGE),
-    },
-    cut="is_cut",
-)
-_REQUEST = {
-    "kept": COUNT,
-    "messages": list_of(_OUTLINE),
-    "tools": list_of(_TEXT),
-    "retries": list_of(_RETRY),
-}
-"""What is in the line of a request, beside its number and what came of it."""
-_CAME = {"response": _RESPONSE, "error": _FAILED}

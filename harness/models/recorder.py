@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from harness import __version__
+from harness.actions import JsonValue
 from harness.errors import CutReply, ModelError, ModelFault, UsageError
 from harness.messages import Message, ModelResponse, ToolCall
 from harness.model import Model, Retry, ToolSpec
 from harness.models.cassette import (
     MAX_CASSETTE_BYTES,
     Failed,
-    Fields,
     Header,
     RecordedExchange,
     exchange_fields,
@@ -142,7 +142,7 @@ class RecordingModel:
         )
         self._write(exchange_fields(self._requests, exchange))
 
-    def _write(self, fields: Fields) -> None:
+    def _write(self, fields: Mapping[str, JsonValue]) -> None:
         """Add a line, or none of it: then `problem` says why, and nothing follows."""
         if self.problem:
             return

@@ -67,7 +67,7 @@ def check_of(word: str, parts: Parts | None = None) -> Check:
     if head == "one":
         return _one_of(rest.split())
     if head == "list":
-        return _list_of(check_of(rest, parts), 'strings, such as ["a", "b"]' if rest == "text" else "values")
+        return _list_of(check_of(rest, parts), of_text=rest == "text")
     if head == "object":
         return _object_of(check_of(rest, parts))
     name, _, bounds = word.partition(" ")
@@ -92,10 +92,12 @@ def _one_of(words: list[str]) -> Check:
     return check
 
 
-def _list_of(inner: Check, what: str) -> Check:
+def _list_of(inner: Check, *, of_text: bool) -> Check:
     def check(value: object) -> str:
         if not isinstance(value, list):
-            return f"must be a list of {what}"
+            return (
+                'must be a list of strings, such as ["a", "b"]' if of_text else f"must be a list, not {kind_of(value)}"
+            )
         return next((f"number {place}: {found}" for place, item in enumerate(value, 1) if (found := inner(item))), "")
 
     return check

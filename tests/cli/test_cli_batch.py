@@ -141,7 +141,7 @@ def test_nothing_runs_where_one_line_is_no_task(scene: Scene) -> None:
     scene.tasks("write f one")
     scene.file.write_text(scene.file.read_text() + '{"id": "x"}\n')
     done = scene.run()
-    assert (done.code, f"{scene.file}:2: a task needs 'prompt'" in done.err) == (2, True)
+    assert (done.code, f"{scene.file}:2: lacks the field prompt" in done.err) == (2, True)
     assert (scene.out.exists(), scene.player.prompts) == (False, [])
 
 

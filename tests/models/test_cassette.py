@@ -495,6 +495,7 @@ def replied(**changed: object) -> bytes:
     return asked(response={**RESPONSE, **changed})
 
 
+WAIT = "retries: number 1: wait_seconds: must be a number from 0 to 1e9"
 NO_CASSETTES = {
     "nothing": (b"", "1: it is no JSON"),
     "a log": (lines({"kind": "session_started"}), "1: this is no cassette"),
@@ -502,8 +503,8 @@ NO_CASSETTES = {
     "no text": (b"\xff\xfe\n", "1: it is no JSON: byte 0 is not UTF-8"),
     "of the future": (lines({**HEADER, "cassette": 2}), "1: it is a cassette of version 2; this harness reads 1"),
     "true is no version": (lines({**HEADER, "cassette": True}), "1: it is a cassette of version true"),
-    "a number for a model": (lines({**HEADER, "model": 1}), "1: model: a text"),
-    "what nobody knows": (lines({**HEADER, "x": 1}), '1: the first line has "x", which nobody knows'),
+    "a number for a model": (lines({**HEADER, "model": 1}), "1: model: must be a string, not a number"),
+    "what nobody knows": (lines({**HEADER, "x": 1}), "1: has the unknown field 'x'"),
     "an empty line": (lines(HEADER) + b"\n", "2: it is no JSON"),
     "garbage in the middle": (lines(HEADER, ASKED) + b"{]\n" + lines(ASKED), "3: it is no JSON: column 2"),
     "a key twice": (lines(HEADER) + b'{"request":1,"request":1}\n', '2: it is no JSON: the key "request" stands twice'),
@@ -514,24 +515,42 @@ NO_CASSETTES = {
     ),
     "endless nesting": (lines(HEADER) + b"[" * 200_000 + b"\n", "2: it is no JSON: it is nested too deeply"),
     "a request out of its turn": (asked(request=2), "2: request 1 is wanted here, not 2"),
-    "true is no count": (asked(request=True), "2: request: a whole number"),
-    "a reply left out": (lines(HEADER, {"request": 1}), "2: a request lacks 'kept'"),
+    "true is no count": (asked(request=True), "2: request: must be a whole number"),
+    "a reply left out": (lines(HEADER, {"request": 1}), "2: lacks the field kept"),
     "more kept than there were": (asked(kept=1), "2: kept: the request before has 0 messages, not 1"),
-    "messages that are none": (asked(messages={}), "2: messages: a list"),
-    "a message that is none": (asked(messages=[1]), "2: a message is no object"),
-    "a role that nobody has": (asked(messages=[{**OUTLINE, "role": "x"}]), "2: role: nobody is called"),
-    "a long beginning": (asked(messages=[{**OUTLINE, "begins": "x" * 999}]), "2: begins: a text of at most 300"),
-    "tools that are none": (asked(tools=[1]), "2: tools: a text"),
-    "retries that are none": (asked(retries=[[]]), "2: a retry is no object"),
-    "a wait without end": (asked(retries=[{**RETRY, "wait_seconds": 1e300}]), "2: wait_seconds: seconds are wanted"),
-    "a wait backwards": (asked(retries=[{**RETRY, "wait_seconds": -1}]), "2: wait_seconds: seconds are wanted"),
-    "calls that are none": (replied(calls=[{"id": 1, "name": "", "arguments": ""}]), "2: id: a text"),
-    "arguments as an object": (replied(calls=[{"id": "1", "name": "", "arguments": {}}]), "2: arguments: a text"),
-    "an end that nobody knows": (replied(finish_reason="x"), '2: finish_reason: nobody knows "x"'),
-    "usage below nothing": (replied(usage={**USAGE, "input_tokens": -1}), "2: input_tokens: a whole number"),
-    "both": (lines(HEADER, {**ASKED, "error": {}}), '2: a request has "response", which nobody knows'),
-    "a fault that nobody knows": (lines(HEADER, {**ERROR, "error": {**FAILED, "fault": "x"}}), "2: fault"),
-    "the end of a run's time": (lines(HEADER, {**ERROR, "error": {**FAILED, "fault": "time"}}), "2: fault"),
+    "messages that are none": (asked(messages={}), "2: messages: must be a list"),
+    "a message that is none": (asked(messages=[1]), "2: messages: number 1: must be an object"),
+    "a role that nobody has": (asked(messages=[{**OUTLINE, "role": "x"}]), "2: messages: number 1: role: unknown: 'x'"),
+    "a long beginning": (
+        asked(messages=[{**OUTLINE, "begins": "x" * 999}]),
+        "2: messages: number 1: begins: must be a string of at most 300",
+    ),
+    "tools that are none": (asked(tools=[1]), "2: tools: number 1: must be a string"),
+    "retries that are none": (asked(retries=[[]]), "2: retries: number 1: must be an object"),
+    "a wait without end": (asked(retries=[{**RETRY, "wait_seconds": 1e300}]), f"2: {WAIT}"),
+    "a wait backwards": (asked(retries=[{**RETRY, "wait_seconds": -1}]), f"2: {WAIT}"),
+    "calls that are none": (
+        replied(calls=[{"id": 1, "name": "", "arguments": ""}]),
+        "2: response: calls: number 1: id: must be a string",
+    ),
+    "arguments as an object": (
+        replied(calls=[{"id": "1", "name": "", "arguments": {}}]),
+        "2: response: calls: number 1: arguments: must be a string",
+    ),
+    "an end that nobody knows": (replied(finish_reason="x"), "2: response: finish_reason: unknown: 'x'"),
+    "usage below nothing": (
+        replied(usage={**USAGE, "input_tokens": -1}),
+        "2: response: usage: input_tokens: must be a whole number",
+    ),
+    "both": (lines(HEADER, {**ASKED, "error": {}}), "2: has the unknown field 'response'"),
+    "a fault that nobody knows": (
+        lines(HEADER, {**ERROR, "error": {**FAILED, "fault": "x"}}),
+        "2: error: fault: unknown: 'x'",
+    ),
+    "the end of a run's time": (
+        lines(HEADER, {**ERROR, "error": {**FAILED, "fault": "time"}}),
+        "2: error: fault: unknown: 'time'",
+    ),
 }
 
 

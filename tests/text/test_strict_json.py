@@ -14,8 +14,7 @@ from harness.errors import ToolError
 from harness.gate.arguments import parse_arguments
 from harness.log.reader import parse_line
 from harness.model import ToolSpec
-from harness.models.cassette import COUNT, MalformedError, read_header, record
-from harness.record import Record
+from harness.models.cassette import MalformedError, read_header
 from harness.text.strict_json import NotJsonError, is_deeper, read_line, read_one
 
 REFUSED = {
@@ -108,18 +107,3 @@ def test_a_key_that_stands_twice_among_many_is_found_by_work_that_is_linear() ->
     assert_linear(text, refused, 1_000)
     with pytest.raises(NotJsonError, match='the key "199999"'):
         read_one(text(200_000))
-
-
-class _Pair(Record):
-    left: int
-    right: int = 0
-
-
-def test_a_field_of_a_record_cannot_be_left_out_of_its_form() -> None:
-    form = record(_Pair, "a pair", {"left": COUNT, "r": COUNT}, r="right")
-    pair = _Pair(left=1, right=2)
-    assert (form.write(pair), form.read({"r": 2, "left": 1}, "x")) == ({"left": 1, "r": 2}, pair)
-    with pytest.raises(TypeError, match=r"_Pair has other fields: \['right'\]"):
-        record(_Pair, "a pair", {"left": COUNT})
-    with pytest.raises(MalformedError, match="a pair lacks 'r'"):
-        form.read({"left": 1}, "x")
