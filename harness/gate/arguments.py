@@ -69,9 +69,9 @@ def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonVal
     for name in value:
         if name not in properties:
             return f"unknown field {quoted_name(name)}; the fields are {', '.join(properties)}."
-    missing = [str(name) for name in required if name not in value]
-    if missing:
-        return f"{missing[0]} is missing."
+    for needed in required:
+        if needed not in value:
+            return f"{needed} is missing."
     for name, item in value.items():
         problem = _value_problem(item, properties[name])
         if problem:
@@ -79,12 +79,26 @@ def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonVal
     return ""
 
 
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "array": list,
+    "object": dict,
+}
+"""What the types of a schema are in Python, where a bool is an int too."""
+
+
 def _value_problem(value: JsonValue, schema: JsonValue) -> str:
     if not isinstance(schema, dict):
         raise TypeError("a property's schema must be an object")
-    problem = _type_problem(value, str(schema.get("type")))
-    if problem:
-        return problem
+    kind = str(schema.get("type"))
+    if kind not in _TYPES:
+        raise TypeError(f"the registry cannot check values of type {kind}")
+    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
+        article = "an" if kind in ("array", "object") else "a"
+        return f"must be {article} {kind}, not {type(value).__name__}."
     match value:
         case str():
             return _text_problem(value, schema)
@@ -98,21 +112,6 @@ def _value_problem(value: JsonValue, schema: JsonValue) -> str:
             return _number_problem(value, schema)
         case _:
             assert_never(value)
-
-
-def _type_problem(value: JsonValue, kind: str) -> str:
-    fits = {
-        "string": isinstance(value, str),
-        "boolean": isinstance(value, bool),
-        "integer": isinstance(value, int) and not isinstance(value, bool),
-        "number": isinstance(value, int | float) and not isinstance(value, bool),
-        "array": isinstance(value, list),
-        "object": isinstance(value, dict),
-    }
-    if kind not in fits:
-        raise TypeError(f"the registry cannot check values of type {kind}")
-    article = "an" if kind in ("array", "object") else "a"
-    return "" if fits[kind] else f"must be {article} {kind}, not {type(value).__name__}."
 
 
 def _list_problem(value: Sequence[JsonValue], schema: Mapping[str, JsonValue]) -> str:

@@ -282,12 +282,12 @@ class Gate:
         try:
             if not all(isinstance(facet, _FACETS) for facet in action.facets):
                 raise TypeError("a facet of a kind that no rule knows")  # noqa: TRY301 - a default would decide it
-            verdict = evaluate(self.policy, action, tuple(dict.fromkeys(summary for summary, _ in self._unseen)))
+            verdict = evaluate(self.policy, action, tuple(dict(self._unseen)))
             if by_person and (reasons := destroys(action)):  # typing it is no answer to that
                 verdict = asking_about(verdict, reasons)
         except Exception as error:
             raise GateError(f"the policy could not judge a call of {action.tool}: {error!r}") from error
-        if any(facet.source is Source.SUSPENDED for facet in verdict.facets):
+        if self._unseen and any(facet.source is Source.SUSPENDED for facet in verdict.facets):
             return replace(verdict, notes=tuple(preview for _, preview in self._unseen))
         return verdict
 

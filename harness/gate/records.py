@@ -91,7 +91,7 @@ class CallRecords:
         read_only = {"default_of": action.default_of} if action.default_of else {}
         facets: list[JsonValue] = [
             {
-                "facet": self.describe(one.facet),
+                "facet": describe_facet(one.facet, self.redact),
                 "kind": type(one.facet).__name__,
                 "decision": one.decision.word,
                 "by": one.by,

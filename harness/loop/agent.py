@@ -387,7 +387,7 @@ class Agent:
             return None
         doing = "answering"
         try:
-            if self._is_long(run):
+            if self._parts.context_tokens is not None and self._is_long(run):
                 doing = "summarizing"
                 self._summarize(run)
                 return None  # the limits are looked at anew before the next request

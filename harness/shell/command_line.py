@@ -85,5 +85,9 @@ class CommandLine:
             return []
         name = f"./{word}" if word.startswith("~") else word  # bash has replaced the ~ that it means
         folders = state.folders or (self.disk.root,)
-        found = [self.disk.resolve_word(name, access, folder, entry=entry) for folder in folders]
-        return [replace(path, written=word) if name is not word else path for path in found if path is not None]
+        found = []
+        for folder in folders:
+            path = self.disk.resolve_word(name, access, folder, entry=entry)
+            if path is not None:
+                found.append(path if name is word else replace(path, written=word))
+        return found

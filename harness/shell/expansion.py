@@ -287,4 +287,4 @@ def _written(piece: Piece) -> str:
 
 def is_pattern(word: Word) -> bool:
     """Say whether a word has a file name pattern in it."""
-    return any(isinstance(piece, Glob) for piece in word.pieces)
+    return word.constant is None and any(isinstance(piece, Glob) for piece in word.pieces)

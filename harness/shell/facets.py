@@ -135,7 +135,7 @@ class _LineReader:
         such a part is read once more, without what the disk says.
         """
         before, changes = self.line.disk_changed, []
-        states = [state, *(replace(state, fed=True) for _ in pipeline.commands[1:])]
+        states = [state] + [replace(state, fed=True)] * (len(pipeline.commands) - 1)
         names: FileNames | None = None
         for node, each in zip(pipeline.commands, states, strict=True):
             self.line.disk_changed, self._names.printed, self._names.pipeline_layer = before, None, self.line.layers

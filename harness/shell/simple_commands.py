@@ -196,8 +196,7 @@ class SimpleCommands:
         if use.gap and (_hides_more(argv) or any(isinstance(word, Unknown | Found) for word in argv)):
             self._line.add_opaque(use.gap, text, state)
             return
-        reads_folder = any(not path.word.startswith("/") for path in use.paths) or bool(use.gap)
-        if not state.folders and reads_folder:
+        if not state.folders and (use.gap or any(not path.word.startswith("/") for path in use.paths)):
             self._line.add_opaque("the folder that it runs in is not known", text, state)
             return
         paths = self._paths(argv, state, use, stdin, patterns)
@@ -214,7 +213,7 @@ class SimpleCommands:
         self._line.add(
             Command(
                 text=text,
-                argv=tuple(str(word) for word in argv),
+                argv=tuple(map(str, argv)),
                 variables=tuple(sorted(state.exported)),
                 paths=tuple(dict.fromkeys(paths)),
                 act=act,
@@ -239,7 +238,8 @@ class SimpleCommands:
         if use.gap:
             paths += [path for word in likely_paths(argv[1:]) for path in line.resolved(word, Access.EITHER, state)]
         else:
-            paths += [each for path in use.paths for each in paths_used(line, path, use, state)]
+            for path in use.paths:
+                paths += paths_used(line, path, use, state)
         if patterns is not None and any(path.access is not Access.READ for path in paths):
             whole = (path for each in patterns.whole_folders for path in line.resolved(each, Access.WRITE, state))
             paths = [*whole, *paths]

@@ -74,6 +74,8 @@ class CommandWalls:
         if not self.confines:
             return self.level
         walls = walls_for(effects, self._workspace, hide=self._hide)
+        if walls.reader and not effects.named:  # no path is opened, and no socket
+            return self.level
         named = set(effects.named)
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
         notes = (
