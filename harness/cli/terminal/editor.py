@@ -31,44 +31,43 @@ _LAID_DOWN = "\x1b[?1047l\x1b[r\x1b[m\x1b[?25h\x1b[999;1H\n"
 below what stands there (xterm, "Control Sequences"). Not 1049: where no other screen was taken it would move the cursor."""
 
 
-class Edited(Record):
-    """What came of it: the text, or why there is none."""
-
-    text: str = ""
-    problem: str = ""
+class NotEdited(Exception):
+    """Nothing is taken from the editor; the text says why."""
 
 
-def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md", repaints: bool = False) -> Edited:
-    """Let the person change `text` in their editor, on the terminal of this process; wait until they are done.
+def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md", repaints: bool = False) -> str:
+    """Let the person change `text` in their editor, on the terminal of this process; return it once they are done.
 
     The editor is $VISUAL, else $EDITOR (with options, as a shell would split them), else vi or nano. It gets a file
     `name`, mode 0600, in a folder of its own that is removed afterwards. A line end that editors add is taken off again.
     What was typed for the editor and is still unread when it ends is dropped: it was not meant for what is asked next.
-    `repaints` says whether a killed editor's screen may be put right by escapes.
+    `repaints` says whether a killed editor's screen may be put right by escapes. Raises NotEdited.
     """
     import shutil
     import tempfile
 
     words = _editor(environment)
-    if isinstance(words, str):
-        return Edited(problem=words)
     try:
         folder = tempfile.mkdtemp(prefix="harness-", dir=environment.get("TMPDIR") or None)
     except OSError as error:
-        return Edited(problem=f"no private folder can be made: {error.strerror}")
+        raise NotEdited(f"no private folder can be made: {error.strerror}") from None
     try:
         path = os.path.join(folder, name)
         write_new(path, text.encode("utf-8", "replace"))
-        problem = _run([*words, path], repaints=repaints)
-        return Edited(problem=problem) if problem else _read(path, text)
+        _run([*words, path], repaints=repaints)
+        data = read_small(path, MOST_BYTES)
     except OSError as error:
-        return Edited(problem=f"the file for the editor cannot be written: {error.strerror}")
+        raise NotEdited(f"the file for the editor cannot be written: {error.strerror}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    if data is None:
+        raise NotEdited(f"the edited text cannot be read: a regular file of at most {MOST_BYTES} bytes is wanted")
+    came = data.decode("utf-8", "replace")
+    return came if text.endswith("\n") else came.removesuffix("\n")
 
 
-def _editor(environment: Mapping[str, str]) -> Sequence[str] | str:
-    """Return the words of the editor's command line, or why there are none."""
+def _editor(environment: Mapping[str, str]) -> Sequence[str]:
+    """Return the words of the editor's command line. Raises NotEdited where there are none."""
     import shutil
 
     path = environment.get("PATH", os.defpath)
@@ -79,25 +78,25 @@ def _editor(environment: Mapping[str, str]) -> Sequence[str] | str:
         try:
             words = shlex.split(named)
         except ValueError as error:
-            return f"{variable} cannot be read: {error}"
+            raise NotEdited(f"{variable} cannot be read: {error}") from None
         if shutil.which(words[0], path=path) is None:
-            return f"{variable} names {visible_line(words[0])}, and there is no such program"
+            raise NotEdited(f"{variable} names {visible_line(words[0])}, and there is no such program")
         return words
     for fallback in _FALLBACKS:
         if shutil.which(fallback, path=path):
             return (fallback,)
-    return "there is no editor: set VISUAL or EDITOR"
+    raise NotEdited("there is no editor: set VISUAL or EDITOR")
 
 
-def _run(words: Sequence[str], *, repaints: bool) -> str:
-    """Run an editor to its end; return what went wrong. The terminal is left as it was, whatever the editor does to it."""
+def _run(words: Sequence[str], *, repaints: bool) -> None:
+    """Run an editor to its end, and leave the terminal as it was, whatever the editor does to it. Raises NotEdited."""
     import subprocess
 
     with kept(sys.stdin.fileno()), _interrupts_left_to_it():
         try:
             code = subprocess.call(words)
         except OSError as error:
-            return f"{visible_line(words[0])} cannot be run: {error.strerror}"
+            raise NotEdited(f"{visible_line(words[0])} cannot be run: {error.strerror}") from None
         try:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         except termios.error:
@@ -106,8 +105,9 @@ def _run(words: Sequence[str], *, repaints: bool) -> str:
         if repaints:
             sys.stdout.write(_LAID_DOWN)
             sys.stdout.flush()
-        return f"{visible_line(words[0])} was ended by signal {-code}"
-    return f"{visible_line(words[0])} ended with exit code {code}" if code else ""
+        raise NotEdited(f"{visible_line(words[0])} was ended by signal {-code}")
+    if code:
+        raise NotEdited(f"{visible_line(words[0])} ended with exit code {code}")
 
 
 @contextmanager
@@ -123,27 +123,6 @@ def _interrupts_left_to_it() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _read(path: str, before: str) -> Edited:
-    data = read_small(path, MOST_BYTES)
-    if data is None:
-        return Edited(problem=f"the edited text cannot be read: a regular file of at most {MOST_BYTES} bytes is wanted")
-    text = data.decode("utf-8", "replace")
-    return Edited(text=text if before.endswith("\n") else text.removesuffix("\n"))
-
-
-class EditedCall(Record):
-    """The call as it is wanted."""
-
-    arguments: str
-    """JSON text."""
-
-
-class NotEdited(Record):
-    """The call is as it was."""
-
-    why: str
-
-
 class _Text(Record):
     """What goes to the editor."""
 
@@ -156,28 +135,22 @@ def is_editable(action: Action) -> bool:
     return _text_of(action) is not None
 
 
-def edited_call(action: Action, environment: Mapping[str, str]) -> EditedCall | NotEdited:
-    """Let the person edit the command or the new content of `action`, and return what they made of it.
-
-    The editor is $VISUAL, else $EDITOR, else vi or nano; it gets this terminal. A line end that the editor adds at the
-    end of a text without one is taken off again.
-    """
+def edited_call(action: Action, environment: Mapping[str, str]) -> str:
+    """Let the person edit the command or the new content of `action`; return the arguments of the call that they want, as
+    JSON text. Raises NotEdited. See `edited`."""
     text = _text_of(action)
     if text is None:
-        return NotEdited(why="there is nothing to edit here")
+        raise NotEdited("there is nothing to edit here")
     if not _is_plain_text(text.body):
-        return NotEdited(why="it holds characters that no text file can hold")
-    came = edited(text.body, environment, name=f"edit{text.suffix}")
-    if came.problem:
-        return NotEdited(why=came.problem)
-    body = came.text
+        raise NotEdited("it holds characters that no text file can hold")
+    body = edited(text.body, environment, name=f"edit{text.suffix}")
     # What was no UTF-8 was replaced on the way in.
     if not _is_plain_text(body) or body.count("\ufffd") > text.body.count("\ufffd"):
-        return NotEdited(why="what came back is no text: it is not UTF-8, or holds NUL bytes")
+        raise NotEdited("what came back is no text: it is not UTF-8, or holds NUL bytes")
     if body == text.body:
-        return NotEdited(why="nothing was changed")
+        raise NotEdited("nothing was changed")
     if not body.strip():
-        return NotEdited(why="the text was emptied: n says no")
+        raise NotEdited("the text was emptied: n says no")
     return _arguments(action, body)
 
 
@@ -244,17 +217,17 @@ def _split(body: str, before: list[str]) -> list[str] | None:
     return ["\n".join(lines[start + 1 : end]) for start, end in pairwise(places)]
 
 
-def _arguments(action: Action, body: str) -> EditedCall | NotEdited:
-    """Return the call's arguments with the edited text in them."""
+def _arguments(action: Action, body: str) -> str:
+    """Return the call's arguments with the edited text in them, as JSON text. Raises NotEdited."""
     wanted: dict[str, JsonValue] = dict(action.arguments)
     kind = action.kind
     edits = action.arguments.get(kind.edited_each)
     if isinstance(edits, list):
         texts = _split(body, _new_texts(edits, kind.edited) or [])
         if texts is None:
-            return NotEdited(why="the lines that part the new texts were changed")
+            raise NotEdited("the lines that part the new texts were changed")
         old = [edit for edit in edits if isinstance(edit, dict)]
         wanted[kind.edited_each] = [{**edit, kind.edited: new} for edit, new in zip(old, texts, strict=True)]
     else:
         wanted[kind.edited] = body
-    return EditedCall(arguments=json.dumps(wanted))
+    return json.dumps(wanted)

@@ -243,14 +243,14 @@ class PromptLine:
 
     def _edited(self, text: str) -> str:
         """Return the line after the person's editor: as it was where that failed, which is said."""
-        from harness.cli.terminal.editor import edited
+        from harness.cli.terminal.editor import NotEdited, edited
 
-        done = edited(text, self._environment, repaints=True)
+        try:
+            text = edited(text, self._environment, repaints=True)
+        except NotEdited as error:
+            self._tell(f"{error}; the text is as it was")
         self._folding.clear()
-        if done.problem:
-            self._tell(f"{done.problem}; the text is as it was")
-            return self._folding.folded(text, "text")
-        return self._folding.folded(done.text, "text")
+        return self._folding.folded(text, "text")
 
     def _new_session(self, completer: LineCompleter, *, vi: bool) -> PromptSession[str]:
         look = self._look

@@ -8,7 +8,7 @@ from harness.cli.config.declared import LEAST_DEAD_SECONDS
 from harness.cli.terminal import choices
 from harness.cli.terminal.answer_line import Back, Pastes, read_words
 from harness.cli.terminal.choices import Choice, chosen, key_line, offered_rows, sentences, until
-from harness.cli.terminal.editor import EditedCall, edited_call, is_editable
+from harness.cli.terminal.editor import NotEdited, edited_call, is_editable
 from harness.cli.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.cli.terminal.question import (
     LEAST_HEIGHT,
@@ -196,12 +196,13 @@ class QuestionDialog:
 
     def _edit(self) -> Approval | None:
         self._screen.settle()
-        with self._keyboard.released():
-            came = edited_call(self._question.action, self._environment)
-        if isinstance(came, EditedCall):
-            return Approval(answer=Answer.EDIT, by="person", arguments=came.arguments)
-        self._tell(f"not edited: {came.why}", Tone.WARNING)
-        return self._rest()
+        try:
+            with self._keyboard.released():
+                arguments = edited_call(self._question.action, self._environment)
+        except NotEdited as error:
+            self._tell(f"not edited: {error}", Tone.WARNING)
+            return self._rest()
+        return Approval(answer=Answer.EDIT, by="person", arguments=arguments)
 
     def _grant(self, scope: GrantScope) -> Approval | None:
         """Show what would be granted, and take one more key."""

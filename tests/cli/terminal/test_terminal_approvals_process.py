@@ -197,8 +197,13 @@ sys.path.insert(0, os.environ["TESTS"])
 from question_scene import asked
 from harness.cli.terminal.editor import NotEdited, edited_call
 action = asked(sys.argv[1], "bash", {"command": "touch made"}).action
-came = [edited_call(action, {**os.environ, "VISUAL": "", "EDITOR": editor}) for editor in sys.argv[2:]]
-print(json.dumps(["not edited: " + one.why if isinstance(one, NotEdited) else "" for one in came]))
+def why_not(editor):
+    try:
+        edited_call(action, {**os.environ, "VISUAL": "", "EDITOR": editor})
+    except NotEdited as error:
+        return f"not edited: {error}"
+    return ""
+print(json.dumps([why_not(editor) for editor in sys.argv[2:]]))
 """
 
 
