@@ -25,6 +25,8 @@ MAX_COMPARED_CHARACTERS = 2_000
 """Of one line."""
 MAX_LINES_LOOKED_FOR = 200
 """Of the old text; and as many places of each are counted."""
+MAX_LINES_COMPARED = 20_000
+"""Of the file, where none of its lines is one of the old text."""
 CANDIDATES = 12
 LEAST_LIKENESS = 0.5
 """Of a text that is worth showing, by difflib's ratio."""
@@ -173,16 +175,14 @@ def _named(char: str) -> str:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Return the lines that are most like the wanted ones, where some of these are in the file but for blanks around them.
-
-    Nothing is returned where nothing is much like them.
-    """
+    """Return the lines that are most like the wanted ones; nothing where nothing is much like them."""
     from difflib import SequenceMatcher
 
     lines, wanted = text.split("\n"), old.strip("\n").split("\n")
     matcher = SequenceMatcher(None, b=_words(wanted), autojunk=False)
     likeness, place = 0.0, 0
-    for start, _ in Counter(_starts(lines, wanted)).most_common(CANDIDATES):
+    starts = Counter(_starts(lines, wanted)) or _alike(lines, wanted)
+    for start, _ in starts.most_common(CANDIDATES):
         matcher.set_seq1(_words(lines[start : start + len(wanted)]))
         if matcher.ratio() > likeness:
             likeness, place = matcher.ratio(), start
@@ -206,6 +206,17 @@ def _starts(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
         if offsets is not None and seen[stripped] < MAX_LINES_LOOKED_FOR:
             seen[stripped] += 1
             yield from (max(index - offset, 0) for offset in offsets)
+
+
+def _alike(lines: Sequence[str], wanted: Sequence[str]) -> Counter[int]:
+    """Count the words that each line shares with the longest wanted one, by where the text would start."""
+    longest = max(range(len(wanted)), key=lambda index: len(wanted[index]))
+    words = frozenset(_words(wanted[longest : longest + 1]))
+    shared: Counter[int] = Counter()
+    for index, line in enumerate(lines[:MAX_LINES_COMPARED]):
+        if number := len(words.intersection(_words((line,)))):
+            shared[max(index - longest, 0)] += number
+    return shared
 
 
 def _words(lines: Sequence[str]) -> list[str]:

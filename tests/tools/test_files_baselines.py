@@ -519,7 +519,8 @@ DECOMPOSED = unicodedata.normalize("NFD", "café")
             id="one line of four",
         ),
         pytest.param(
-            "a = 1\nb = 2\n", "a = 3", "Nothing in the file is much like it; read the file again.", id="a part of one line",
+            "".join(f"value_{i} = compute(thing, {i})\n" for i in range(500)), "value_377 = computed(thing, 377)",
+            "Nearest text (lines 378-378):\nvalue_377 = compute(thing, 377)", id="one line with another word",
         ),
         pytest.param(
             "x = 1\ny = 2\n", "Nothing alike whatsoever", "Nothing in the file is much like it; read the file again.",
