@@ -90,21 +90,17 @@ def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
     ]
     hidden = [place for place in DEFAULT_HIDE if not shown or any(place not in places for places in shown)]
     hidden += [place for said in tables for place in said.hide]
+    entries = dict.fromkeys(posixpath.normpath(entry) for entries in lists for entry in entries)
     return Sandbox(
-        write=_in_all(lists),
+        write=tuple(entry for entry in entries if _is_in_all(entry, lists)),
         network=all(said.network is not False for said in tables),
         hide=tuple(dict.fromkeys(hidden)),
         required=next((said.origin for said in tables if said.required), None),
     )
 
 
-def _in_all(lists: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the entries that lie within an entry of every list."""
-    entries = dict.fromkeys(posixpath.normpath(entry) for entries in lists for entry in entries)
-    return tuple(entry for entry in entries if _is_in_all(entry, lists))
-
-
 def _is_in_all(entry: str, lists: Sequence[Sequence[str]]) -> bool:
+    """Say whether an entry lies within an entry of every list."""
     entry = posixpath.normpath(entry)
     return all(any(_within(entry, place) for place in places) for places in lists)
 

@@ -69,7 +69,7 @@ class ArgvPattern(Record):
         after = _after_prefix(argv, starts, self.tokens[1:])
         if after is None:
             return False
-        return self.flags is None or any(_flag_present(flag, argv[after:]) for flag in self.flags)
+        return self.flags is None or any(_is_flag(flag, word) for flag in self.flags for word in argv[after:])
 
 
 @cache
@@ -98,12 +98,8 @@ def _is_listed(argv: Sequence[str], option: str, allowed: Sequence[str]) -> bool
     return bool(apart) and all(each in allowed for each in apart)
 
 
-def _flag_present(flag: str, words: Sequence[str]) -> bool:
-    """Say whether `flag` is among `words`: also in a cluster, with a joined value, or as an abbreviation."""
-    return any(_is_flag(flag, word) for word in words)
-
-
 def _is_flag(flag: str, word: str) -> bool:
+    """Say whether a word is `flag`: also in a cluster, with a joined value, or as an abbreviation."""
     name = word.partition("=")[0]
     if flag in OPERAND_FLAGS:
         bare = word.lstrip("\"'")  # a word that expands stands as it was written

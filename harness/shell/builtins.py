@@ -99,11 +99,6 @@ def _forget(names: Sequence[str], state: ShellState, otherwise: str) -> ShellSta
     return state.forgetting(frozenset(names)) if names else otherwise
 
 
-def normal_path(folder: str, target: str) -> str:
-    """Return where `cd TARGET` goes from `folder` as bash first tries it: `..` taken from the path as it is written."""
-    return normpath(join(folder, target))
-
-
 def run_builtin(
     line: CommandLine, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState, stdin: Stdin
 ) -> Outcome:
@@ -169,7 +164,7 @@ def _folders_after_cd(
     folders: dict[str, None] = {}
     for folder in state.folders or (line.disk.root,):
         here = replace(state, folders=(folder,))
-        written = normal_path(folder, target)
+        written = normpath(join(folder, target))  # as bash tries it first: `..` taken from the path as it is written
         ends = line.resolved(target, Access.READ, here)
         first = line.resolved(written, Access.READ, here)
         if [path.real for path in first] == [path.real for path in ends] and not physical:

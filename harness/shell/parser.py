@@ -166,18 +166,14 @@ class _Parser:
             cursor.gap()
             rest.append((connector, self._pipeline(self._keyword())))
         text = cursor.text[start : cursor.end]
-        self._separator(char)
-        return AndOr(first=first, rest=tuple(rest), background=char == "&", text=text)
-
-    def _separator(self, char: str) -> None:
-        """Move past what ends a list; `)`, `;;` and the end of the text are left to the one who waits for them."""
-        cursor = self.cursor
+        # What ends a list is passed; `)`, `;;` and the end of the text are left to the one who waits for them.
         if char == "\n":
             cursor.newline()
         elif char == "&" or (char == ";" and cursor.text[cursor.position + 1] not in ";&"):
             cursor.position += 1
         elif char not in (")", ";", END):
             raise cursor.unexpected()
+        return AndOr(first=first, rest=tuple(rest), background=char == "&", text=text)
 
     def _pipeline(self, keyword: str) -> Pipeline:
         cursor = self.cursor

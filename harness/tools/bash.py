@@ -37,7 +37,7 @@ from harness.tool_kinds import BASH
 from harness.tools.command_walls import CommandWalls, HeldTo, only_looks, wall_notes
 
 if TYPE_CHECKING:
-    from harness.sandbox import Confinement
+    pass
 
 MAX_COMMAND_BYTES = 1_000_000
 MAX_ARGUMENT_BYTES = 120_000
@@ -217,7 +217,7 @@ class BashTool:
             launch = replace(launch, argv=argv, descriptors=(script,))
         confinement = None
         try:
-            confinement = self._walls(effects)
+            confinement = self.walls.confinement(effects, self._temporary.path)
             if confinement is not None:
                 launch = replace(
                     launch,
@@ -239,12 +239,6 @@ class BashTool:
                 confinement.close()
             if script is not None:
                 os.close(script)
-
-    def _walls(self, effects: Effects) -> Confinement | None:
-        try:
-            return self.walls.confinement(effects, self._temporary.path)
-        except OSError as error:
-            raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
 
     def _variables(self, effects: Effects) -> Mapping[str, str]:
         """Return the environment; a command that may write nothing has nowhere to put temporary files."""

@@ -13,6 +13,7 @@ from harness.actions import Effects, Enforcement
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.paths import is_within
+from harness.process.start import NotConfinedError
 from harness.record import Record
 from harness.sandbox.walls import Walls
 from harness.text.visible import visible_line
@@ -99,7 +100,7 @@ class CommandWalls:
         `temporary` makes or names the folder for temporary files of commands that may write at all. Folders that a rule
         grants and that are missing are made.
 
-        Raises ToolError where the walls are required and cannot be put up, OSError where the kernel refuses.
+        Raises ToolError where the walls are required and cannot be put up, NotConfinedError where the system refuses.
         """
         from harness.sandbox import Unenforceable, Unhidden, prepare
 
@@ -112,13 +113,15 @@ class CommandWalls:
                     f"The policy requires that commands are confined, and this machine cannot: {self.level}."
                 )
             return None
-        for folder in missing_folders(effects, self._workspace):
-            os.makedirs(folder, exist_ok=True)
-        walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
         try:
+            for folder in missing_folders(effects, self._workspace):
+                os.makedirs(folder, exist_ok=True)
+            walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
             return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
             raise ToolError(f"This command cannot be confined to what it may do: {error}. Nothing was run.") from None
+        except OSError as error:
+            raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
 
 
 def only_looks(effects: Effects) -> bool:
