@@ -13,8 +13,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
 from harness.record import Record
+from harness.redaction.marks import Span
 from harness.redaction.secret_checks import is_chance
 
+KNOWN = "known"
+"""The rule of a value that was told to the redactor."""
 MIN_SECRET_CHARACTERS = 8
 """Shorter values are not masked: they would blot out ordinary text."""
 _MIN_SURE_CHARACTERS = 12
@@ -180,14 +183,6 @@ class Known(Record):
     """The form in UTF-8."""
 
 
-class Occurrence(Record):
-    """Where a form of a known value stands in a text."""
-
-    start: int
-    end: int
-    plain: str
-
-
 class Wrapped(Record):
     """Known values that go over the ends of lines, where a text is read in one of the ways of LINE_ENDS."""
 
@@ -272,18 +267,18 @@ class KnownValues:
         return tuple(self._known[index] for index in indexes if self._known[index].data in data)
 
 
-def places(text: str, candidates: Candidates) -> Iterator[Occurrence]:
+def known_spans(text: str, candidates: Candidates) -> Iterator[Span]:
     """Yield each place in `text` of what `candidates` said of it, or of a text that it is a part of; they may overlap."""
     for known in candidates.known:
         start = text.find(known.form)
         while start >= 0:
             end = start + len(known.form)
-            yield Occurrence(start=start, end=end, plain=known.plain)
+            yield Span(start=start, end=end, rule=KNOWN, plain=known.plain)
             start = text.find(known.form, end)
     for wrapped in candidates.wrapped:
         for known in wrapped.known:
             for start, end in _wrapped_places(text, known.form, wrapped.line_end):
-                yield Occurrence(start=start, end=end, plain=known.plain)
+                yield Span(start=start, end=end, rule=KNOWN, plain=known.plain)
 
 
 def _words(data: bytes) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""The mark that stands in a secret's place: its form, and where one stands in a text or a record."""
+"""A secret in a text, and the mark that stands in its place: its form, and where one stands in a text or a record."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import re
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
+from harness.record import Record
 
 OPENING = "[redacted:"
 MARK = re.compile(r"\[redacted:([a-z0-9_-]{1,40}):[0-9a-f]{8}\]")
+
+
+class Span(Record):
+    """A secret in a text."""
+
+    start: int
+    end: int
+    rule: str
+    plain: str
+    """What its mark is computed from: the secret without the encoding that it stands in."""
 
 
 def is_redacted(text: str) -> bool:

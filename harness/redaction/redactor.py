@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from harness.actions import JsonValue
 from harness.record import Record
-from harness.redaction.known_values import NOTHING, Candidates, KnownValues, places
-from harness.redaction.marks import MARK, OPENING, marks_in
-from harness.redaction.shapes import Shape, Span, shape_spans, shapes_for
+from harness.redaction.known_values import KNOWN, NOTHING, Candidates, KnownValues, known_spans
+from harness.redaction.marks import MARK, OPENING, Span, marks_in
+from harness.redaction.shapes import Shape, shape_spans, shapes_for
 
-KNOWN = "known"
-"""The rule of a value that was told to the redactor."""
 ROUNDS = 8
 """How often a text is gone through at most: where a secret stood right before another one, only the second time shows it."""
 _MOST_MARKS_KEPT = 4_096
@@ -137,11 +135,7 @@ class Redactor:
     def _spans(self, text: str, search: _Search | None) -> list[Span]:
         if search is None:
             return []
-        found = [
-            Span(start=place.start, end=place.end, rule=KNOWN, plain=place.plain)
-            for place in places(text, search.known)
-        ]
-        found += shape_spans(text, search.shapes)
+        found = [*known_spans(text, search.known), *shape_spans(text, search.shapes)]
         return _joined(_beside_marks(text, found)) if found else found
 
     def _once(self, text: str, search: _Search | None, hits: dict[str, int]) -> str:

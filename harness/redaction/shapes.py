@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from harness.record import Record
-from harness.redaction.marks import MARK, OPENING
+from harness.redaction.marks import MARK, OPENING, Span
 from harness.redaction.secret_checks import (
     has_digit,
     has_token_header,
@@ -97,16 +97,6 @@ def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
 
 
 Check = Callable[[str], bool]
-
-
-class Span(Record):
-    """A secret in a text."""
-
-    start: int
-    end: int
-    rule: str
-    plain: str
-    """What its mark is computed from: the secret without the encoding that it stands in."""
 
 
 class Shape(Record):

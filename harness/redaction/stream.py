@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable
 
 from harness.redaction.known_values import LINE_ENDS, MIN_SECRET_CHARACTERS, MIN_WRAPPED_CHARACTERS
+from harness.redaction.marks import Span
 from harness.redaction.redactor import Redactor
-from harness.redaction.shapes import END, KEY_BLOCK, Span, open_block, shapes_for
+from harness.redaction.shapes import END, KEY_BLOCK, open_block, shapes_for
 
 _SURE = 8
 """Characters of a beginning by which its form is looked up; no form is shorter."""
