@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from harness.actions import Action, JsonValue
 from harness.cli.commands.notes_to_model import NotesToModel, is_unanswered
-from harness.cli.commands.slash_command import SlashCommand
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.parts import SessionParts
 from harness.cli.terminal.screen import Screen
@@ -80,7 +79,6 @@ class Conversation:
         agent: Agent,
         session: Session,
         turns: Turns,
-        commands: Sequence[SlashCommand] = (),
         about: Mapping[str, JsonValue],
         kept: KeptGrants,
         policy_named: str | None = None,
@@ -92,7 +90,6 @@ class Conversation:
         self.agent = agent
         self.session = session
         self.turns = turns
-        self.commands = commands
         self.about = about
         self.kept = kept
         self.policy_named = policy_named

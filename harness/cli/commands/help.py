@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
-from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
+from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand, slash_commands
 from harness.cli.terminal.row_text import two_columns
 from harness.cli.terminal.styles import Tone
 
@@ -41,7 +41,7 @@ def show_help(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - 
     width = conversation.width
     for group in HelpGroup:
         conversation.say(group.value, Tone.QUIET)
-        rows = [(one.usage, one.summary) for one in conversation.commands if one.group is group]
+        rows = [(one.usage, one.summary) for one in slash_commands() if one.group is group]
         conversation.say("\n".join(two_columns(rows, width)))
     for title, rows in (("keys", list(KEYS)), ("at a question", list(QUESTION_KEYS))):
         conversation.say(title, Tone.QUIET)

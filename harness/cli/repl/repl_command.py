@@ -14,7 +14,7 @@ from harness.actions import Action, Effects, JsonValue
 from harness.cli.commands.context import usage_in_words
 from harness.cli.commands.conversation import Conversation, Turns
 from harness.cli.commands.notes_to_model import is_unanswered
-from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of, slash_commands
+from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of
 from harness.cli.config.settings import TerminalSettings, settings_from
 from harness.cli.console import look_from, terminal_is_there
 from harness.cli.exits import Exit
@@ -195,7 +195,6 @@ class Repl:
             approver=self._terminal.approver,
             agent=self._agent,
             session=session,
-            commands=slash_commands(),
             turns=Turns(carried.found.session if carried else ""),
             about=about,
             kept=kept,
