@@ -5,7 +5,7 @@ No value of a record can be trusted: somebody may have tampered with the log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Protocol, assert_never
 
@@ -68,6 +68,8 @@ class Who(Enum):
     """There is no answer, or the log does not say whose it is."""
 
 
+MOST_IN_FLIGHT = 10_000
+"""Calls without an end. A forged log may hold any number."""
 QUICK_SECONDS = 1.0
 """Whoever answers sooner has hardly read the question."""
 
@@ -176,7 +178,7 @@ class LoggedCall(Record):
 class Joiner:
     """Joins records to calls as they come.
 
-    It keeps only the calls in flight and the records that began the sessions: memory does not grow with the log.
+    It keeps only the calls in flight and the records that began the sessions: memory grows with those, not with the log.
     """
 
     def __init__(self, log: str) -> None:
@@ -185,6 +187,7 @@ class Joiner:
         self._started: dict[str, LogRecord] = {}
         self._flying: dict[str, dict[str, dict[str, LogRecord]]] = {}
         """The calls in flight, by session, in the order of the log: the end of a session concerns its own calls only."""
+        self._count = 0
 
     def take(self, record: LogRecord) -> LoggedCall | None:
         """Take in one record; return the call that it ends, if it is an outcome."""
@@ -193,25 +196,29 @@ class Joiner:
             self._started[session] = record
         elif kind in ABOUT_CALLS:
             name, flying = word(record.get("call")), self._flying.setdefault(session, {})
+            self._count += name not in flying
             flying.setdefault(name, {})[_FIELDS[kind]] = record
             if kind == "outcome":
+                self._count -= 1
                 return self._call(session, name, flying.pop(name))
         return None
+
+    def is_full_for(self, record: LogRecord) -> bool:
+        """Say whether a record about a call begins one more than any log holds in flight that was not forged."""
+        if self._count < MOST_IN_FLIGHT:
+            return False
+        return word(record.get("call")) not in self._flying.get(text(record, "session"), {})
 
     def rest(self, session: str | None = None) -> Iterator[LoggedCall]:
         """Yield the calls without an end, of one session or of all (session by session), and forget them."""
         for one in [*self._flying] if session is None else [session]:
             calls = self.open(one)
-            self._flying.pop(one, None)
+            self._count -= len(self._flying.pop(one, ()))
             yield from calls
 
     def open(self, session: str) -> list[LoggedCall]:
         """Return the calls of a session that have no end so far."""
         return [self._call(session, name, found) for name, found in self._flying.get(session, {}).items()]
-
-    def in_flight(self, session: str) -> Collection[str]:
-        """Return the numbers of those calls."""
-        return self._flying.get(session, {})
 
     def _call(self, session: str, name: str, found: Mapping[str, LogRecord]) -> LoggedCall:
         started = self._started.get(session, _NOTHING)

@@ -241,9 +241,7 @@ class Statistics:
             self.totals["masked"] += sum(count_of(masked, name) for name in masked)
         match record["kind"]:
             case kind if kind in ABOUT_CALLS:
-                call = self._joiner.take(record)
-                if call is not None:
-                    self._count_call(call)
+                self._enter_call(record)
             case "model_response":
                 self._use(record)
                 self.totals["turns"] += "purpose" not in record
@@ -258,6 +256,12 @@ class Statistics:
                 self.totals["sessions"] += 1
             case _:
                 pass
+
+    def _enter_call(self, record: LogRecord) -> None:
+        if self._joiner.is_full_for(record):
+            self.totals["left_out"] += 1
+        elif (call := self._joiner.take(record)) is not None:
+            self._count_call(call)
 
     def end_log(self) -> None:
         """Count what is open where a log ends."""

@@ -200,6 +200,8 @@ def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
 
 _MAX_SEARCHED_NAMES = 5_000
 """Of one folder."""
+_MAX_INDEX_BYTES = 5_000_000
+"""Of git's index, which then names some 50,000 files: a hint may take a fifth of a second."""
 MAX_NAMED = 3
 
 
@@ -225,7 +227,7 @@ def not_found(path: PathAccess, workspace: Workspace) -> ToolError:
 def _of_this_name(name: str, root: str) -> list[str]:
     """Return the files of this very name that git tracks in the workspace, those near its root first; none in a hidden
     folder, which may be one that must not be read."""
-    top, tracked = tracked_from(root) or ("", ())
+    top, tracked = tracked_from(root, _MAX_INDEX_BYTES) or ("", ())
     paths = [os.path.relpath(os.path.join(top, each), root) for each, _ in tracked if os.path.basename(each) == name]
     seen = [path for path in paths if "/." not in f"/{os.path.dirname(path)}"]
     there = [path for path in seen if os.path.isfile(os.path.join(root, path))]

@@ -111,8 +111,9 @@ Tracked: TypeAlias = "tuple[str, tuple[tuple[str, bytes], ...]]"
 """The top of a repository, or nothing outside of one; name and object id of each file that git tracks."""
 
 
-def tracked_from(folder: str) -> Tracked | None:
-    """Return what git tracks in the repository that `folder` (absolute) lies in; None where that is not plain.
+def tracked_from(folder: str, most_bytes: int = _MAX_INDEX_BYTES) -> Tracked | None:
+    """Return what git tracks in the repository that `folder` (absolute) lies in; None where that is not plain, or where
+    its index is larger than `most_bytes`.
 
     A `.git` that git might pass over, for one further up, is passed over where it has no index, and else not plain.
     """
@@ -123,10 +124,10 @@ def tracked_from(folder: str) -> Tracked | None:
     index = os.path.join(found[0], "index")
     sure = _is_surely_one(*found)
     if not os.path.lexists(index):
-        return (top, ()) if sure or top == "/" else tracked_from(os.path.dirname(top))
+        return (top, ()) if sure or top == "/" else tracked_from(os.path.dirname(top), most_bytes)
     if not sure:
         return None
-    tracked = read_index(read_small(index, _MAX_INDEX_BYTES) or b"")
+    tracked = read_index(read_small(index, most_bytes) or b"")
     return None if tracked is None else (top, tracked)
 
 

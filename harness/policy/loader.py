@@ -221,9 +221,10 @@ class _Loader:
         )
 
     def decision(self, value: object, table: str, index: int, key: str, known: Mapping[str, Decision]) -> Decision:
-        if not isinstance(value, str) or value not in known:
-            word = value if isinstance(value, str) else kind_of(value)
-            self.fail(table, index, key, f"unknown decision {word!r}{nearest(word, known)}")
+        if not isinstance(value, str):
+            self.fail(table, index, key, f"must be one of {', '.join(known)}, not {kind_of(value)}")
+        if value not in known:
+            self.fail(table, index, key, f"unknown decision {value!r}{nearest(value, known)}")
         return known[value]
 
     def readers(self, table: Table) -> tuple[Readers, ...]:

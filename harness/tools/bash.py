@@ -6,7 +6,7 @@ import fcntl
 import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from harness.actions import (
     SUMMARY_CHARACTERS,
@@ -35,9 +35,6 @@ from harness.shell.facets import read_call
 from harness.text.visible import one_line, visible, visible_line
 from harness.tool_kinds import BASH
 from harness.tools.command_walls import CommandWalls, HeldTo, only_looks, wall_notes
-
-if TYPE_CHECKING:
-    pass
 
 MAX_COMMAND_BYTES = 1_000_000
 MAX_ARGUMENT_BYTES = 120_000

@@ -25,7 +25,7 @@ MAX_COMPARED_CHARACTERS = 2_000
 """Of one line."""
 MAX_LINES_LOOKED_FOR = 200
 """Of the old text; and as many places of each are counted."""
-MAX_LINES_COMPARED = 20_000
+MAX_LINES_COMPARED = 50_000
 """Of the file, where none of its lines is one of the old text."""
 CANDIDATES = 12
 LEAST_LIKENESS = 0.5
@@ -72,6 +72,8 @@ def explain_miss(data: bytes, old: str, new: str) -> str:
     if told:
         return told
     searched = f"the first {len(text):,} characters of the file" if len(text) < len(whole) else "the file"
+    if text.count("\n") >= MAX_LINES_COMPARED:
+        searched = f"the first {MAX_LINES_COMPARED:,} lines of the file"
     return f"Nothing in {searched} is much like it; read the file again."
 
 

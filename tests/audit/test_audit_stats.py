@@ -13,6 +13,7 @@ from audit_runs import CALLS, Call, own_policy, session
 from rows import all_rows
 
 from harness.actions import JsonValue
+from harness.audit.calls import MOST_IN_FLIGHT
 from harness.audit.stats import MOST_ROWS, OTHERS, Statistics, Waits, statistics_of
 from harness.cli.text_lines import cut, table
 from harness.log.action_log import ActionLog
@@ -180,11 +181,20 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     assert peaks[1] < 1.5 * peaks[0]
 
 
+def test_calls_without_an_end_are_kept_to_a_bound() -> None:
+    found = Statistics()
+    for call in range(MOST_IN_FLIGHT + 10):
+        found.enter({"session": f"s{call % 3}", "time": "", "call": call, "kind": "call_proposed", "tool": "bash"})
+    found.end_log()
+    assert (found.totals["calls"], found.totals["left_out"]) == (MOST_IN_FLIGHT, 10)
+
+
 def test_more_rules_than_anybody_has_are_counted_in_one_row() -> None:
     found = Statistics()
     for call in range(MOST_ROWS + 10):
         about: Row = {"session": "s", "time": "", "call": call, "decision": "auto", "by": f"rule {call}"}
         found.enter({**about, "kind": "decision"})
+        found.enter({**about, "kind": "outcome"})
     found.end_log()
     assert (len(found.rules), found.rules[OTHERS].calls) == (MOST_ROWS + 1, 10)
 

@@ -277,7 +277,7 @@ BAD = [
     ("version = 1\n[tools]\nbash = 'Auto'", "3: [tools] bash: unknown decision 'Auto'; did you mean auto?"),
     (
         "version = 1\n[tools]\nbash = true",
-        "3: [tools] bash: unknown decision 'true or false'; known: auto, confirm, deny, block",
+        "3: [tools] bash: must be one of auto, confirm, deny, block, not true or false",
     ),
     ("version = 1\n[tools]\nbash = ''", "3: [tools] bash: unknown decision ''; known: auto, confirm, deny, block"),
     (rule("argv = ['x']", "ask"), "4: [[rule]] decision: unknown decision 'ask'; known: auto, confirm, deny, block"),

@@ -186,8 +186,7 @@ class RunFacts:
             self.errors.append(ReportedError(where="log", message=problem, fault="", quoted=problem))
 
     def _about_call(self, kind: str, record: LogRecord) -> None:
-        name, flying = word(record.get("call")), self._joiner.in_flight(self.session)
-        if name not in flying and len(flying) >= MOST_CALLS:  # only in a forged log
+        if self._joiner.is_full_for(record):
             self.calls_left_out += kind == "call_proposed"
             return
         call = self._joiner.take(record)
@@ -204,7 +203,7 @@ class RunFacts:
                 self.ran_unrecorded += not tool_kind(text(record, "tool")).is_of_files
             case "outcome" if call is not None:
                 self._count(f"status_{_known(text(record, 'status'), STATUSES)}")
-                self._settle(name, call)
+                self._settle(word(record.get("call")), call)
             case _:
                 pass
 

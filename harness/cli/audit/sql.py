@@ -56,7 +56,7 @@ def answer_query(paths: Sequence[str], session: str, query: str, *, as_json: boo
                 write = _write_objects if as_json else _write_table
                 write(names, iter(lambda: found.fetchmany(BATCH), []))
         except duckdb.Error as error:
-            said = str(error).partition("Traceback")[0]
+            said = str(error).partition("Traceback")[0].replace(file, "the records")
             raise UsageError(f"DuckDB: {visible_line(' '.join(said.split()), 1_000)}") from None
     return left_out + unread
 

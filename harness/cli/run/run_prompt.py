@@ -21,6 +21,8 @@ MAX_ATTACHED_BYTES = 200_000
 """Of what came on stdin; of more, the first and the last half of this are kept."""
 MAX_READ_BYTES = 1 << 30
 """A source that has given this much is taken for one that never ends."""
+MAX_PROMPT_CHARACTERS = 10_000_000
+"""What one record of the log takes, however its characters are escaped (log/schema.py, MAX_RECORD_BYTES)."""
 QUIET_SECONDS = 60.0
 """How long stdin may be open and say nothing, from its last byte on."""
 MOST_SECONDS = 600.0
@@ -254,6 +256,10 @@ def given_prompt(
             text = fill(text, values, name="the prompt", all_used=True)
     if not text.strip():
         raise UsageError("the prompt is empty")
+    if len(text) > MAX_PROMPT_CHARACTERS:
+        raise UsageError(
+            f"the prompt has {len(text):,} characters, and the log takes {MAX_PROMPT_CHARACTERS:,} of them"
+        )
     attached = None if from_stdin or arguments.no_stdin else read_attached(stdin, wait=wait, tell=tell)
     return Prompt(words=text, attached=attached)
 
