@@ -301,6 +301,7 @@ class Played:
         if self._worker.is_alive():
             self.interrupt.requested = True
             self.time.fly()
+            self.time.settle()  # a paste without an end is over; until then Ctrl-C is text
             self.send("\x03")
             self._worker.join(SECONDS)
         alive = self._worker.is_alive()

@@ -98,6 +98,12 @@ def test_no_sequence_of_keys_allows_by_accident(about: dict[str, Asked], kind: s
     assert not (yes and kind == "destroys")
 
 
+def test_a_paste_without_an_end_allows_nothing(about: dict[str, Asked]) -> None:
+    keys = (0.3, "r"), (0.3, "2y\t"), (0.02, "r"), (0.07, "y\r"), (0.3, "\x1b[?y"), (0.0, "\x1b[200~"), (0.3, "1")
+    presses = [Press(pause, each) for pause, each in keys]
+    assert not answered(about, "short", presses)
+
+
 @all_rows("kind", list(PROPER))
 def test_what_is_answered_as_it_should_be_is_allowed(about: dict[str, Asked], kind: str) -> None:
     """What destroys needs more than a key."""
