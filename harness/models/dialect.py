@@ -13,6 +13,7 @@ from harness.messages import Message, ModelResponse, Usage
 from harness.model import MAX_REPLY_CHARACTERS, ToolSpec
 from harness.models.endpoint import Endpoint
 from harness.models.failures import ProviderRefusal, join_pairs
+from harness.models.request_body import EncodedMessages
 from harness.models.retries import Lesson, learned
 
 MOST_TOKENS = 10**12
@@ -159,9 +160,12 @@ class Dialect:
     path: ClassVar[str]
     """Where requests go, below the base URL."""
     lessons: ClassVar[tuple[Lesson, ...]]
+    _messages: EncodedMessages
+    """The messages of the last request; each API makes its own."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        """Take where the server is."""
+    def __init__(self, model: str, endpoint: Endpoint) -> None:
+        """Take the model's name, and where its server is."""
+        self._model = model
         self.quirks = endpoint.quirks
         """What the server wants otherwise, with what its refusals taught."""
         self.bounds = endpoint.bounds
@@ -170,7 +174,7 @@ class Dialect:
     @property
     def call_ids(self) -> AbstractSet[str]:
         """The ids of all calls in the messages of the last request."""
-        raise NotImplementedError
+        return self._messages.call_ids
 
     def adapt(self) -> None:
         """Write the next requests as the quirks want them."""

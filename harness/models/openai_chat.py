@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
 
 from harness.actions import JsonValue
 from harness.messages import Message, Role, ToolCall
@@ -20,23 +18,6 @@ from harness.models.retries import less_echo, no_streams, no_usage
 from harness.models.wire_format import IdForm, WireIds
 
 
-class OpenAIChat(OpenAIWire):
-    """A model behind any server that speaks chat completions. One conversation at a time."""
-
-    def __init__(
-        self,
-        model: str,
-        endpoint: Endpoint | None = None,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        jitter: Callable[[], float] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Name the model and where it is (None: as the SDK finds it); see OpenAIWire for the rest."""
-        endpoint = endpoint or Endpoint()
-        super().__init__(model, endpoint, ChatDialect(model, endpoint), sleep=sleep, jitter=jitter, monotonic=monotonic)
-
-
 class ChatDialect(Dialect):
     """Chat completions, with every message and every list of tools encoded once."""
 
@@ -45,14 +26,8 @@ class ChatDialect(Dialect):
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""
-        self._model = model
         self._tools = EncodedTools(_tool_json)
-        super().__init__(endpoint)
-
-    @property
-    def call_ids(self) -> AbstractSet[str]:
-        """The ids of all calls in the messages of the last request."""
-        return self._messages.call_ids
+        super().__init__(model, endpoint)
 
     def adapt(self) -> None:
         """Write the next requests as the quirks want them; all messages are encoded anew."""
@@ -99,3 +74,9 @@ def _tool_json(tool: ToolSpec) -> JsonValue:
         "type": "function",
         "function": {"name": tool.name, "description": tool.description, "parameters": parameters},
     }
+
+
+class OpenAIChat(OpenAIWire):
+    """A model behind any server that speaks chat completions. One conversation at a time."""
+
+    dialect = ChatDialect

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
 
 from harness.actions import JsonValue
 from harness.messages import Message, Role
@@ -20,26 +18,6 @@ from harness.models.responses_reply import ResponsesReply
 from harness.models.retries import no_encrypted_reasoning, no_streams
 from harness.models.wire_format import IdForm, WireIds
 
-
-class OpenAIResponses(OpenAIWire):
-    """A model behind any server that speaks the Responses API. One conversation at a time."""
-
-    def __init__(
-        self,
-        model: str,
-        endpoint: Endpoint | None = None,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        jitter: Callable[[], float] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Name the model and where it is (None: as the SDK finds it); see OpenAIWire for the rest."""
-        endpoint = endpoint or Endpoint()
-        super().__init__(
-            model, endpoint, ResponsesDialect(model, endpoint), sleep=sleep, jitter=jitter, monotonic=monotonic
-        )
-
-
 # "The encrypted content ... could not be verified" (openai/codex#9045; also in the middle of an answer), "Item with id
 # 'rs_1' not found", an item type that is not known.
 _REASONING_REFUSED = re.compile(r"reasoning|encrypted.?content|\brs_")
@@ -53,7 +31,6 @@ class ResponsesDialect(Dialect):
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""
-        self._model = model
         self._messages = EncodedMessages(self._items)
         self._tools = EncodedTools(_tool_json)
         self._ids = WireIds(IdForm.RESPONSES)
@@ -61,12 +38,7 @@ class ResponsesDialect(Dialect):
         """The last system message, and the field that it became."""
         self._forgotten = 0
         """How many messages at the start go without their reasoning."""
-        super().__init__(endpoint)
-
-    @property
-    def call_ids(self) -> AbstractSet[str]:
-        """The ids of all calls in the messages of the last request."""
-        return self._messages.call_ids
+        super().__init__(model, endpoint)
 
     def adapt(self) -> None:
         """Write the next requests as the quirks want them."""
@@ -142,3 +114,9 @@ def _tool_json(tool: ToolSpec) -> JsonValue:
         # With true the API wants schemas of a kind that not all tools have; arguments are checked here anyway.
         "strict": False,
     }
+
+
+class OpenAIResponses(OpenAIWire):
+    """A model behind any server that speaks the Responses API. One conversation at a time."""
+
+    dialect = ResponsesDialect

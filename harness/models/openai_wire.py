@@ -6,8 +6,9 @@ What differs between the APIs is behind `Dialect`; what a server is reached by, 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import Message, ModelResponse, Usage
@@ -25,30 +26,33 @@ from harness.record import replace
 class OpenAIWire:
     """A model behind one server. One conversation, and one request, at a time."""
 
+    dialect: ClassVar[type[Dialect]]
+    """How the API is spoken."""
+
     def __init__(
         self,
         model: str,
-        endpoint: Endpoint,
-        dialect: Dialect,
+        endpoint: Endpoint | None = None,
         *,
-        sleep: Callable[[float], None],
-        jitter: Callable[[], float] | None,
-        monotonic: Callable[[], float],
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the model's name, where it is, and how it is spoken to; nothing is imported, opened or sent yet.
+        """Take the model's name, and where it is (None: as the SDK finds it); nothing is imported, opened or sent yet.
 
         `sleep` waits before a retry; `jitter` returns a number from 0 to below 1, random.random where it is None;
         `monotonic` is the clock of the deadlines.
 
         Raises ValueError if the endpoint allows no attempt.
         """
+        endpoint = endpoint or Endpoint()
         if endpoint.attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {endpoint.attempts}")
         self.name = model
         self.timing = Timing()
         """How fast the last try was."""
         self._endpoint = endpoint
-        self._dialect = dialect
+        self._dialect = self.dialect(model, endpoint)
         self._sleep = sleep
         self._jitter = jitter
         self._monotonic = monotonic
