@@ -9,7 +9,7 @@ from harness.actions import JsonValue
 from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, Who, count_of, is_typed, number, text
 from harness.log.clocks import NANO, nanoseconds
 from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, STATUSES, LogRecord
-from harness.log.reader import log_lines, record_in
+from harness.log.reader import WholeRecords
 
 _DIGITS = 1_000
 _MOST_SECONDS = 1e9
@@ -216,16 +216,12 @@ class Statistics:
         A line that is no record is counted as one that was left out; what comes after it is counted all the same.
         """
         self.totals["logs"] += 1
-        torn = False
-        for line, whole in log_lines(path):
-            self.totals["left_out"] += torn  # it was no last line: it is longer than any record
-            torn = not whole
-            record = record_in(line) if whole else None
-            if record is None:
-                self.totals["left_out"] += whole
-            elif not session or record["session"] == session:
+        found = WholeRecords(path)
+        for _, record in found:
+            if not session or record["session"] == session:
                 self.enter(record)
-        self.totals["torn"] += torn
+        self.totals["left_out"] += found.left_out
+        self.totals["torn"] += found.torn
         self.end_log()
 
     def enter(self, record: LogRecord) -> None:

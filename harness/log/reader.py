@@ -188,6 +188,29 @@ def records(
             yield record
 
 
+class WholeRecords:
+    """The records of a log, each with its line, whatever stands between them. Iterating raises LogError."""
+
+    def __init__(self, path: str) -> None:
+        """Take the log. What it holds besides records is known once all of it was yielded."""
+        self._path = path
+        self.left_out = 0
+        """How many lines are no records."""
+        self.torn = False
+        """Whether the last line is torn; it is not counted: a session may just be writing it."""
+
+    def __iter__(self) -> Iterator[tuple[bytes, LogRecord]]:
+        """Yield line and record, in order."""
+        for line, is_whole in log_lines(self._path):
+            self.left_out += self.torn  # it was no last line: it is longer than any record
+            self.torn = not is_whole
+            record = record_in(line) if is_whole else None
+            if record is not None:
+                yield line, record
+            else:
+                self.left_out += is_whole
+
+
 def record_in(line: bytes) -> LogRecord | None:
     """Return the record in a line, or None. Not strict: what is wrong with a line is for `verify` to say."""
     try:

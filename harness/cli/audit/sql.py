@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from harness.actions import JsonValue
 from harness.cli.text_lines import aligned, column_widths
 from harness.errors import LogError, UsageError
-from harness.log.reader import log_lines, record_in
+from harness.log.reader import WholeRecords
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -71,15 +71,11 @@ def _copy_records(paths: Sequence[str], session: str, target: str) -> int:
         with open(target, "wb") as file:
             for path in paths:
                 log = json.dumps(os.fsencode(path).decode(errors="replace")).encode()
-                is_torn = False
-                for line, is_whole in log_lines(path):
-                    left_out += is_torn  # it was no last line: it is longer than any record
-                    is_torn = not is_whole
-                    record = record_in(line) if is_whole else None
-                    if record is None:
-                        left_out += is_whole
-                    elif not session or record["session"] == session:
+                found = WholeRecords(path)
+                for line, record in found:
+                    if not session or record["session"] == session:
                         file.write(b'{"log":%b,"json":%b}\n' % (log, line))
+                left_out += found.left_out
     except OSError as error:
         raise LogError(f"the records cannot be copied for DuckDB: {error.strerror}") from None
     return left_out
