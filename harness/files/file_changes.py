@@ -6,10 +6,8 @@ It decides nothing: what is written was made and shown before, and here it is on
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
-import time
 
 from harness.actions import Access, FileChange, PathAccess
 from harness.errors import ErrorCode, ToolError
@@ -22,6 +20,7 @@ from harness.files.folders import open_folder
 from harness.files.judged_files import Present, check_regular, check_unmoved, failure, read_in, shown
 from harness.files.workspace import Workspace
 from harness.record import Record, replace
+from harness.safe_files import is_locked_within
 
 MAX_LOCK_SECONDS = 2.0
 """How long another program may hold the lock of a folder before a write in it is given up."""
@@ -297,19 +296,13 @@ def _lock_of(folder: int, path: PathAccess) -> int:
 
 
 def _lock(descriptor: int, path: PathAccess) -> None:
-    last = time.monotonic() + MAX_LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > last:
-                text = f"Another program holds the lock of the folder of {shown(path)}; nothing was written. Try again."
-                raise ToolError(text, code=ErrorCode.IO) from None
-            time.sleep(0.005)
-        except OSError:
-            return
-        else:
-            return
+    try:
+        is_locked = is_locked_within(descriptor, MAX_LOCK_SECONDS)
+    except OSError:
+        return
+    if not is_locked:
+        text = f"Another program holds the lock of the folder of {shown(path)}; nothing was written. Try again."
+        raise ToolError(text, code=ErrorCode.IO)
 
 
 def _remove_folders(made: list[str]) -> None:

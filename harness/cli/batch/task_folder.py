@@ -17,7 +17,7 @@ from harness.cli.batch.work_folder import TREE, is_kept
 from harness.cli.exits import Exit
 from harness.errors import LogError, UsageError
 from harness.record import Record
-from harness.safe_files import read_regular, remove_if_there, replace_file, sync_path
+from harness.safe_files import is_locked_within, read_regular, remove_if_there, replace_file, sync_path
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
@@ -63,7 +63,11 @@ class Lease:
 
     def _lock(self, descriptor: int, folder: str) -> None:
         self._descriptors.append(descriptor)
-        if not _locked_soon(descriptor, self._seconds):
+        try:
+            is_locked = is_locked_within(descriptor, self._seconds)
+        except OSError:
+            is_locked = True  # what cannot be locked at all: the other lock decides
+        if not is_locked:
             raise HeldElsewhere(f"the task in {folder} is being run by process {holder(folder)}")
 
     def holds(self) -> bool:
@@ -95,8 +99,11 @@ def is_held(folder: str) -> bool:
         except OSError:
             return False
         try:
-            if not _locked(descriptor, fcntl.LOCK_SH):
-                return True
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass  # what cannot be locked at all is not held either: the other lock decides
         finally:
             os.close(descriptor)
     return False
@@ -106,28 +113,6 @@ def holder(folder: str) -> str:
     """Return the number of the process that holds, or held, the lease, for a message."""
     told = (_content(os.path.join(folder, LOCK)) or b"").decode("ascii", "replace").strip()
     return told if told.isdigit() else "that is not known"
-
-
-def _locked_soon(descriptor: int, seconds: float) -> bool:
-    import time
-
-    end = time.monotonic() + seconds
-    while not _locked(descriptor, fcntl.LOCK_EX):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-def _locked(descriptor: int, kind: int) -> bool:
-    """Take a lock if it is free, and say so. What cannot be locked at all counts as taken by us: the other lock decides."""
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 class TaskFolder:
