@@ -68,8 +68,6 @@ class Who(Enum):
     """There is no answer, or the log does not say whose it is."""
 
 
-MOST_IN_FLIGHT = 10_000
-"""Calls without an end. A forged log may hold any number."""
 QUICK_SECONDS = 1.0
 """Whoever answers sooner has hardly read the question."""
 
@@ -173,6 +171,10 @@ class LoggedCall(Record):
         """All records that the log has about the call, in the order in which the gate writes them."""
         every = (self.proposed, self.decision, self.asked, self.answered, self.intent, self.outcome)
         return tuple(record for record in every if record)
+
+
+MOST_IN_FLIGHT = 10_000
+"""Calls without an end. A forged log may hold any number."""
 
 
 class Joiner:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.audit.calls import number, sign_of, word
+from harness.audit.calls import is_typed, number, sign_of, word
 from harness.cli.terminal.styles import Line, Tone
 from harness.log.order import SUMMARY, LogRecord
 from harness.paths import short_place
@@ -40,7 +40,7 @@ class Tracer:
         """Return the line for `record`, or None where nothing needs to be said yet."""
         kind, key = record["kind"], (word(record.get("session")), word(record.get("call")))
         if kind == "call_proposed":
-            if record.get("by") == "person":
+            if is_typed(record):
                 self._typed.add(key)
         elif kind == "decision":
             self._decisions[key] = record

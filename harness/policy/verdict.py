@@ -150,6 +150,7 @@ class _Judge:
         self._action = action
         self._suspended = suspended
         self._own = set(map(id, action.facets))
+        self._has_commands = any(isinstance(facet, Command) for facet in action.facets)
         self._on_trees: dict[tuple[object, ...], bool] = {}
         self._strict_on_paths: list[Rule] = []
         self._strict_on_others: list[Rule] = []
@@ -284,7 +285,7 @@ class _Judge:
         """Return AUTO for a file that commands in a group or a loop are given to read (`done < list`); else None."""
         if not isinstance(facet, PathAccess) or facet.access is not Access.READ:
             return None
-        if not any(isinstance(one, Command) for one in self._action.facets):
+        if not self._has_commands:
             return None
         return self._by_readers(facet, "it is only read", "")
 

@@ -19,7 +19,7 @@ from harness.sandbox.walls import Walls
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.sandbox import Confinement, Machine, Walls
+    from harness.sandbox import Confinement, Machine
 
 
 MAX_TOLD = 5
@@ -141,8 +141,6 @@ def walls_for(
     the workspace that is granted must lie in the workspace when links are followed; one outside it must not hold what no
     call may write (policies, trust, logs).
     """
-    from harness.sandbox import Walls
-
     trees = [path for entry in effects.granted if (path := _granted(entry, workspace)) and os.path.lexists(path)]
     entries = frozenset(effects.entries)
     named = [path for name in effects.named for path in _named(name, workspace, entry=name in entries)]

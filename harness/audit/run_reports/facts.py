@@ -25,7 +25,7 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import tool_kind
 
 MOST_CALLS = 10_000
-"""Of refused calls, of other calls, of calls without an end, and of changed files, each."""
+"""Of refused calls, of other calls and of changed files, each; of calls without an end see `MOST_IN_FLIGHT`."""
 MOST_NOTES = 200
 """Of limits, of errors and of divergences, each."""
 MOST_TOML = 8_000

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import Fate, Joiner, LoggedCall, edited_from, edited_to, text, word
+from harness.audit.calls import Fate, Joiner, LoggedCall, edited_from, edited_to, is_typed, text, word
 from harness.cli.audit.answer_writer import AnswerWriter, json_text, short_digest
 from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
 from harness.cli.state import State
@@ -186,8 +186,7 @@ def _first_line(call: LoggedCall) -> Line:
             said = f". {call.tool}  {visible_line(call.summary, 100)}  {asked}the log ends before it was begun"
             return Line(tone=Tone.WARNING, text=visible_line(said, 400))
         case Fate.RAN | Fate.REFUSED | Fate.INVALID | Fate.NOT_RUN:
-            typed = text(call.proposed, "by") == "person"
-            return ended_line(call.outcome, call.decision, call.answered, typed=typed)
+            return ended_line(call.outcome, call.decision, call.answered, typed=is_typed(call.proposed))
 
 
 def _edits(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
