@@ -113,6 +113,8 @@ class Command(Record):
     """Why no model covers it, in a few words."""
     folder: str = ""
     """The folder that it runs in, links followed as the shell has it; nothing where that is not known."""
+    run_by: tuple[tuple[str, ...], ...] = ()
+    """The commands that run it, by their words: `uv run pytest` runs `pytest`."""
     fed: bool = False
     """Whether it reads what is not in its words: text of a redirection, a file, or what the command before it prints."""
 
@@ -248,6 +250,8 @@ class Effects(Record):
     keep: tuple[str, ...] = ()
     """Absolute paths that no call may write, whatever is granted: policies, trust, logs."""
     enforcement: Enforcement = Enforcement.POSSIBLE
+    sockets: bool = True
+    """Whether it may connect to Unix sockets of other programs, where it may write at all."""
     unasked: bool
     """Whether nobody was asked: then programs are kept from running what a repository's configuration names."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import calendar
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
 from harness.policy.rules import Origin
@@ -37,13 +39,17 @@ class KeptForWorkspace(Record):
 class KeptGrants:
     """The file of one workspace, one line a grant or the end of one; lines are only ever added, so that ids stay."""
 
-    def __init__(self, folder: str, name: str, workspace: str) -> None:
-        """Take the folder of all such files, the name of this one without its ending, and the workspace (links followed)."""
+    def __init__(self, folder: str, name: str, workspace: str, *, now: Callable[[], float] = time.time) -> None:
+        """Take the folder of all such files, the name of this one without its ending, and the workspace (links followed).
+
+        `now` is a clock, in seconds since 1970.
+        """
         self.path = os.path.join(folder, f"{name}.jsonl")
         self._workspace = workspace
+        self._now = now
 
     def read(self) -> KeptForWorkspace:
-        """Return what is granted and not revoked. A file that is not wholly understood counts for nothing."""
+        """Return what is granted, not revoked and not over. A file that is not wholly understood counts for nothing."""
         try:
             lines = self._lines()
         except FileNotFoundError:
@@ -56,15 +62,25 @@ class KeptGrants:
                 self._take(grants, number, line)
             except (ValueError, RecursionError) as error:
                 return KeptForWorkspace(problem=f"{self.path}:{number}: not understood: {error}; no grant of it counts")
-        return KeptForWorkspace(grants=tuple(grants.values()))
+        now = _as_text(self._now())
+        return KeptForWorkspace(
+            grants=tuple(grant for grant in grants.values() if not grant.until or now < grant.until)
+        )
 
-    def keep(self, pattern: GrantPattern) -> Origin | str:
-        """Add a grant, on disk when this returns; return where it stands, or why it cannot be kept."""
+    def keep(self, pattern: GrantPattern, days: int | None = None) -> Grant | str:
+        """Add a grant for so many days, or until it is revoked; return it, on disk then, or why it cannot be kept."""
+        return self.keep_until(pattern, "" if days is None else _as_text(self._now() + days * 86_400))
+
+    def keep_until(self, pattern: GrantPattern, until: str) -> Grant | str:
+        """Do as `keep`; `until` is the end of the grant, as `Grant.until` has it."""
         fields = {"workspace": self._workspace, **pattern_fields(pattern)}
+        if until:
+            fields["until"] = until
         try:
-            return Origin(file=self.path, line=self._append(fields))
+            origin = Origin(file=self.path, line=self._append(fields))
         except (OSError, ValueError) as error:
             return f"{self.path}: {_said(error)}"
+        return _kept(pattern, origin, until)
 
     def revoke(self, identity: str) -> bool:
         """Note the end of a grant; say whether that is on disk."""
@@ -88,14 +104,18 @@ class KeptGrants:
         if fields.keys() == {"workspace", "revoked"}:
             grants.pop(str(fields["revoked"]), None)
             return
-        if fields.keys() != {"workspace", *pattern_fields(_NOTHING)}:
+        until = fields.pop("until", "")
+        if not fields.keys() >= {"workspace", *pattern_fields(_NOTHING)}:
             raise ValueError("it has other fields than a grant")
         pattern = pattern_from(fields)
+        if fields.keys() != {"workspace", *pattern_fields(pattern)}:
+            raise ValueError("it has other fields than a grant")
         if problem := pattern_problem(pattern):
             raise ValueError(problem)
-        identity = kept_id(pattern)
-        origin = Origin(file=self.path, line=number)
-        grants[identity] = Grant(id=identity, scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin)
+        if until and _as_text(_as_seconds(until)) != until:
+            raise ValueError("until is a time like 2026-11-30T12:00:00Z")
+        grant = _kept(pattern, Origin(file=self.path, line=number), until)
+        grants[grant.id] = grant
 
     def _append(self, fields: Mapping[str, JsonValue]) -> int:
         """Add one line; return its number. Raises OSError, and ValueError for a file that counts for nothing.
@@ -123,6 +143,21 @@ def _cut_off_torn_grant(descriptor: int) -> None:
     torn = data[data.rfind(b"\n") + 1 :]
     if torn.startswith(_GRANT_BEGINS):
         os.ftruncate(descriptor, len(data) - len(torn))
+
+
+def _kept(pattern: GrantPattern, origin: Origin, until: str) -> Grant:
+    return Grant(id=kept_id(pattern), scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin, until=until)
+
+
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def _as_text(seconds: float) -> str:
+    return time.strftime(_TIME, time.gmtime(seconds))
+
+
+def _as_seconds(text: object) -> float:
+    return calendar.timegm(time.strptime(str(text), _TIME))
 
 
 def _said(error: OSError | ValueError) -> str:

@@ -39,8 +39,10 @@ class Approval(Record):
     """With EDIT: the arguments of the call as it is wanted, as JSON text."""
     scope: GrantScope | None = None
     """With YES: for how long `patterns` are granted besides; None: this once."""
+    days: int | None = None
+    """With the scope WORKSPACE: for how many days; None: until it is revoked."""
     patterns: tuple[GrantPattern, ...] = ()
-    """What is granted: all of what `Gate.offer` offers for the question, or all of what it offers as wider."""
+    """What is granted: the patterns of one of the choices that `Gate.offer` offers for the question."""
 
     @property
     def is_sound(self) -> bool:
@@ -48,6 +50,7 @@ class Approval(Record):
         answer: object = self.answer
         scope: object = self.scope
         known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
+        known = known and (self.days is None or self.days > 0)
         return known and all(isinstance(text, str) for text in (self.by, self.words, self.arguments))
 
 

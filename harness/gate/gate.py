@@ -23,10 +23,11 @@ from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.built_in import is_entry_point
 from harness.policy.destruction import destroys
+from harness.policy.grant_offers import Offer, WallsHere
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision
-from harness.policy.session_grants import Grant, Offer
-from harness.policy.verdict import Source, Verdict, asking_about, evaluate
+from harness.policy.session_grants import Grant
+from harness.policy.verdict import Source, Verdict, asking_about
 from harness.record import Record, replace
 
 _FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
@@ -100,7 +101,7 @@ class Gate:
         self._advise = advise
         self._monotonic = monotonic
         self._records = CallRecords(log)
-        self._grants = GrantsInForce(policy.guarding(log.path), grants, keep_grant, self._records)
+        self._grants = GrantsInForce(policy.guarding(log.path), grants, keep_grant, self._walls_here, self._records)
         self._policy_sha256 = policy.sha256
         self._proposed = 0
         self._open: dict[int, Proposal] = {}
@@ -140,6 +141,19 @@ class Gate:
     def revoke(self, identity: str) -> Grant | None:
         """End a grant, and return it; None where there is none of that name. Raises LogError."""
         return self._grants.revoke(identity)
+
+    def narrow(self, held: Grant, narrower: Grant) -> None:
+        """Put a grant of less in the place of one that is in force. Raises LogError."""
+        self._grants.narrow(held, narrower)
+
+    @property
+    def allows_edits(self) -> bool:
+        """Whether all edits in the workspace are granted for this session by the mode of that name."""
+        return self._grants.allows_edits
+
+    def allow_edits(self, *, on: bool) -> None:
+        """Grant all edits in the workspace for this session, or end that. Raises LogError."""
+        self._grants.allow_edits(on=on)
 
     def propose(self, call: ToolCall, *, turn: int = 0, step: int = 0, by_person: bool = False) -> PendingCall:
         """Record that `call` is wanted, as the `step`th (from 1) of this turn. Raises LogError.
@@ -246,6 +260,9 @@ class Gate:
 
     # -- judging
 
+    def _walls_here(self, policy: Policy, tool: str) -> WallsHere:
+        return self.tools.walls_here(policy, tool)  # of the tools that are on offer then
+
     def _judged(self, pending: PendingCall) -> tuple[Action, Verdict]:
         """Return what a call means and the verdict on it; worked out anew only if something that matters has changed.
 
@@ -282,7 +299,7 @@ class Gate:
         try:
             if not all(isinstance(facet, _FACETS) for facet in action.facets):
                 raise TypeError("a facet of a kind that no rule knows")  # noqa: TRY301 - a default would decide it
-            verdict = evaluate(self.policy, action, tuple(dict(self._unseen)))
+            verdict = self._grants.judge(action, tuple(dict(self._unseen)))
             if by_person and (reasons := destroys(action)):  # typing it is no answer to that
                 verdict = asking_about(verdict, reasons)
         except Exception as error:

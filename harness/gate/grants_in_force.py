@@ -9,32 +9,35 @@ from harness.actions import Action
 from harness.errors import GateError
 from harness.gate.approval import Answer, Approval
 from harness.gate.records import CallRecords, Proposal
+from harness.policy.grant_offers import Offer, WallsHere, all_edits, offer_for
 from harness.policy.policy import Policy
-from harness.policy.rules import Origin
-from harness.policy.session_grants import (
-    SESSION_GRANTS,
-    Grant,
-    GrantPattern,
-    GrantScope,
-    Offer,
-    kept_id,
-    offer_for,
-    with_grants,
-)
-from harness.policy.verdict import Verdict
+from harness.policy.rules import Decision, Origin
+from harness.policy.session_grants import SESSION_GRANTS, Grant, GrantPattern, GrantScope, with_grants
+from harness.policy.verdict import Verdict, evaluate
+from harness.record import replace
 
-KeepGrant: TypeAlias = Callable[[GrantPattern], Origin | str]
-"""Keeps a grant for the workspace, and returns where it stands; or why it cannot be kept."""
+KeepGrant: TypeAlias = Callable[[GrantPattern, int | None], Grant | str]
+"""Keeps a grant for the workspace, for so many days (None: until it is revoked), and returns it; or why it cannot be kept."""
+WallsOf: TypeAlias = Callable[[Policy, str], WallsHere]
+"""What can hold a granted program of a tool, under a policy."""
+EDITS = "edits"
+"""The id of the grant of all edits in the workspace, which the mode of that name is."""
 
 
 class GrantsInForce:
     """What a person granted, on top of a policy."""
 
     def __init__(
-        self, policy: Policy, grants: Sequence[Grant], keep_grant: KeepGrant | None, records: CallRecords
+        self,
+        policy: Policy,
+        grants: Sequence[Grant],
+        keep_grant: KeepGrant | None,
+        walls_of: WallsOf,
+        records: CallRecords,
     ) -> None:
         """Begin with `grants`. Without `keep_grant` there is no place to keep any: they hold for the session."""
         self._files = policy
+        self._walls_of = walls_of
         self._grants = list(grants)
         self._keep_grant = keep_grant
         self._records = records
@@ -72,7 +75,25 @@ class GrantsInForce:
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return what the person may grant at the question whether `action` may run; else why nothing."""
-        return offer_for(self.policy, action, verdict)
+        return offer_for(self.policy, action, verdict, self._walls_of(self._files, action.tool))
+
+    def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
+        """Return the verdict on a call: AUTO by a granted program only if the walls here hold it to that (see `evaluate`)."""
+        verdict = evaluate(self.policy, action, suspended)
+        programs = {rule.id for part in verdict.facets for rule in part.rules if rule.walled}
+        if verdict.decision is not Decision.AUTO or not programs:
+            return verdict
+        walls = self._walls_of(self._files, action.tool)
+        told = [set(grant.pattern.exposes) for grant in self._grants if grant.id in programs]
+        if not walls.confines or not all(names.issuperset(walls.exposed) for names in told):
+            return evaluate(with_grants(self._files, self._exact), action, suspended)
+        effects = verdict.effects
+        return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden)))
+
+    @property
+    def _exact(self) -> Sequence[Grant]:
+        """What is granted and needs no walls."""
+        return [grant for grant in self._grants if not grant.pattern.program]
 
     def check(self, action: Action, verdict: Verdict, approval: Approval) -> None:
         """Raise GateError for a grant of something else than was offered: what is granted is what was shown."""
@@ -80,23 +101,44 @@ class GrantsInForce:
             return
         offer = self.offer(action, verdict)
         granted = approval.answer is Answer.YES and approval.scope is not None and bool(approval.patterns)
-        if not granted or isinstance(offer, str) or approval.patterns not in (offer.patterns, offer.wider):
+        offered = () if isinstance(offer, str) else offer.choices
+        choice = next((choice for choice in offered if choice.patterns == approval.patterns), None)
+        if not granted or choice is None or (choice.session_only and approval.scope is not GrantScope.SESSION):
             raise GateError("the approver granted what was not offered")
 
     def add(self, proposal: Proposal, approval: Approval, wanted: GrantScope) -> None:
         """Record what is granted, and judge by it from now on. Raises LogError."""
         for pattern in approval.patterns:
-            kept = self._kept(pattern) if wanted is GrantScope.WORKSPACE else None
+            kept = self._kept(pattern, approval.days) if wanted is GrantScope.WORKSPACE else ""
             self._count += 1
-            if isinstance(kept, Origin):
-                identity, scope, origin = kept_id(pattern), GrantScope.WORKSPACE, kept
-            else:
-                origin = Origin(file=SESSION_GRANTS, line=proposal.number)
-                identity, scope = f"grant-{self._count}", GrantScope.SESSION
-            grant = Grant(id=identity, scope=scope, pattern=pattern, origin=origin)
+            origin = Origin(file=SESSION_GRANTS, line=proposal.number)
+            of_session = Grant(id=f"grant-{self._count}", scope=GrantScope.SESSION, pattern=pattern, origin=origin)
+            grant = of_session if isinstance(kept, str) else kept
             self._records.grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")
+            self._grants = [one for one in self._grants if one.id != grant.id]
             self._grants.append(grant)
         self.policy = with_grants(self._files, self._grants)
 
-    def _kept(self, pattern: GrantPattern) -> Origin | str:
-        return self._keep_grant(pattern) if self._keep_grant else "there is no place to keep it"
+    def narrow(self, held: Grant, narrower: Grant) -> None:
+        """Put a grant of less in the place of one that is in force. Raises LogError."""
+        self._records.grant(narrower, "narrowed", of=held.id)
+        self._grants = [narrower if grant == held else grant for grant in self._grants if grant.id != narrower.id]
+        self.policy = with_grants(self._files, self._grants)
+
+    def allow_edits(self, *, on: bool) -> None:
+        """Grant all edits in the workspace for this session, or end that. Raises LogError."""
+        self.revoke(EDITS)
+        if on:
+            origin = Origin(file=SESSION_GRANTS, line=0)
+            grant = Grant(id=EDITS, scope=GrantScope.SESSION, pattern=all_edits(), origin=origin)
+            self._records.grant(grant, "mode")
+            self._grants.append(grant)
+            self.policy = with_grants(self._files, self._grants)
+
+    @property
+    def allows_edits(self) -> bool:
+        """Whether all edits in the workspace are granted as the mode of that name."""
+        return any(grant.id == EDITS for grant in self._grants)
+
+    def _kept(self, pattern: GrantPattern, days: int | None) -> Grant | str:
+        return self._keep_grant(pattern, days) if self._keep_grant else "there is no place to keep it"

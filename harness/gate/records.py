@@ -145,6 +145,8 @@ class CallRecords:
         besides: dict[str, JsonValue] = {"edited_to": following} if approval.answer is Answer.EDIT else {}
         if approval.scope is not None:
             besides["scope"] = approval.scope.value
+        if approval.days is not None:
+            besides["days"] = approval.days
         self._log.append(
             "approval_answered",
             {
@@ -157,8 +159,11 @@ class CallRecords:
             },
         )
 
-    def grant(self, grant: Grant, change: str, call: int | None = None, not_kept: str = "") -> None:
-        """Record that a grant was added, kept or revoked; `not_kept` says why it is not kept in the workspace."""
+    def grant(self, grant: Grant, change: str, call: int | None = None, not_kept: str = "", of: str = "") -> None:
+        """Record a change of what is granted: added, kept, revoked, narrowed (`of` another), or by a mode.
+
+        `not_kept` says why it is not kept in the workspace.
+        """
         fields: dict[str, JsonValue] = {
             "grant": grant.id,
             "change": change,
@@ -172,6 +177,10 @@ class CallRecords:
             fields["call"] = call
         if not_kept:
             fields["not_kept"] = not_kept
+        if of:
+            fields["of"] = of
+        if grant.until:
+            fields["until"] = grant.until
         self._log.append("grant", fields)
 
     def intended(
@@ -247,6 +256,8 @@ def _effects(effects: Effects) -> JsonValue:
         logged[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])
         if paths is not None and len(paths) > MAX_LOGGED_PATHS:
             logged[f"{name}_count"] = len(paths)
+    if not effects.sockets:
+        logged["sockets"] = False
     if effects.write is None and effects.named:
         logged["named"] = list(effects.named[:MAX_LOGGED_PATHS])
     return logged

@@ -10,6 +10,8 @@ from harness.errors import ToolError
 from harness.gate.arguments import parse_arguments, quoted_name
 from harness.gate.tool import ConfinedTool, PlacedTool, Tool, said_by
 from harness.messages import ToolCall
+from harness.policy.grant_offers import WallsHere
+from harness.policy.policy import Policy
 
 IN_PROCESS = "in process"
 """What is said of a tool whose body is the harness's own code, which does what the action says."""
@@ -47,6 +49,13 @@ class ToolRegistry:
         """Return what holds a call of the tool `name` to `effects`, in a few words for the log."""
         tool = self._tools[name]
         return tool.walls.in_words(effects) if isinstance(tool, ConfinedTool) else IN_PROCESS
+
+    def walls_here(self, policy: Policy, name: str) -> WallsHere:
+        """Return what can hold a program that a person grants to the tool `name`."""
+        tool = self._tools[name]
+        if isinstance(tool, ConfinedTool):
+            return tool.walls.here(policy, name)
+        return WallsHere(root="", confines=False, missing="the tool runs no programs")
 
     def check_place(self) -> None:
         """Raise WorkspaceError if the folder that a tool works in is gone."""

@@ -11,6 +11,8 @@ from harness.errors import ToolError, WorkspaceError
 from harness.limits import Limits
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
+from harness.policy.grant_offers import WallsHere
+from harness.policy.policy import Policy
 from harness.record import Record
 
 Arguments = Mapping[str, JsonValue]
@@ -110,6 +112,10 @@ class CallWalls(Protocol):
     @property
     def level(self) -> str:
         """What this machine can hold calls to, in a few words: `Landlock 7, seccomp`, or `none: ...` and why."""
+        ...
+
+    def here(self, policy: Policy, tool: str) -> WallsHere:
+        """Return what can hold a program that a person grants to `tool`, as the workspace is now."""
         ...
 
     def in_words(self, effects: Effects) -> str:

@@ -174,6 +174,14 @@ def _enter_grant(session: _Session, record: LogRecord) -> str:
     if name in session.grants:
         return f"grants {name}, which is in force already"
     session.grants.add(name)
+    if change == "narrowed":
+        of = str(record.get("of"))
+        if of not in session.grants or of == name:
+            return f"narrows {of}, which is not in force"
+        session.grants.discard(of)
+        return ""
+    if change == "mode":  # of the person at the prompt, whom no question led there
+        return "" if record.get("scope") == "session" and record.get("path") else f"adds {name}, which is no mode"
     if change == "kept":
         early = not session.begun and record.get("scope") == "workspace"
         return "" if early else f"takes up {name}, which a session does as it begins, of what was kept"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import assert_never
 
@@ -147,7 +147,7 @@ def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[
 def effects_of(
     parts: Sequence[Facet],
     *,
-    autos: Iterable[Rule],
+    autos: Collection[Rule],
     asked: bool,
     open_ended: bool,
     tables: tuple[SandboxTable, ...],
@@ -175,17 +175,20 @@ def effects_of(
         reaches = not bounded or any(isinstance(part, Command) and part.network for part in parts)
         network = network or (sandbox.network and reaches)
     unconfined = any(isinstance(part, Unconfined) for part in parts)
-    enforcement = Enforcement.POSSIBLE if sandbox.required is None else Enforcement.REQUIRED
+    walled = not asked and any(rule.walled for rule in autos)
+    required = walled or sandbox.required is not None
+    enforcement = Enforcement.REQUIRED if required else Enforcement.POSSIBLE
     return Effects(
         read=_places(paths, Access.WRITE) if bounded else None,
         write=_places(paths, Access.READ) if bounded else None,
-        named=_places(written, Access.READ),
-        entries=_places([path for path in written if path.entry], Access.READ),
+        named=() if walled else _places(written, Access.READ),
+        entries=() if walled else _places([path for path in written if path.entry], Access.READ),
         granted=tuple(dict.fromkeys(granted)),
         network=network or unconfined,
         hide=sandbox.hide,
         keep=tuple(keep),
         enforcement=Enforcement.OFF if unconfined else enforcement,
+        sockets=not walled,
         unasked=not asked,
     )
 

@@ -135,6 +135,8 @@ def _auto_problems(rule: Rule) -> Iterator[Problem]:
         yield "text", "an auto rule cannot be about a piece of text: use argv"
     if rule.argv is None and rule.path is None:
         yield "", "an auto rule needs argv or path; a whole tool is set under [tools]"
+    if rule.walled:  # whatever the words say, and the variables, the kernel holds it
+        return
     if rule.argv is not None:
         yield from _argv_problems(rule.argv)
     for name in rule.env:

@@ -5,10 +5,11 @@ An auto rule must cover a facet wholly. A stricter rule needs to touch it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum, IntEnum
 
-from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
+from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
+from harness.paths import is_within
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.programs.catalog import is_more_than_a_name
 from harness.record import Record
@@ -76,6 +77,9 @@ class Rule(Record):
     """Of an auto rule for commands: whether they may reach the network."""
     folder: str = ""
     """Of a grant for a command: the folder that it runs in. INVARIANT: a grant covers no command that is fed."""
+    walled: bool = False
+    """Of a grant for a program: it covers whatever follows the words of `argv`, in `folder` and below, also what such a
+    command runs. What it lets run is held by the kernel, or does not run (verdict._effects)."""
     exact: bool = False
     """Of a grant for one file: its pattern is that very name, and nothing below a folder of the name."""
 
@@ -97,6 +101,8 @@ class Rule(Record):
                 return False
 
     def _covers_command(self, command: Command) -> bool:
+        if self.walled:
+            return self._covers_inside_walls(command)
         if self.argv is None or not self.argv.covers(command.argv):
             return False
         if any(is_more_than_a_name(command.argv[0], word) for word in command.argv[len(self.argv.tokens) :]):
@@ -106,6 +112,19 @@ class Rule(Record):
         if any(name not in self.env for name in command.variables):
             return False
         return self.path is None or all(self._covers_path(path) for path in command.paths)
+
+    def _covers_inside_walls(self, command: Command) -> bool:
+        begins = tuple(token[0] for token in self.argv.tokens) if self.argv is not None else ()
+        is_program = any(words[: len(begins)] == begins for words in (command.argv, *command.run_by))
+        here = command.folder.startswith("/") and is_within(command.folder, self.folder)
+        known = all(name in self.env for name in command.variables)
+        return (
+            bool(begins)
+            and is_program
+            and here
+            and known
+            and (self.network or not command.network or command.act not in (Act.LOOKS, Act.WRITES))
+        )
 
     def _covers_path(self, path: PathAccess) -> bool:
         if self.path is None or path.place is not Place.INSIDE or not self._accounts_for(path.access):
@@ -159,14 +178,14 @@ class Rule(Record):
     def _hits_path(self, path: PathAccess) -> bool:
         if self.path is None or (path.access is not Access.EITHER and path.access not in self.access):
             return False
-        if path.tree and self.meant_below(path):
+        if path.tree and next(self.meant_below(path), ""):
             return True  # whatever the folder itself is called: an exception is the name of a file
         return self.path.hits(path.names) and (self.exceptions is None or not self.exceptions.covers(path.names))
 
-    def meant_below(self, path: PathAccess) -> str:
-        """Return a file below the path that the rule means, and does not except; nothing if there is none."""
+    def meant_below(self, path: PathAccess) -> Iterator[str]:
+        """Yield the files below the path that the rule means, and does not except; some of them twice."""
         meant = self.path.hit_among(path.below) if self.path is not None else ()
-        return next((n for n in meant if self.exceptions is None or not self.exceptions.covers((n,))), "")
+        yield from (name for name in meant if self.exceptions is None or not self.exceptions.covers((name,)))
 
 
 def _hits_any(patterns: PathPatterns, path: PathAccess) -> bool:

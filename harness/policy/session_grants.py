@@ -1,8 +1,8 @@
-"""What a person can grant at a question: for a session, or from now on in a workspace.
+"""What a person granted: for a session, or from now on in a workspace.
 
-A grant is an auto rule of the layer SESSION for exactly the words, or the files, that were shown. It lifts a CONFIRM that comes
-from a default and nothing else. Interpreters and wrappers cannot be granted.
-gate/grants_in_force.py keeps them.
+A grant is an auto rule of the layer SESSION: for exactly the words or the files that were shown, for a folder, or for a program
+with any words inside walls. It lifts a CONFIRM that comes from a default and nothing else. What can be granted at a question,
+grant_offers.py says; gate/grants_in_force.py keeps grants.
 """
 
 from __future__ import annotations
@@ -10,25 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from harness.actions import Access, Act, Action, Command, Effects, Facet, JsonValue, PathAccess, Place
-from harness.policy.destruction import destroys
+from harness.actions import Access, Act, Command, JsonValue
+from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.effects import place_problem
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
 from harness.policy.rules import Decision, Layer, Origin, Rule
-from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
-from harness.programs.runners import INTERPRETERS, WRAPPERS
+from harness.programs.runners import WRAPPERS
 from harness.record import Record, replace
-from harness.tool_kinds import Does, shipped_that
 
 SESSION_GRANTS = "grants of this session"
 """What stands in the place of a file's name where a grant decided that is kept in none."""
-_RUNS_ANYTHING = ("python", "ipython", "pypy", "ld-linux", "ld.so", "ld-musl", "capsh")
-"""Beginnings of the names of interpreters and loaders of which there are many versions."""
+_FROM_REGISTRIES = frozenset(("bunx", "npx", "pnpx", "uvx"))
+"""Wrappers that run a program of a package, which the walls hold like any other."""
+EVERYTHING = "/**"
+"""The pattern of all files of the workspace."""
+_ENTRY_POINTS = PathPatterns(patterns=(*sorted(ENTRY_POINTS), "pytest/*.py", "unittest/*.py"))
+"""Who may edit all files is asked about these all the same: tests and builds obey them."""
+_MOST_NAMED = 2
 PATTERN_CHARACTERS = frozenset("*?[]\\!#")
 """A name that holds one cannot stand in a rule as the pattern of itself."""
 
@@ -42,7 +45,7 @@ class GrantScope(Enum):
 
 
 class GrantPattern(Record):
-    """What is granted: a command word for word, or files."""
+    """What is granted: a command word for word, a program with any words, or files."""
 
     tools: tuple[str, ...]
     argv: tuple[str, ...] = ()
@@ -53,25 +56,49 @@ class GrantPattern(Record):
     """Of a command: what it may write, named as in `Effects.granted`."""
     network: bool = False
     folder: str = ""
-    """Of a command: the folder that it runs in."""
+    """Of a command: the folder that it runs in; of a program, that folder and those below it."""
+    program: bool = False
+    """Of a command: `argv` is only how it begins. It runs inside walls: it writes `write` and its temporary folder, and
+    reaches no Unix socket."""
+    variables: tuple[str, ...] = ()
+    """Of a program: the names that may be set in front of it."""
+    exposes: tuple[str, ...] = ()
+    """Of a program: files of the workspace that a rule denies and that its walls cannot hide, as the question named them."""
 
     @property
     def text(self) -> str:
         """The pattern in one line, for people; not yet safe to show."""
+        if self.program:
+            return self._program_text
+        if self.path == EVERYTHING:
+            return f"all edits in the workspace, with {' and '.join(self.tools)}"
         if not self.argv:
             words = " and ".join(access.value for access in self.access)
             return f"{words} {self.path.removeprefix('/')} of the workspace with {' and '.join(self.tools)}"
-        may = [f"write {'the workspace' if place == '.' else place}" for place in self.write]
-        if self.network:
-            may.append("reach the network")
+        may = ([f"write {_places(self.write)}"] if self.write else []) + (["reach the network"] if self.network else [])
         return f"the command {shlex.join(self.argv)} in {self.folder}" + (
             f" (it may {' and '.join(may)})" if may else ""
         )
 
+    @property
+    def _program_text(self) -> str:
+        named = " ".join((*(f"{name}=..." for name in self.variables), shlex.join(self.argv)))
+        network = "reaches the network" if self.network else "no network"
+        seen = f"; it could read {', '.join(self.exposes)}" if self.exposes else ""
+        return f"{named} * in {self.folder}, inside walls: writes {_places(self.write)}, {network}{seen}"
+
+
+def _places(write: Sequence[str]) -> str:
+    """Return in a few words what may be written; of many folders outside the workspace how many they are."""
+    inside = ["the workspace" if place == "." else place for place in write if not place.startswith(("/", "~"))]
+    outside = [place for place in write if place.startswith(("/", "~"))]
+    named = outside if len(outside) <= _MOST_NAMED else [f"{len(outside)} folders outside it"]
+    return " and ".join((*inside, *named))
+
 
 def pattern_fields(pattern: GrantPattern) -> dict[str, JsonValue]:
     """Return a pattern as logs and files hold it."""
-    return {
+    fields: dict[str, JsonValue] = {
         "tools": list(pattern.tools),
         "argv": list(pattern.argv),
         "path": pattern.path,
@@ -80,6 +107,9 @@ def pattern_fields(pattern: GrantPattern) -> dict[str, JsonValue]:
         "network": pattern.network,
         "folder": pattern.folder,
     }
+    if pattern.program:
+        fields |= {"program": True, "variables": list(pattern.variables), "exposes": list(pattern.exposes)}
+    return fields
 
 
 def pattern_from(fields: Mapping[str, JsonValue]) -> GrantPattern:
@@ -87,6 +117,8 @@ def pattern_from(fields: Mapping[str, JsonValue]) -> GrantPattern:
     path, network, folder = (fields.get(name) for name in ("path", "network", "folder"))
     if not isinstance(path, str) or not isinstance(network, bool) or not isinstance(folder, str):
         raise ValueError("a grant has path and folder, which are texts, and network, which is true or false")  # noqa: TRY004
+    if fields.get("program", True) is not True:
+        raise ValueError("program is true, or is not there")
     return GrantPattern(
         tools=_texts(fields.get("tools")),
         argv=_texts(fields.get("argv")),
@@ -95,6 +127,9 @@ def pattern_from(fields: Mapping[str, JsonValue]) -> GrantPattern:
         write=_texts(fields.get("write")),
         network=network,
         folder=folder,
+        program="program" in fields,
+        variables=_texts(fields.get("variables", [])),
+        exposes=_texts(fields.get("exposes", [])),
     )
 
 
@@ -114,12 +149,15 @@ class Grant(Record):
     pattern: GrantPattern
     origin: Origin
     """Where it is kept: a file and its line; of this session SESSION_GRANTS and the call's number."""
+    until: str = ""
+    """When it ends (UTC, as in `2026-11-30T12:00:00Z`), looked at as a session begins; empty: when it is revoked."""
 
     @property
     def rule(self) -> Rule:
         """The auto rule that it is."""
         pattern = self.pattern
-        argv = ArgvPattern(tokens=tuple((word,) for word in pattern.argv), rest=False) if pattern.argv else None
+        tokens = tuple((word,) for word in pattern.argv)
+        argv = ArgvPattern(tokens=tokens, rest=pattern.program) if tokens else None
         return Rule(
             id=self.id,
             decision=Decision.AUTO,
@@ -134,16 +172,10 @@ class Grant(Record):
             network=pattern.network,
             folder=pattern.folder,
             exact=bool(pattern.path) and not pattern.path.endswith("/**"),
+            exceptions=_ENTRY_POINTS if pattern.path == EVERYTHING else None,
+            env=pattern.variables,
+            walled=pattern.program,
         )
-
-
-class Offer(Record):
-    """What a person may grant at a question."""
-
-    patterns: tuple[GrantPattern, ...]
-    """Exactly what is asked about."""
-    wider: tuple[GrantPattern, ...] = ()
-    """Of files: everything in their folders; empty where there is no such choice."""
 
 
 def kept_id(pattern: GrantPattern) -> str:
@@ -157,30 +189,6 @@ def with_grants(policy: Policy, grants: Sequence[Grant]) -> Policy:
     return replace(policy, rules=(*policy.rules, *(grant.rule for grant in grants))) if grants else policy
 
 
-def offer_for(policy: Policy, action: Action, verdict: Verdict) -> Offer | str:
-    """Return what can be granted where `verdict` of `policy` asks about `action`; else why nothing can, in words.
-
-    INVARIANT: with the patterns granted the same action is AUTO, and may do nothing that the question did not show.
-    """
-    asking = [facet for facet in verdict.facets if facet.decision is Decision.CONFIRM]
-    if verdict.decision is not Decision.CONFIRM or not asking:
-        return "nothing is asked about here"
-    if action.default_of:
-        return "the call would change nothing; what decides is the default for reading"
-    if destroying := next(iter(destroys(action)), ""):
-        return f"{destroying}: that is asked about each time"
-    for facet in asking:
-        if problem := _problem(facet):
-            return problem
-    patterns = tuple(dict.fromkeys(_pattern(policy, action, facet.facet) for facet in asking))
-    if problem := _unsound(policy, action, verdict, patterns):
-        return problem
-    wider = tuple(dict.fromkeys(_folder_of(pattern) for pattern in patterns))
-    if wider == patterns or _unsound(policy, action, verdict, wider):
-        return Offer(patterns=patterns)
-    return Offer(patterns=patterns, wider=wider)
-
-
 def pattern_problem(pattern: GrantPattern) -> str:
     """Return why a pattern that was kept cannot be one that was ever offered, or nothing."""
     if bool(pattern.argv) == bool(pattern.path) or not pattern.tools:
@@ -188,7 +196,13 @@ def pattern_problem(pattern: GrantPattern) -> str:
     if pattern.argv:
         misplaced = next((place for place in pattern.write if place_problem(place)), "")
         granted = Command(text="", argv=pattern.argv, folder=pattern.folder)
-        return f"it may write {misplaced}" if misplaced else _command_problem(granted)
+        if misplaced:
+            return f"it may write {misplaced}"
+        if pattern.program:
+            return program_problem(pattern.argv, pattern.folder)
+        origin = Origin(file=SESSION_GRANTS, line=0)
+        unsound = rule_problem(Grant(id="kept", scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin).rule)
+        return exact_problem(granted) or (unsound[1] if unsound else "")
     if pattern.folder or pattern.write or pattern.network or not set(pattern.access) <= {Access.READ, Access.WRITE}:
         return "it grants more than files"
     name = pattern.path.removesuffix("/**")
@@ -203,29 +217,14 @@ def pattern_problem(pattern: GrantPattern) -> str:
     return ""
 
 
-def _problem(verdict: FacetVerdict) -> str:
-    """Return why a part that is asked about cannot be granted, or nothing."""
-    if verdict.source is not Source.DEFAULT:
-        return f"{verdict.by} asks about it; a grant lifts only what no rule speaks of"
-    match verdict.facet:
-        case Command() as command:
-            return _command_problem(command)
-        case PathAccess() as path:
-            return _path_problem(path)
-        case _:
-            return "it has no pattern that could be granted"
-
-
-def _command_problem(command: Command) -> str:
+def exact_problem(command: Command) -> str:
+    """Return why these exact words cannot be granted, or nothing."""
     program = command.argv[0] if command.argv else ""
     name = program.rpartition("/")[2]
     if not program or "/" in program:
         return "a program that is named by its path can be another one tomorrow"
     if name in WRAPPERS or command.act is Act.WRAPS:
         return f"{name} runs other commands; those can be granted"
-    known = name in INTERPRETERS or name.rstrip("0123456789.-t") in INTERPRETERS
-    if known or name.startswith(_RUNS_ANYTHING):
-        return f"{name} runs whatever its operands say"
     if not all(word.isprintable() for word in command.argv):
         return "its words hold characters that cannot be shown plainly"
     if command.fed:
@@ -237,52 +236,15 @@ def _command_problem(command: Command) -> str:
     return ""
 
 
-def _path_problem(path: PathAccess) -> str:
-    if path.place is Place.ROOT:
-        return "it is the workspace folder itself"
-    if path.place is not Place.INSIDE:
-        return "it lies outside the workspace"
-    if path.tree or path.shared:
-        return "it is a whole folder, or a file with further names"
-    if PATTERN_CHARACTERS & set(path.names[-1]) or path.names[-1] != path.names[-1].strip():
-        return "its name holds characters that mean something in a pattern"
+def program_problem(argv: Sequence[str], folder: str) -> str:
+    """Return why a program that begins so, with any words, cannot be granted even inside walls; or nothing."""
+    name = argv[0].rpartition("/")[2] if argv else ""
+    if not name:
+        return "it names no program"
+    if name in WRAPPERS - _FROM_REGISTRIES:
+        return f"{name} runs other commands; those can be granted"
+    if not all(word.isprintable() for word in argv):
+        return "its words hold characters that cannot be shown plainly"
+    if not folder.startswith("/"):
+        return "the folder that it runs in is not known"
     return ""
-
-
-def _pattern(policy: Policy, action: Action, facet: Facet) -> GrantPattern:
-    if isinstance(facet, PathAccess):
-        edits = action.kind.does is Does.WRITES  # which read what they change
-        tools = tuple(sorted({action.tool, *shipped_that(Does.WRITES)})) if edits else (action.tool,)
-        access = (Access.READ, Access.WRITE) if edits or facet.access is not Access.READ else (Access.READ,)
-        return GrantPattern(tools=tools, path=f"/{facet.names[-1]}", access=access)
-    argv, folder = (facet.argv, facet.folder) if isinstance(facet, Command) else ((), "")
-    effects = evaluate(policy, replace(action, facets=(facet,))).effects
-    return GrantPattern(tools=(action.tool,), argv=argv, write=effects.granted, network=effects.network, folder=folder)
-
-
-def _folder_of(pattern: GrantPattern) -> GrantPattern:
-    folder = pattern.path.rpartition("/")[0]
-    return replace(pattern, path=f"{folder}/**") if folder else pattern
-
-
-def _unsound(policy: Policy, action: Action, verdict: Verdict, patterns: Sequence[GrantPattern]) -> str:
-    """Return why granting these would not do what it says, or nothing."""
-    origin = Origin(file=SESSION_GRANTS, line=0)
-    grants = [Grant(id="grant", scope=GrantScope.SESSION, pattern=one, origin=origin) for one in patterns]
-    for grant in grants:
-        if problem := rule_problem(grant.rule):
-            return problem[1]
-    after = evaluate(with_grants(policy, grants), action)
-    if after.decision is not Decision.AUTO:
-        return f"{after.deciding.by} would ask all the same"
-    more = next(_more(after.effects, verdict.effects), "")
-    return f"it would be allowed more than is shown here: {more}" if more else ""
-
-
-def _more(after: Effects, shown: Effects) -> Iterator[str]:
-    """Yield what a run may do with the grant and could not do with the yes."""
-    if after.network and not shown.network:
-        yield "the network"
-    yield from (place for place in after.granted if place not in shown.granted)
-    if after.enforcement is not shown.enforcement:
-        yield "to run unconfined"

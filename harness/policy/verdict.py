@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import assert_never
 
-from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, ToolUse, Unconfined
+from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.policy.built_in import Severity, inspect_facet
+from harness.policy.destruction import destroys
 from harness.policy.effects import effects_of, is_bounded
 from harness.policy.policy import Policy
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
@@ -136,7 +137,28 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verd
         tables=policy.sandbox_tables,
         keep=policy.guarded,
     )
+    if not asked and not _is_held_by_walls(action, facets, effects):
+        rules = tuple(rule for rule in policy.rules if not rule.walled)
+        return _verdict(replace(policy, rules=rules), action, suspended)
     return Verdict(decision=decision, facets=facets, effects=effects)
+
+
+def _is_held_by_walls(action: Action, facets: Sequence[FacetVerdict], effects: Effects) -> bool:
+    """Say whether each program that was granted inside walls is held by them, and nothing destroys; also if there is none.
+
+    INVARIANT: such a program gets no more than its grant, whatever the rest of the line may do.
+    """
+    walled = [rule for facet in facets for rule in facet.rules if rule.walled]
+    if not walled:
+        return True
+    more = set(effects.granted).difference(*(rule.write for rule in walled))
+    outside = any(
+        path.place not in (Place.INSIDE, Place.ROOT) and path.access is not Access.READ
+        for path in action.all_facets()
+        if isinstance(path, PathAccess)
+    )
+    network = effects.network and not all(rule.network for rule in walled)
+    return not (more or outside or network) and next(iter(destroys(action)), None) is None
 
 
 class _Judge:
@@ -232,9 +254,9 @@ class _Judge:
 
     def _by_auto_rules(self, facet: Facet) -> FacetVerdict | None:
         """Return what the rules say that cover the facet: AUTO, unless a default is not lifted or they are suspended."""
-        if _runs_its_input(facet):
-            return None
         rules = self._autos_on_paths if isinstance(facet, PathAccess) else self._autos_on_others
+        if _runs_its_input(facet):
+            rules = [rule for rule in rules if rule.walled]
         autos = tuple(rule for rule in rules if rule.covers(self._action, facet))
         if not autos:
             return None
@@ -245,7 +267,8 @@ class _Judge:
             if default.decision > Decision.CONFIRM:
                 return default
         first = autos[0]
-        suspended = bool(self._suspended) and isinstance(facet, Command)
+        # Inside walls an entry point can do no more than the program could anyway.
+        suspended = bool(self._suspended) and isinstance(facet, Command) and not any(rule.walled for rule in autos)
         changed = f"{', '.join(self._suspended)} changed in this session and nobody has looked at it yet"
         return FacetVerdict(
             facet=facet,
@@ -422,7 +445,7 @@ def _which_below(rule: Rule, facet: Facet) -> str:
     """Name the file for which a rule forbids a whole tree."""
     if not isinstance(facet, PathAccess) or not facet.tree or rule.path is None or rule.path.hits(facet.names):
         return ""
-    name = rule.meant_below(facet)
+    name = next(rule.meant_below(facet), "")
     if not facet.tracked:
         return f" ({name} lies below {facet.written})"
     return f" (git tracks {name}" + (f"; -- . ':!{name}' leaves it out)" if facet.names == (".",) else ")")

@@ -11,7 +11,7 @@ starts one.
 from __future__ import annotations
 
 from harness.sandbox.confinement import Confinement, Unhidden, prepare
-from harness.sandbox.machine import Machine, describe, enforces, missing, probe
+from harness.sandbox.machine import Machine, describe, enforces, hides_where_it_may_write, missing, probe
 from harness.sandbox.walls import Unenforceable, Walls
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Walls",
     "describe",
     "enforces",
+    "hides_where_it_may_write",
     "missing",
     "prepare",
     "probe",

@@ -63,6 +63,11 @@ def enforces(machine: Machine) -> bool:
     return bool(machine.seccomp) and (machine.landlock >= LEAST_LANDLOCK or bool(machine.bubblewrap))
 
 
+def hides_where_it_may_write(machine: Machine) -> bool:
+    """Say whether a file can be hidden in a folder that may be written; only bubblewrap can. Tried once, if not known."""
+    return bool(bubblewrap.find() if machine.bubblewrap is None else machine.bubblewrap)
+
+
 def describe(machine: Machine) -> str:
     """Return what there is, in one short line: `Landlock 7, seccomp`."""
     parts = [f"Landlock {machine.landlock}"] if machine.landlock else []

@@ -48,6 +48,8 @@ class SimpleCommands:
         self._line = line
         self._names = names
         self._read_script = read_script
+        self._run_by: tuple[tuple[str, ...], ...] = ()
+        """The commands, by their words, that run what is read now."""
 
     def read(self, node: Simple, state: ShellState) -> Outcome:
         """Read a simple command as it stands in the tree; return what is known behind it."""
@@ -136,7 +138,10 @@ class SimpleCommands:
         if self._line.layers > MAX_LAYERS:
             raise StopReading(f"more than {MAX_LAYERS} commands that run commands", text)
         self._add_command(argv, text, inside, use, stdin, patterns)
+        outer = self._run_by
+        self._run_by = (*outer, tuple(map(str, argv)))
         self._read_what_it_runs(program, use, inside)
+        self._run_by = outer
         if use.remote:
             self._line.add_opaque("a command that another machine or a container runs", use.remote, inside)
         self._line.layers -= 1
@@ -221,6 +226,7 @@ class SimpleCommands:
                 model=program,
                 gap=problem,
                 folder=state.folders[0] if len(state.folders) == 1 and not state.elsewhere else "",
+                run_by=self._run_by,
                 fed=state.fed,
             )
         )

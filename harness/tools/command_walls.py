@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 
 from harness.actions import Effects, Enforcement
 from harness.errors import ToolError
+from harness.files.trees import Narrowing, names_below
 from harness.files.workspace import Workspace
-from harness.paths import is_within
+from harness.paths import TreeNames, is_within
+from harness.policy.grant_offers import WallsHere, denied_files
+from harness.policy.policy import Policy
 from harness.process.start import NotConfinedError
 from harness.record import Record
 from harness.sandbox.walls import Walls
@@ -25,6 +28,11 @@ if TYPE_CHECKING:
 MAX_TOLD = 5
 """Paths of one kind that are named in a line."""
 UNCONFINED = "none: it asked to run unconfined"
+MOST_LOOKED_AT = 100_000
+"""Files of a workspace among which what a rule denies is looked for."""
+_LOOKED_THROUGH = Narrowing(skips=(".git", "node_modules", "site-packages"))
+"""What is the work of others, and mostly far larger than the workspace's own, is not."""
+_OF_A_GRANT = Effects(read=None, write=None, granted=(".",), network=False, unasked=True)
 _NO_PLACES = ("/dev", "/proc", "/sys")
 """Where a policy may hide nothing, as in `/` itself (effects.place_problem): what leads there is a link made since."""
 CONTAINER_HINT = (
@@ -94,6 +102,30 @@ class CommandWalls:
         )
         return "; ".join((self.level, *told))
 
+    def here(self, policy: Policy, tool: str) -> WallsHere:
+        """Return what can hold a program that a person grants, as the workspace is now."""
+        from harness.sandbox import hides_where_it_may_write
+
+        root = self._workspace.root
+        if not self.confines:
+            return WallsHere(root=root, confines=False, missing=self.level)
+        names, whole = names_below(
+            root, root, _LOOKED_THROUGH, home=self._workspace.home, follows=False, most=MOST_LOOKED_AT
+        )
+        denied = denied_files(policy, tool, TreeNames(names))
+        hidden = [
+            path for path in walls_for(_OF_A_GRANT, self._workspace, hide=self._hide).hide if is_within(path, root)
+        ]
+        if not whole:
+            missing = f"what a rule denies cannot be looked for among more than {MOST_LOOKED_AT:,} files"
+            return WallsHere(root=root, confines=False, missing=missing)
+        if not hides_where_it_may_write(self._machine):
+            missing = (
+                f"{hidden[0]} cannot be hidden in a folder that may be written, without bubblewrap" if hidden else ""
+            )
+            return WallsHere(root=root, confines=not hidden, missing=missing, exposed=denied)
+        return WallsHere(root=root, confines=True, hidden=tuple(os.path.join(root, name) for name in denied))
+
     def confinement(self, effects: Effects, temporary: Callable[[], str]) -> Confinement | None:
         """Return the walls for one command, to be entered by the thread that starts it; None where it runs without.
 
@@ -153,6 +185,7 @@ def walls_for(
         network=effects.network,
         hide=tuple(path for path in hidden if path != "/" and not _is_in_any(path, _NO_PLACES)),
         show=() if workspace.outputs is None else (workspace.outputs,),
+        unix_sockets=effects.sockets,
         temporary=None if temporary is None or only_looks(effects) else temporary(),
     )
 

@@ -29,10 +29,11 @@ from harness.log.transcript import rebuilt
 from harness.log.verify import verify
 from harness.loop.agent import Agent
 from harness.messages import ModelResponse, ResultStatus, StopReason, ToolCall
+from harness.policy.grant_offers import Offer
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Origin
-from harness.policy.session_grants import GrantPattern, GrantScope, Offer
+from harness.policy.session_grants import Grant, GrantPattern, GrantScope
 from harness.policy.verdict import Verdict
 from harness.tools import builtin_tools
 
@@ -103,7 +104,7 @@ def granting(scope: GrantScope, *, wider: bool = False) -> Callable[[Agent], App
             if isinstance(offer, str):
                 return Approval(answer=Answer.YES, by="script")
             return Approval(
-                answer=Answer.YES, by="script", scope=scope, patterns=offer.wider if wider else offer.patterns
+                answer=Answer.YES, by="script", scope=scope, patterns=offer.choices[-1 if wider else 0].patterns
             )
 
         return approver
@@ -169,9 +170,9 @@ def test_what_is_kept_holds_in_the_next_session_of_this_workspace_alone(tmp_path
     assert "another workspace" in elsewhere.problem
     assert second.kept.revoke(str(grant["grant"]))
     assert second.kept.read().grants == ()
-    assert second.kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")) == Origin(
-        file=second.kept.path, line=3
-    )
+    third = second.kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "b"), folder="/w"))
+    assert isinstance(third, Grant)
+    assert third.origin == Origin(file=second.kept.path, line=3)
     assert os.stat(second.kept.path).st_mode & 0o777 == 0o600
 
 
@@ -221,7 +222,7 @@ def _never() -> object:
 @all_rows(
     ("spoil", "problem"),
     [
-        (lambda text: text.replace('"mkdir"', '"bash"'), "runs whatever"),
+        (lambda text: text.replace('"mkdir"', '"bash"'), "never understood"),
         (lambda text: text.replace('"network": true', '"network": 1'), "true or false"),
         (lambda text: text.replace('"write"', '"wirte"'), "other fields"),
         (lambda text: text[:-1], "torn"),
@@ -257,7 +258,9 @@ def test_a_grant_that_a_crash_cut_short_goes_with_the_next_that_is_kept(tmp_path
     kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "torn"), folder="/w"))
     Path(kept.path).write_bytes(Path(kept.path).read_bytes()[:-cut])
     assert kept.read().grants == ()
-    assert kept.keep(OTHER) == Origin(file=kept.path, line=2)
+    other = kept.keep(OTHER)
+    assert isinstance(other, Grant)
+    assert other.origin == Origin(file=kept.path, line=2)
     assert Path(kept.path).read_bytes().startswith(whole)
     assert [grant.pattern for grant in kept.read().grants] == [PATTERN, OTHER]
 
@@ -464,7 +467,7 @@ def test_an_offer_is_of_the_policy_in_force(tmp_path: Path) -> None:
 
     scene = Scene(tmp_path, bash("mkdir a"), bash("mkdir a && mkdir b"), approver=of)
     scene.agent.run("go")
-    assert [[one.argv for one in offer.patterns] for offer in seen if isinstance(offer, Offer)] == [
+    assert [[one.argv for one in offer.choices[0].patterns] for offer in seen if isinstance(offer, Offer)] == [
         [("mkdir", "a")],
         [("mkdir", "b")],
     ]

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import all_rows
 
-from harness.actions import Action
+from harness.actions import Action, Enforcement
 from harness.cli.policy.judged_call import action_for
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
+from harness.policy.grant_offers import Offer, WallsHere, offer_for
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
@@ -21,14 +22,11 @@ from harness.policy.session_grants import (
     Grant,
     GrantPattern,
     GrantScope,
-    Offer,
-    offer_for,
     pattern_problem,
     with_grants,
 )
 from harness.policy.verdict import Source, evaluate
 
-MAY = "in ROOT (it may write the workspace and reach the network)"
 POLICY = b"""
 version = 1
 [tools]
@@ -71,7 +69,11 @@ def policy(text: bytes = POLICY) -> Policy:
 
 def offered(workspace: Workspace, tool: str, text: str, held: Policy) -> Offer | str:
     asked = action_for(tool, text, workspace)
-    return offer_for(held, asked, evaluate(held, asked))
+    return offer_for(held, asked, evaluate(held, asked), walls_of(workspace))
+
+
+def walls_of(workspace: Workspace) -> WallsHere:
+    return WallsHere(root=workspace.root, confines=True)
 
 
 def granted(held: Policy, *patterns: GrantPattern) -> Policy:
@@ -84,80 +86,6 @@ def granted(held: Policy, *patterns: GrantPattern) -> Policy:
 
 def decided(held: Policy, workspace: Workspace, tool: str, text: str) -> str:
     return evaluate(held, action_for(tool, text, workspace)).decision.word
-
-
-@all_rows(
-    ("tool", "text", "patterns", "wider"),
-    [
-        ("bash", "pytest -q tests", [f"the command pytest -q tests {MAY}"], []),
-        ("bash", "ls && pytest -x", [f"the command pytest -x {MAY}"], []),
-        ("bash", "timeout 60 pytest", [f"the command pytest {MAY}"], []),
-        ("bash", "mkdir build/x", ["the command mkdir build/x in ROOT"], []),
-        ("bash", "echo 'a b' > top.py", ["read and write top.py of the workspace with bash"], []),
-        (
-            "edit_file", "src/a.py",
-            ["read and write src/a.py of the workspace with edit_file and write_file"],
-            ["read and write src/** of the workspace with edit_file and write_file"],
-        ),
-        ("write_file", "top.py", ["read and write top.py of the workspace with edit_file and write_file"], []),
-        (
-            "read_file",
-            "src/a.py",
-            ["read src/a.py of the workspace with read_file"],
-            ["read src/** of the workspace with read_file"],
-        ),
-    ],
-)  # fmt: skip
-def test_what_is_offered(workspace: Workspace, tool: str, text: str, patterns: list[str], wider: list[str]) -> None:
-    """Only what needed asking, word for word; of files the folder as a second choice."""
-    offer = offered(workspace, tool, text, policy())
-    assert isinstance(offer, Offer), offer
-    assert [one.text.replace(workspace.root, "ROOT") for one in offer.patterns] == patterns
-    assert [one.text for one in offer.wider] == wider
-
-
-@all_rows(
-    ("tool", "text", "why"),
-    [
-        ("bash", "git push origin main", "rule push"),
-        ("bash", "pytest; git push", "rule push"),
-        ("bash", "cat .env", "nothing is asked"),  # denied
-        ("bash", "ls", "nothing is asked"),  # runs unasked
-        ("bash", "python3 x.py", "runs whatever its operands say"),
-        ("bash", "python3.11 x.py", "runs whatever its operands say"),
-        ("bash", "make test", "runs whatever its operands say"),
-        ("bash", "python3.13t x.py", "runs whatever its operands say"),
-        ("bash", "ipython x.py", "runs whatever its operands say"),
-        ("bash", "mkdir $'a\\nb'", "shown plainly"),
-        ("bash", "sudo pytest", "sudo runs other commands"),
-        ("bash", "ssh host ls", "runs other commands"),
-        ("bash", "./deploy.sh", "named by its path"),
-        ("bash", "/usr/bin/pytest", "named by its path"),
-        ("bash", "CI=1 pytest", "variables are set"),
-        ("bash", "patch -p1 <<< x", "reads what is not in its words"),
-        ("bash", "patch -p1 < top.py", "reads what is not in its words"),
-        ("bash", "git log | tee x", "reads what is not in its words"),
-        ("bash", "cat top.py | { mkdir x; }", "reads what is not in its words"),
-        ("bash", "timeout 9 patch -p1 <<< x", "reads what is not in its words"),
-        ("bash", "for f in top.py; do patch -p1; done < top.py", "reads what is not in its words"),
-        ("bash", "pytest $(cat x)", "opaque"),
-        ("bash", "pytest &", "built-in"),
-        ("bash", "rm -r build", "each time"),
-        ("bash", "touch /etc/x", ""),
-        ("bash", "touch .git/hooks/x", "built-in"),
-        ("edit_file", ".git/config", "built-in"),
-        ("edit_file", "x.lock", "rule lock"),
-        ("edit_file", "odd[1].py", "mean something in a pattern"),
-        ("edit_file", "link.py", "would ask all the same"),
-        ("edit_file", "../outside.py", "built-in"),
-        ("edit_file", ".", "it is the workspace folder itself"),
-    ],
-)
-def test_what_is_not_offered(workspace: Workspace, tool: str, text: str, why: str) -> None:
-    """A written rule, what is built in, interpreters, wrappers, what is not plain: no grant, and the reason in words."""
-    found = offered(workspace, tool, text, policy())
-    assert isinstance(found, str), found
-    assert why in found
 
 
 @all_rows(
@@ -196,7 +124,7 @@ def test_a_grant_is_exact(workspace: Workspace, grant: str, tool: str, text: str
     held = policy()
     offer = offered(workspace, "bash", grant, held)
     assert isinstance(offer, Offer)
-    assert decided(granted(held, *offer.patterns), workspace, tool, text) == decision
+    assert decided(granted(held, *offer.choices[0].patterns), workspace, tool, text) == decision
 
 
 def test_a_folder_of_files(workspace: Workspace) -> None:
@@ -204,7 +132,7 @@ def test_a_folder_of_files(workspace: Workspace) -> None:
     held = policy()
     offer = offered(workspace, "edit_file", "src/a.py", held)
     assert isinstance(offer, Offer)
-    wide, narrow = granted(held, *offer.wider), granted(held, *offer.patterns)
+    wide, narrow = granted(held, *offer.choices[1].patterns), granted(held, *offer.choices[0].patterns)
     for tool, path, in_wide, in_narrow in (
         ("edit_file", "src/a.py", "auto", "auto"),
         ("write_file", "src/b.py", "auto", "confirm"),
@@ -226,15 +154,15 @@ def test_a_grant_lifts_no_refusal_by_default(workspace: Workspace) -> None:
     assert isinstance(offer, Offer)
     for default in ("deny", "block"):
         other = policy(f'version = 1\n[tools]\nbash = "{default}"\n'.encode())
-        assert decided(granted(other, *offer.patterns), workspace, "bash", "pytest") == default
+        assert decided(granted(other, *offer.choices[0].patterns), workspace, "bash", "pytest") == default
 
 
 def test_a_grant_is_suspended_with_the_entry_point(workspace: Workspace) -> None:
     held = policy()
     asked = action_for("bash", "pytest", workspace)
-    offer = offer_for(held, asked, evaluate(held, asked))
+    offer = offer_for(held, asked, evaluate(held, asked), walls_of(workspace))
     assert isinstance(offer, Offer)
-    verdict = evaluate(granted(held, *offer.patterns), asked, ("conftest.py",))
+    verdict = evaluate(granted(held, *offer.choices[0].patterns), asked, ("conftest.py",))
     assert (verdict.decision, verdict.deciding.source) == (Decision.CONFIRM, Source.SUSPENDED)
 
 
@@ -255,20 +183,28 @@ _WORDS = st.sampled_from(
 def test_whatever_is_offered_is_auto_with_it_and_may_do_no_more(
     words: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """For every line: with the patterns granted it runs unasked, within what was shown; nothing stricter ever moves."""
+    """For every line and each choice: with what is granted it runs unasked but for the parts that are still asked, within
+    what was shown or inside walls; nothing stricter ever moves."""
     workspace = Workspace(str(tmp_path_factory.getbasetemp()), "/home/nobody")
     held, asked = policy(), _action(workspace, " ".join(words))
     if asked is None:
         return
     before = evaluate(held, asked)
-    offer = offer_for(held, asked, before)
+    offer = offer_for(held, asked, before, walls_of(workspace))
     if isinstance(offer, str):
         return
-    after = evaluate(granted(held, *offer.patterns), asked)
-    assert (before.decision, after.decision) == (Decision.CONFIRM, Decision.AUTO)
-    assert set(after.effects.granted) <= set(before.effects.granted)
-    assert before.effects.network or not after.effects.network
-    assert all(facet.source is Source.DEFAULT for facet in before.facets if facet.decision is Decision.CONFIRM)
+    for choice in offer.choices:
+        after = evaluate(granted(held, *choice.patterns), asked)
+        assert before.decision is Decision.CONFIRM
+        assert after.decision is (Decision.CONFIRM if choice.asked_still else Decision.AUTO)
+        assert set(after.effects.granted) <= {*before.effects.granted, "."}
+        assert before.effects.network or not after.effects.network
+        lifted = [
+            facet for facet, now in zip(before.facets, after.facets, strict=True) if facet.decision != now.decision
+        ]
+        assert all(facet.source is Source.DEFAULT for facet in lifted)
+        if after.decision is Decision.AUTO and any(pattern.program for pattern in choice.patterns):
+            assert (after.effects.enforcement, after.effects.sockets) == (Enforcement.REQUIRED, False)
 
 
 @all_rows(

@@ -30,9 +30,9 @@ from harness.gate.approval import Approval
 from harness.gate.tool import Tool
 from harness.interrupt import Interrupt
 from harness.messages import ToolCall
+from harness.policy.grant_offers import Offer, WallsHere, offer_for
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
-from harness.policy.session_grants import Offer, offer_for
 from harness.policy.verdict import Verdict, evaluate
 from harness.tools.bash import BashTool
 from harness.tools.edit_file import EditFileTool
@@ -71,7 +71,7 @@ class Asked(NamedTuple):
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return what the gate would offer."""
-        return offer_for(self.policy, action, verdict)
+        return offer_for(self.policy, action, verdict, WallsHere(root=action.cwd, confines=True))
 
 
 def asked(root: str, tool: str, arguments: Mapping[str, object], *, policy: str = POLICY) -> Asked:

@@ -16,8 +16,8 @@ from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import RunResult, StopReason, Usage
 from harness.model import Prices
+from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
-from harness.policy.session_grants import Offer
 from harness.policy.verdict import Verdict
 from harness.record import Record
 from harness.text.amounts import counted

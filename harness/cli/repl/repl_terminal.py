@@ -19,7 +19,7 @@ from harness.cli.terminal.styles import Tone
 from harness.cli.terminal.type_ahead import TypeAhead
 from harness.gate.registry import IN_PROCESS, ToolRegistry
 from harness.interrupt import Interrupt
-from harness.policy.session_grants import Offer
+from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 
 if TYPE_CHECKING:

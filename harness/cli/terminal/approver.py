@@ -18,7 +18,7 @@ from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
 from harness.policy.destruction import destroys
-from harness.policy.session_grants import Offer
+from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 

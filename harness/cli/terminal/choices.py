@@ -8,7 +8,8 @@ from harness.cli.terminal.keys import Event, Key, Pasted
 from harness.cli.terminal.row_text import Row, cells, prose, rows_of
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
-from harness.policy.session_grants import GrantPattern, GrantScope, Offer
+from harness.policy.grant_offers import GrantChoice, Offer
+from harness.policy.session_grants import GrantScope
 from harness.record import Record
 from harness.text.visible import one_line, visible_line
 
@@ -97,23 +98,21 @@ def until(scope: GrantScope) -> str:
 
 
 def offered_rows(offer: Offer, width: int) -> list[Row]:
-    """Return the rows that show what would be granted, whole."""
-    rows = list(prose("these patterns:" if offer.wider else "exactly this:", width))
-    for pattern in offer.patterns:
-        rows += rows_of(one_line(pattern.text), width, gutter="    ", tone=Tone.WARNING)
-    if offer.wider:
-        rows += prose("or, wider (2):", width)
-    for pattern in offer.wider:
-        rows += rows_of(one_line(pattern.text), width, gutter="    ", tone=Tone.WARNING)
+    """Return the rows that show what may be granted, whole: each choice with its number."""
+    rows: list[Row] = []
+    for number, choice in enumerate(offer.choices, 1):
+        only = ", this session only" if choice.session_only else ""
+        rows += prose(f"[{number}] {choice.name}{only}:", width)
+        for pattern in choice.patterns:
+            rows += rows_of(one_line(pattern.text), width, gutter="      ", tone=Tone.WARNING)
+        for part in choice.asked_still:
+            rows += prose(f"still asked: {part}", width, gutter="      ")
+    if offer.no_program:
+        rows += prose(f"no wider grant: {offer.no_program}", width, tone=Tone.QUIET)
     return rows
 
 
-def chosen(offer: Offer, came: Key | Pasted | Event) -> tuple[GrantPattern, ...]:
+def chosen(offer: Offer, came: Key | Pasted | Event) -> GrantChoice | None:
     """Return what a key grants; nothing of any other."""
-    match came:
-        case Key(text="y" | "Y" | "1"):
-            return offer.patterns
-        case Key(text="2"):
-            return offer.wider
-        case _:
-            return ()
+    number = int(came.text) if isinstance(came, Key) and len(came.text) == 1 and came.text in "123456789" else 0
+    return offer.choices[number - 1] if 0 < number <= len(offer.choices) else None

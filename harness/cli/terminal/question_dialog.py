@@ -24,7 +24,8 @@ from harness.cli.terminal.screen import Screen
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
-from harness.policy.session_grants import GrantScope, Offer
+from harness.policy.grant_offers import Offer
+from harness.policy.session_grants import GrantScope
 from harness.text.visible import visible_line
 
 TOO_LARGE = "the change is too large to be shown whole at the terminal; make it in smaller steps"
@@ -223,13 +224,13 @@ class QuestionDialog:
             pages.go_on(to_end=came == Key(text="rest"))
         if (done := self._rest()) is not None:
             return done
-        self._prompt(
-            "[y] these  [2] the wider ones  other keys: back" if offer.wider else "[y] these  other keys: back"
-        )
+        numbers = "".join(f"[{number}]" for number in range(1, len(offer.choices) + 1))
+        self._prompt(f"{numbers} grant that  other keys: back")
         came = self._next(None)
-        patterns = chosen(offer, came)
-        if patterns and pages.seen and self._pages.seen:
-            return Approval(answer=Answer.YES, by="person", scope=scope, patterns=patterns)
+        choice = chosen(offer, came)
+        if choice is not None and pages.seen and self._pages.seen:
+            scope = GrantScope.SESSION if choice.session_only else scope
+            return Approval(answer=Answer.YES, by="person", scope=scope, patterns=choice.patterns)
         return self._left(came)
 
     def _left(self, came: Key | Pasted | Event) -> Approval | None:

@@ -185,8 +185,8 @@ def test_a_grant_is_listed_and_revoked_also_where_it_is_kept(program: Program, s
     prompt = start(replies(touch, Reply(text="One."), touch, Reply(text="Two."), touch, Reply(text="Three.")))
     prompt.type("go")
     prompt.press("bash", "p")
-    prompt.wait_for("[y] these")
-    prompt.send("y")
+    prompt.wait_for("grant that")
+    prompt.send("1")
     prompt.wait_for("One.")
     prompt.say("/grants", "always in this workspace  the command touch made")
     (kept,) = {str(record["grant"]) for record in program.records() if record["kind"] == "grant"}

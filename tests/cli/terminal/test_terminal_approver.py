@@ -303,10 +303,9 @@ def test_ctrl_z_suspends_and_comes_back(touch: Asked) -> None:
 
 
 @at_once(
-    ("sy", GrantScope.SESSION),
     ("s1", GrantScope.SESSION),
-    ("py", GrantScope.WORKSPACE),
-    ("PY", GrantScope.WORKSPACE),
+    ("p1", GrantScope.WORKSPACE),
+    ("P1", GrantScope.WORKSPACE),
 )
 def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: GrantScope) -> None:
     """The pattern stands on the screen before the key that grants it."""
@@ -322,12 +321,12 @@ def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: Grant
 
 
 @at_once(
-    ("y", "/src/b.py"),
     ("1", "/src/b.py"),
     ("2", "/src/**"),
+    ("3", "/**"),
 )
-def test_files_have_a_wider_choice(root: str, key: str, path: str) -> None:
-    """2 grants the folder, and stands on the screen as such."""
+def test_files_have_wider_choices(root: str, key: str, path: str) -> None:
+    """The folder, and all edits in the workspace: each stands on the screen with its number."""
     about = asked(root, "write_file", {"path": "src/b.py", "content": "x\n"})
     with Played(about) as played:
         played.press("s")
@@ -337,11 +336,11 @@ def test_files_have_a_wider_choice(root: str, key: str, path: str) -> None:
     assert [pattern.path for pattern in approval.patterns] == [path]
 
 
-def test_the_wider_key_means_nothing_where_nothing_wider_is_offered(touch: Asked) -> None:
-    """2 goes back to the question."""
+def test_a_number_that_is_not_offered_means_nothing(touch: Asked) -> None:
+    """It goes back to the question."""
     with Played(touch) as played:
         played.press("s")
-        played.press("2")
+        played.press("3")
         played.wait_for("nothing is granted")
         assert played.is_open
         played.press("n")
@@ -349,11 +348,11 @@ def test_the_wider_key_means_nothing_where_nothing_wider_is_offered(touch: Asked
 
 
 @at_once(
-    ("yy",),
-    ("\x1b[200~y\x1b[201~",),
+    ("11",),
+    ("\x1b[200~1\x1b[201~",),
     ("\r",),
-    ("2",),
-    ("Y\r",),
+    ("y",),
+    ("1\r",),
 )
 def test_nothing_but_a_lone_key_grants(touch: Asked, pasted: str) -> None:
     """What is pasted at the second step grants nothing, either."""
@@ -365,11 +364,11 @@ def test_nothing_but_a_lone_key_grants(touch: Asked, pasted: str) -> None:
 
 
 def test_the_second_key_of_a_hasty_pair_grants_nothing(touch: Asked) -> None:
-    """s and y in a row: the y comes before the pattern could be read."""
+    """s and 1 in a row: the 1 comes before the pattern could be read."""
     with Played(touch) as played:
         played.press("s")
         played.go_on(0.06)
-        played.send("y")
+        played.send("1")
         assert played.is_open
         assert "nothing is granted" not in played.text()
 
@@ -387,12 +386,12 @@ def test_why_nothing_can_be_granted_is_said(root: str) -> None:
 
 def test_how_a_rule_would_help_where_nothing_can_be_granted(root: str) -> None:
     """`?` says why s and p are missing, and what rule would do it; it is text of ours and of the call, behind our gutter."""
-    about = command(root, "python3 -m unittest -q")
+    about = command(root, "git push origin main")
     with Played(about, advise=lambda *_: "a rule in p.toml does it:\n[[rule]]\nid = 'x'\x1b[2J") as played:
         played.rest()
         assert "[s]" not in played.key_line()
         played.press("?")
-        played.wait_for("s and p are not offered: python3 runs whatever its operands say")
+        played.wait_for("s and p are not offered: rule push")
         rows = played.rows()
     where = rows.index("  a rule in p.toml does it:")
     assert rows[where + 1 : where + 3] == ["    [[rule]]", "    id = 'x'\\x1b[2J"]

@@ -1,0 +1,336 @@
+"""What a person may grant at a question, the narrowest first. Pure: what the kernel can enforce here is told by `WallsHere`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from harness.actions import (
+    Access,
+    Act,
+    Action,
+    Command,
+    Effects,
+    Enforcement,
+    Facet,
+    Opaque,
+    PathAccess,
+    Place,
+    describe_facet,
+)
+from harness.paths import TreeNames, is_within
+from harness.policy.destruction import destroys
+from harness.policy.effects import DEFAULT_WRITE
+from harness.policy.policy import Policy
+from harness.policy.rule_examples import rule_problem
+from harness.policy.rules import Decision, Origin
+from harness.policy.session_grants import (
+    EVERYTHING,
+    PATTERN_CHARACTERS,
+    SESSION_GRANTS,
+    Grant,
+    GrantPattern,
+    GrantScope,
+    exact_problem,
+    program_problem,
+    with_grants,
+)
+from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
+from harness.record import Record, replace
+from harness.tool_kinds import Does, shipped_that
+
+_SUBCOMMANDS = frozenset(
+    "bun bundle cargo composer conda deno dotnet gem gh git go gradle hatch helm just kubectl mix mvn nox npm npx pdm pip pip3 "
+    "pipenv pnpm pnpx bunx poetry rake rustup swift task terraform tox uv uvx yarn".split()
+)
+"""Programs whose first word says what they do: the word belongs to what is granted."""
+
+_MODELLED = (Act.LOOKS, Act.WRITES)
+"""Of commands of these kinds it is known whether they reach the network."""
+_SHELLS = frozenset("sh bash dash zsh fish ksh".split())
+"""Likewise: what is granted is the script."""
+
+_REMOVES = frozenset("rm rmdir unlink mv shred truncate dd ln".split())
+
+_NEEDS_NETWORK = frozenset(
+    "push pull fetch clone ls-remote install i ci publish login download get update upgrade search outdated audit".split()
+)
+"""Such words: without the network there is nothing that they could do."""
+
+
+class WallsHere(Record):
+    """What the kernel can hold a granted program to, in this workspace."""
+
+    root: str
+    """The workspace, links followed."""
+    confines: bool
+    missing: str = ""
+    """Why it does not confine, in words."""
+    denied: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    """Absolute files of the workspace that a rule denies to read, and that the walls hide from a granted program."""
+    exposed: tuple[str, ...] = ()
+    """Such files, by their names in the workspace, where these walls cannot hide them."""
+
+
+class GrantChoice(Record):
+    """One thing that may be granted."""
+
+    name: str
+    """In a few words, for the list of choices."""
+    patterns: tuple[GrantPattern, ...]
+    session_only: bool = False
+    """Whether it cannot be kept for the workspace."""
+    asked_still: tuple[str, ...] = ()
+    """Parts of the call that it does not cover: they are asked about next time too."""
+
+
+class Offer(Record):
+    """What a person may grant at a question."""
+
+    choices: tuple[GrantChoice, ...]
+    """At least one, the narrowest first."""
+    no_program: str = ""
+    """Why no program is offered with any words, where a command is asked about."""
+
+
+def offer_for(policy: Policy, action: Action, verdict: Verdict, walls: WallsHere) -> Offer | str:
+    """Return what can be granted where `verdict` of `policy` asks about `action`; else why nothing can, in words.
+
+    INVARIANT: with a choice granted what it covers is AUTO, and may do nothing that the question did not show.
+    """
+    asking = [place for place, part in enumerate(verdict.facets) if part.decision is Decision.CONFIRM]
+    if verdict.decision is not Decision.CONFIRM or not asking:
+        return "nothing is asked about here"
+    if unclear := next(
+        (verdict.facets[place] for place in asking if isinstance(verdict.facets[place].facet, Opaque)), None
+    ):
+        return f"{unclear.by} asks about it; a grant lifts only what no rule speaks of"
+    if action.default_of:
+        return "the call would change nothing; what decides is the default for reading"
+    if destroying := next(iter(destroys(action)), ""):
+        return f"{destroying}: that is asked about each time"
+    question = _Question(policy, action, verdict, walls)
+    found = [question.choice(name, level, asking) for name, level in question.levels()]
+    choices: list[GrantChoice] = []
+    for choice in found:
+        if isinstance(choice, GrantChoice) and all(choice.patterns != other.patterns for other in choices):
+            choices.append(choice)
+    if not choices:
+        return next(problem for problem in found if isinstance(problem, str))
+    has_program = any(pattern.program for choice in choices for pattern in choice.patterns)
+    if has_program or not any(isinstance(verdict.facets[place].facet, Command) for place in asking):
+        return Offer(choices=tuple(choices))
+    said = question.choice("", question.program, asking)
+    return Offer(choices=tuple(choices), no_program=said if isinstance(said, str) else "")
+
+
+class _Question:
+    """Works out the choices of one question. A level returns the pattern for a part, or why there is none."""
+
+    def __init__(self, policy: Policy, action: Action, verdict: Verdict, walls: WallsHere) -> None:
+        self._policy = policy
+        self._action = action
+        self._verdict = verdict
+        self._walls = walls
+
+    def levels(self) -> Sequence[tuple[str, Callable[[Facet], GrantPattern | str]]]:
+        """Return what may be offered, the narrowest first, each with its name."""
+        return (
+            ("exactly this", self.exact),
+            ("this folder", self.folder),
+            ("all edits in the workspace", self.all_edits),
+            ("this program, any words, inside walls", self.program),
+            ("the same, with the network and the package caches", self.program_with_network),
+        )
+
+    def choice(
+        self, name: str, level: Callable[[Facet], GrantPattern | str], asking: Sequence[int]
+    ) -> GrantChoice | str:
+        """Return the choice of a level: for all the parts that it can be had for; else why for none."""
+        patterns: dict[int, GrantPattern] = {}
+        problems: dict[int, str] = {}
+        for place in asking:
+            part = self._verdict.facets[place]
+            made = _rule_problem(part) or level(part.facet)
+            if isinstance(made, str):
+                problems[place] = made
+            else:
+                patterns[place] = made
+        for place in self._useless(patterns, problems):
+            problems[place] = "a part of it is asked about each time"
+            del patterns[place]
+        granted = tuple(dict.fromkeys(patterns.values()))
+        unsound = self._unsound(granted, patterns.keys()) if granted else next(iter(problems.values()))
+        if unsound:
+            return unsound
+        return GrantChoice(
+            name=name,
+            patterns=granted,
+            session_only=any(pattern.path == EVERYTHING for pattern in granted),
+            asked_still=tuple(describe_facet(self._verdict.facets[place].facet) for place in problems),
+        )
+
+    def _useless(self, granted: Collection[int], problems: Collection[int]) -> Sequence[int]:
+        """Return the parts that would be asked about all the same: with what runs them, or with a path of theirs."""
+        facets = [self._verdict.facets[place].facet for place in problems]
+        runners = {facet.argv for facet in facets if isinstance(facet, Command)}
+        paths = [facet for facet in facets if isinstance(facet, PathAccess)]
+        useless = []
+        for place in granted:
+            facet = self._verdict.facets[place].facet
+            if isinstance(facet, Command):
+                alone = runners.isdisjoint(facet.run_by) and not any(path in facet.paths for path in paths)
+            else:
+                alone = self._action.cwd != "" or not problems
+            if not alone:
+                useless.append(place)
+        return useless
+
+    def exact(self, facet: Facet) -> GrantPattern | str:
+        """Return the pattern for exactly a file, or the words of a command."""
+        match facet:
+            case PathAccess():
+                return self._file(facet)
+            case Command():
+                if problem := exact_problem(facet):
+                    return problem
+                effects = evaluate(self._policy, replace(self._action, facets=(facet,))).effects
+                return GrantPattern(
+                    tools=(self._action.tool,),
+                    argv=facet.argv,
+                    write=effects.granted,
+                    network=effects.network,
+                    folder=facet.folder,
+                )
+            case _:
+                return "it has no pattern that could be granted"
+
+    def folder(self, facet: Facet) -> GrantPattern | str:
+        """Return the pattern for the folder of a file; of a command its words."""
+        exact = self.exact(facet)
+        if isinstance(exact, str) or not exact.path:
+            return exact
+        folder = exact.path.rpartition("/")[0]
+        return replace(exact, path=f"{folder}/**") if folder else exact
+
+    def all_edits(self, facet: Facet) -> GrantPattern | str:
+        """Return the pattern for all files, where the call edits one."""
+        exact = self.exact(facet)
+        edits = isinstance(exact, GrantPattern) and exact.path and self._action.kind.does is Does.WRITES
+        return replace(exact, path=EVERYTHING) if edits and isinstance(exact, GrantPattern) else exact
+
+    def program(self, facet: Facet) -> GrantPattern | str:
+        """Return the pattern for a command's program with any words, inside walls; of a file that file."""
+        if not isinstance(facet, Command):
+            return self.exact(facet)
+        if not self._walls.confines:
+            return f"there are no walls here to hold a program: {self._walls.missing}"
+        found = self._program(facet)
+        if isinstance(found, GrantPattern) and (facet.network and facet.act in _MODELLED):
+            return "it reaches the network"
+        if isinstance(found, GrantPattern) and not _NEEDS_NETWORK.isdisjoint(found.argv[1:]):
+            return f"{' '.join(found.argv)} does nothing without the network"
+        return found
+
+    def program_with_network(self, facet: Facet) -> GrantPattern | str:
+        """Return the same with what a command gets that a person approves: the network, and folders that the policy names."""
+        if not isinstance(facet, Command):
+            return self.exact(facet)
+        sandbox = self._policy.sandbox
+        if not self._walls.confines or not sandbox.network or (not facet.network and facet.act in _MODELLED):
+            return "it does not reach the network"
+        if self._walls.exposed:
+            return f"with the network it could send {self._walls.exposed[0]} away"
+        found = self._program(facet)
+        return found if isinstance(found, str) else replace(found, network=True, write=sandbox.write)
+
+    def _program(self, command: Command) -> GrantPattern | str:
+        # What runs it is granted, and with it what it runs.
+        chain = (*command.run_by, command.argv)
+        argv = next((words for words in chain if not program_problem(words[:1], command.folder)), command.argv)
+        name = argv[0].rpartition("/")[2]
+        if name in _REMOVES:
+            return f"{name} moves or removes files: there is no way back from any words of it"
+        begins = argv[:1]
+        if name in _SUBCOMMANDS or name in _SHELLS:
+            begins = argv[:2]
+            if len(begins) == 1 or begins[1][:1] in ("", "-"):
+                return f"what {name} does stands behind its options"
+        if problem := program_problem(begins, command.folder):
+            return problem
+        if not is_within(command.folder, self._walls.root):
+            return "it runs outside the workspace"
+        return GrantPattern(
+            tools=(self._action.tool,),
+            argv=begins,
+            write=DEFAULT_WRITE,
+            folder=self._walls.root,
+            program=True,
+            variables=command.variables,
+            exposes=self._walls.exposed,
+        )
+
+    def _file(self, path: PathAccess) -> GrantPattern | str:
+        if path.place is Place.ROOT:
+            return "it is the workspace folder itself"
+        if path.place is not Place.INSIDE:
+            return "it lies outside the workspace"
+        if path.tree or path.shared:
+            return "it is a whole folder, or a file with further names"
+        if PATTERN_CHARACTERS & set(path.names[-1]) or path.names[-1] != path.names[-1].strip():
+            return "its name holds characters that mean something in a pattern"
+        edits = self._action.kind.does is Does.WRITES  # which read what they change
+        tools = tuple(sorted({self._action.tool, *shipped_that(Does.WRITES)})) if edits else (self._action.tool,)
+        access = (Access.READ, Access.WRITE) if edits or path.access is not Access.READ else (Access.READ,)
+        return GrantPattern(tools=tools, path=f"/{path.names[-1]}", access=access)
+
+    def _unsound(self, patterns: Sequence[GrantPattern], places: Collection[int]) -> str:
+        """Return why granting these would not do what it says, or nothing."""
+        origin = Origin(file=SESSION_GRANTS, line=0)
+        grants = [Grant(id="grant", scope=GrantScope.SESSION, pattern=one, origin=origin) for one in patterns]
+        for grant in grants:
+            if problem := rule_problem(grant.rule):
+                return problem[1]
+        after = evaluate(with_grants(self._policy, grants), self._action)
+        for place in places:
+            if after.facets[place].decision is not Decision.AUTO:
+                return f"{after.facets[place].by} would ask all the same"
+        if after.decision is not Decision.AUTO:
+            return ""
+        more = next(_more(after.effects, self._verdict.effects), "")
+        return f"it would be allowed more than is shown here: {more}" if more else ""
+
+
+def all_edits() -> GrantPattern:
+    """Return the pattern for all edits in the workspace."""
+    return GrantPattern(
+        tools=tuple(sorted(shipped_that(Does.WRITES))), path=EVERYTHING, access=(Access.READ, Access.WRITE)
+    )
+
+
+def denied_files(policy: Policy, tool: str, names: TreeNames) -> tuple[str, ...]:
+    """Return those of many files of the workspace that a rule forbids `tool` to read, or asks about."""
+    place = PathAccess(written=".", real="", names=(".",), access=Access.READ, place=Place.ROOT, tree=True, below=names)
+    found: dict[str, None] = {}
+    for rule in policy.rules:
+        about_files = rule.path is not None and rule.argv is None and not rule.env and Access.READ in rule.access
+        if rule.decision > Decision.AUTO and about_files and (not rule.tools or tool in rule.tools):
+            found |= dict.fromkeys(rule.meant_below(place))
+    return tuple(found)
+
+
+def _rule_problem(verdict: FacetVerdict) -> str:
+    """Return why a part that is asked about cannot be granted, whatever it is; or nothing."""
+    if verdict.source is not Source.DEFAULT:
+        return f"{verdict.by} asks about it; a grant lifts only what no rule speaks of"
+    return ""
+
+
+def _more(after: Effects, shown: Effects) -> Iterator[str]:
+    """Yield what a run may do with the grant and could not do with the yes."""
+    if after.network and not shown.network:
+        yield "the network"
+    # The workspace: a program inside walls may write it, and the choice says so.
+    yield from (place for place in after.granted if place not in (*shown.granted, *DEFAULT_WRITE))
+    if after.enforcement is Enforcement.OFF and shown.enforcement is not Enforcement.OFF:
+        yield "to run unconfined"

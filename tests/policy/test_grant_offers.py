@@ -1,0 +1,111 @@
+"""What a person may grant at a question: the table grant_offers.txt, and what holds for every offer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rows import all_rows
+
+from harness.cli.policy.judged_call import action_for
+from harness.files.workspace import Workspace
+from harness.paths import TreeNames
+from harness.policy.grant_offers import Offer, WallsHere, denied_files, offer_for
+from harness.policy.loader import parse_policy
+from harness.policy.policy import Policy
+from harness.policy.verdict import evaluate
+
+TABLE = Path(__file__).with_name("grant_offers.txt")
+POLICIES = {
+    "default": Path("policies/default.toml").read_bytes(),
+    "asking": b"""
+version = 1
+[tools]
+bash = "confirm"
+write_file = "confirm"
+edit_file = "confirm"
+read_file = "confirm"
+readers = true
+[[rule]]
+id = "push"
+decision = "confirm"
+argv = ["git", "push"]
+[[rule]]
+id = "secrets"
+decision = "deny"
+access = ["read", "write"]
+path = [".env"]
+reason = "Secrets."
+[[rule]]
+id = "lock"
+decision = "confirm"
+access = ["write"]
+path = ["*.lock"]
+""",
+}
+
+
+def rows() -> Iterator[tuple[str, str, str, str, list[str]]]:
+    """Yield policy, walls, tool, text and the lines expected of each paragraph of the table."""
+    policy = walls = ""
+    for paragraph in TABLE.read_text().split("\n\n"):
+        first, *lines = [line for line in paragraph.split("\n") if line and not line.startswith("#")] or [""]
+        if first.startswith("policy "):
+            _, policy, _, walls = first.split()
+        elif first:
+            tool, _, text = first.partition(" ")
+            yield policy, walls, tool, text.replace("\\n", "\n"), [line.strip() for line in lines]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    for name in ("src", "src/deep", "build", "sub", ".git"):
+        (tmp_path / name).mkdir()
+    for name in ("src/a.py", "src/deep/c.py", "top.py", "odd[1].py", ".env", "x.lock", "Makefile", "run.sh", "x.py"):
+        (tmp_path / name).write_text("x\n")
+    (tmp_path / "link.py").symlink_to("src/a.py")
+    return Workspace(str(tmp_path), str(tmp_path / "home"))
+
+
+def offered(workspace: Workspace, policy: Policy, walls: str, tool: str, text: str) -> Offer | str:
+    here = {
+        "walls": WallsHere(root=workspace.root, confines=True),
+        "none": WallsHere(root=workspace.root, confines=False, missing="this kernel has no Landlock"),
+        "exposed": WallsHere(root=workspace.root, confines=True, exposed=(".env",)),
+    }[walls]
+    action = action_for(tool, text, workspace)
+    return offer_for(policy, action, evaluate(policy, action), here)
+
+
+def told(offer: Offer | str, root: str) -> list[str]:
+    """Return an offer as the table has it."""
+    if isinstance(offer, str):
+        return [f"- {offer}"]
+    lines = []
+    for choice in offer.choices:
+        only = " (session only)" if choice.session_only else ""
+        lines.append(f"{choice.name}{only}: " + " | ".join(one.text.replace(root, "ROOT") for one in choice.patterns))
+        lines += [f"still asked: {part}" for part in choice.asked_still]
+    return [*lines, *([f"no program: {offer.no_program}"] if offer.no_program else [])]
+
+
+@all_rows(("policy", "walls", "tool", "text", "expected"), rows())
+def test_what_is_offered(
+    workspace: Workspace, policy: str, walls: str, tool: str, text: str, expected: list[str]
+) -> None:
+    held = parse_policy(POLICIES[policy], "p.toml")
+    assert told(offered(workspace, held, walls, tool, text), workspace.root) == expected
+
+
+@all_rows(
+    ("names", "denied"),
+    [
+        (["a.py", ".env", "sub/.env", "sub/.env.example"], [".env", "sub/.env"]),
+        (["node_modules/x/.env", "keys/server.pem"], ["keys/server.pem"]),
+        (["a.py"], []),
+    ],
+)
+def test_files_that_a_rule_denies(names: list[str], denied: list[str]) -> None:
+    policy = parse_policy(POLICIES["default"], "default.toml")
+    assert sorted(denied_files(policy, "bash", TreeNames(names))) == denied
