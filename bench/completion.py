@@ -25,8 +25,9 @@ START = "import time, prompt_toolkit; b = time.perf_counter(); {}print((time.per
 LINE = (
     "import os, sys; from harness.cli.console import Look; from harness.cli.terminal.prompt_line import PromptLine; "
     "from harness.cli.terminal.line_history import KeptHistory; from harness.cli.terminal.file_names import FileIndex; "
-    "PromptLine(history=KeptHistory('/nonexistent/x', None), commands=[], files=FileIndex('/', os.environ).matches, vi=False, "
-    "look=Look(repaints=True), toolbar=lambda: (), environment={'TERM': 'xterm'}); "
+    "PromptLine(history=KeptHistory('/nonexistent/x', None), commands=[], offers={}, keys=(), "
+    "files=FileIndex('/', os.environ).matches, vi=False, "
+    "look=Look(repaints=True), toolbar=lambda hint: (), environment={'TERM': 'xterm'}); "
 )
 
 

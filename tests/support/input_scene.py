@@ -17,10 +17,13 @@ from screen_scene import SECONDS, PlayedTerminal
 PROGRAM = """
 import json, os, sys
 from harness.cli.console import look_of
+from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.file_names import FileIndex
+from harness.cli.terminal.key_panel import KeyWords
 from harness.cli.terminal.line_history import KeptHistory
 from harness.cli.terminal.prompt_line import PromptLine
 from harness.cli.repl.status_line import Status, status_parts
+from harness.record import replace
 from harness.redaction.redactor import Redactor
 
 told, options = sys.argv[1], json.loads(sys.argv[2])
@@ -36,8 +39,10 @@ line = PromptLine(
     history=KeptHistory(os.path.join(os.getcwd(), "state", "history"), Redactor(["s3cr3t-value-0815"])),
     commands=[("/help", "what there is"), ("/history", "lines"), ("/model", "show or switch")],
     files=files.matches,
+    offers={"/model": lambda: [Offered(text=name, shown=name, about=about) for name, about in options.get("models", ())]},
+    keys=[KeyWords(key=key, does=does) for key, does in (("Enter", "send"), ("Tab", "choose"), ("Alt-Enter", "a new line"))],
     vi=options.get("vi", False), look=look, environment=os.environ,
-    toolbar=lambda: status_parts(status, os.get_terminal_size(sys.stdout.fileno()).columns),
+    toolbar=lambda hint: status_parts(replace(status, hint=hint), os.get_terminal_size(sys.stdout.fileno()).columns),
 )
 default, before = options.get("default", ""), lambda: tell({"ready": True})
 while True:

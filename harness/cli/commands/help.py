@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand, slash_commands
+from harness.cli.terminal.key_panel import KeyWords
 from harness.cli.terminal.row_text import two_columns
 from harness.cli.terminal.styles import Tone
+from harness.errors import UsageError
 
 KEYS = (
-    ("Enter", "send"),
-    ("Alt-Enter", "a new line; also Ctrl-J, or a \\ at the end"),
-    ("Up, Down", "what you typed before"),
-    ("Ctrl-R", "search what you typed before"),
-    ("Ctrl-X Ctrl-E", "write in your editor"),
-    ("Ctrl-C, Esc", "stop the turn; Ctrl-C twice at the prompt leaves"),
-    ("Ctrl-D", "leave"),
-    ("Ctrl-L", "clear the screen"),
-    ("Ctrl-Z", "suspend the program; fg goes on"),
-    ("@name Tab", "complete a file name; the model reads files itself"),
-    ("!command", "run it as yourself, without a terminal; the model hears of it with your next message"),
-    ("!!command", "the same, and the model hears nothing"),
+    KeyWords(key="/", does="commands", more="a command; the menu says what each does"),
+    KeyWords(key="@", does="a file's name", more="the name of a file; the model reads files itself"),
+    KeyWords(key="!", does="run a command as you", more="runs what follows as you; the model hears of it, of !! not"),
+    KeyWords(key="Ctrl-C, Esc", does="stop; twice: leave", more="stop the turn; Ctrl-C twice at the prompt leaves"),
+    KeyWords(key="Alt-Enter", does="a new line", more="a new line; also Ctrl-J, or a \\ at the end"),
+    KeyWords(key="Up, Ctrl-R", does="earlier lines; search", more="what you typed before; search it"),
+    KeyWords(key="Tab, Up, Down", does="choose in a menu", more="choose in a menu; Esc closes it"),
+    KeyWords(key="Ctrl-X Ctrl-E", does="write in your editor"),
+    KeyWords(key="Ctrl-L, Ctrl-Z", does="clear; suspend", more="clear the screen; suspend the program, and fg goes on"),
+    KeyWords(key="/help", does="all commands and keys"),
 )
 QUESTION_KEYS = (
     ("y", "yes, once"),
@@ -36,14 +36,20 @@ QUESTION_KEYS = (
 )
 
 
-def show_help(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Show it."""
+def show_help(conversation: Conversation, rest: str) -> None:
+    """Show all of it, or the keys alone. Raises UsageError."""
     width = conversation.width
+    keys = [(one.key, one.more or one.does) for one in KEYS]
+    if rest == "keys":
+        conversation.say("\n".join(two_columns(keys, width)))
+        return
+    if rest:
+        raise UsageError("usage: /help, or /help keys")
     for group in HelpGroup:
         conversation.say(group.value, Tone.QUIET)
         rows = [(one.usage, one.summary) for one in slash_commands() if one.group is group]
         conversation.say("\n".join(two_columns(rows, width)))
-    for title, rows in (("keys", list(KEYS)), ("at a question", list(QUESTION_KEYS))):
+    for title, rows in (("keys", keys), ("at a question", list(QUESTION_KEYS))):
         conversation.say(title, Tone.QUIET)
         conversation.say("\n".join(two_columns(rows, width)))
     conversation.say(
@@ -54,6 +60,7 @@ def show_help(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - 
 COMMANDS = (
     SlashCommand(
         name="/help",
+        arguments="[keys]",
         summary="this text",
         group=HelpGroup.PROGRAM,
         does=show_help,

@@ -56,6 +56,11 @@ class SlashCommand(Record):
     aliases: tuple[str, ...] = ()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that it goes by."""
+        return (self.name, *self.aliases)
+
+    @property
     def usage(self) -> str:
         """How the command is written."""
         return f"{self.name} {self.arguments}".rstrip()
@@ -102,8 +107,14 @@ class Wrong(Record):
 Meaning: TypeAlias = Ask | Do | RunAsPerson | Wrong
 
 
+_BARE = {"?": "/help keys", "exit": "/quit", "quit": "/quit"}
+"""Lines that are commands without the slash."""
+
+
 def meaning_of(line: str) -> Meaning:
     """Return what a line (not empty, no blanks around it) means. Pure.
+
+    `?` alone shows the keys; `exit` and `quit` alone leave, as in any shell.
 
     `/` and a known word is a command. An unknown word is an error with the nearest name, unless it holds a further `/`, as
     a path does: then it is text for the model. Nothing but `/` is a slip of the finger.
@@ -113,20 +124,20 @@ def meaning_of(line: str) -> Meaning:
         if not text:
             return Wrong(problem="! and a command runs it as you, !! tells nobody")
         return RunAsPerson(text=text, model_hears=not line.startswith("!!"))
+    line = _BARE.get(line.lower(), line)
     if not line.startswith("/"):
         return Ask(text=line)
     if not line.strip("/"):
-        return Wrong(problem="there is no command of that name; /help shows all")
+        return Wrong(problem="/ begins a command: type on, or Tab, and choose; /help says what each does")
     word = line.split(maxsplit=1)[0]
     rest = line[len(word) :].strip()
     name = word.lower()
-    found = next((command for command in slash_commands() if name == command.name or name in command.aliases), None)
+    found = next((command for command in slash_commands() if name in command.names), None)
     if found is None:
         if "/" in word[1:]:
             return Ask(text=line)
-        return Wrong(
-            problem=f"there is no command {word}{nearest(word.lower(), [one.name for one in slash_commands()])}"
-        )
+        known = [known for command in slash_commands() for known in command.names]
+        return Wrong(problem=f"there is no command {word}{nearest(name, known)}")
     most = found.most if found.arguments else 0
     if most is not None and len(rest.split()) > most:
         return Wrong(problem=f"usage: {found.usage}")

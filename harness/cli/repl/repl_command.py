@@ -38,6 +38,7 @@ from harness.gate.registry import IN_PROCESS, ToolRegistry
 from harness.interrupt import Interrupt
 from harness.messages import RunResult, StopReason
 from harness.policy.verdict import Verdict
+from harness.record import replace
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
@@ -219,8 +220,8 @@ class Repl:
         screen.unbroken(pinned(parts.log), Tone.QUIET)
         return Exit.TERMINATED if parts.signals.terminated else self._code
 
-    def _toolbar(self) -> Sequence[tuple[str, Tone]]:
-        return status_parts(status_of(self._conversation), self._screen.width)
+    def _toolbar(self, hint: str) -> Sequence[tuple[str, Tone]]:
+        return status_parts(replace(status_of(self._conversation), hint=hint), self._screen.width)
 
     def _ending(self) -> RunResult:
         """Return how the session ends: as its last turn did, unless the person simply left."""

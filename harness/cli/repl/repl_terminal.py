@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
+from harness.cli.commands.help import KEYS
 from harness.cli.commands.slash_command import slash_commands
 from harness.cli.config.settings import TerminalSettings
 from harness.cli.console import look_from
@@ -77,7 +78,7 @@ class Terminal:
         history: str,
         root: str,
         redactor: Redactor,
-        toolbar: Callable[[], Sequence[tuple[str, Tone]]],
+        toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
     ) -> PromptLine:
         """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named."""
         from harness.cli.terminal.file_names import FileIndex
@@ -87,8 +88,10 @@ class Terminal:
         self._history = KeptHistory(history, redactor)
         return PromptLine(
             history=self._history,
-            commands=[(command.name, command.summary) for command in slash_commands()],
+            commands=[(name, command.summary) for command in slash_commands() for name in command.names],
             files=FileIndex(root, self._environment).matches,
+            offers={},
+            keys=KEYS,
             vi=self._settings.vi.value,
             look=self.screen.look,
             toolbar=toolbar,

@@ -37,6 +37,8 @@ class Status(Record):
     loosened: tuple[str, ...] = ()
     """What loosens the gate, each in words: `UNCONFINED allowed`."""
     plan: bool = False
+    hint: str = ""
+    """What keys do just now."""
 
 
 def status_parts(status: Status, width: int) -> tuple[Part, ...]:
@@ -65,7 +67,7 @@ def status_text(status: Status, width: int) -> str:
 def _parts(status: Status) -> list[tuple[int, str, Tone]]:
     """Return every part with its importance, in the order in which they are shown."""
     loosened = ", ".join(status.loosened)
-    tokens = f"{_short(status.input_tokens)} in, {_short(status.output_tokens)} out"
+    tokens = f"{_short(status.input_tokens)} tokens in, {_short(status.output_tokens)} out"
     return [
         (99, visible_line(f"! {loosened or 'loosened'}", 500) if status.loosened else "", Tone.BAD),
         (90, "PLAN: nothing is changed" if status.plan else "", Tone.WARNING),
@@ -77,6 +79,7 @@ def _parts(status: Status) -> list[tuple[int, str, Tone]]:
         (40, f"${status.cost:.4f}" if status.cost is not None else "", Tone.PLAIN),
         (20, counted(status.turns, "turn") if status.turns else "", Tone.QUIET),
         (30, tokens if status.input_tokens or status.output_tokens else "", Tone.QUIET),
+        (75, status.hint, Tone.QUIET),
     ]
 
 
@@ -84,7 +87,7 @@ def _context(status: Status) -> str:
     if status.context_tokens_used is None:
         return ""
     if not status.context_tokens:
-        return f"context {_short(status.context_tokens_used)}"
+        return f"context {_short(status.context_tokens_used)} tokens"
     return f"context {_share(status)}%"
 
 

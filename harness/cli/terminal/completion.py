@@ -1,20 +1,26 @@
-"""Tab: `/commands` at the start of the line, `@files` anywhere, file names behind `!`."""
+"""What the menu offers: `/commands` at the start of the line and what may follow them, `@files` anywhere, files behind `!`.
+
+A command's list is a menu of the same line: one types to filter it, the arrows choose, Enter sends what then stands there.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from harness.record import Record
 from harness.text.visible import visible, visible_line
 
 # As texts: compiled when first used, not before the first prompt.
 _COMMAND = r"/\S*"
+_ARGUMENT = r"(/\S+)[ \t]+(.*)"
 _FILE = r"""(?:^|[\s(\[{<'"`=,;:])@(?:"([^"\n]*)|([^\s"]*))\Z"""
 _WORD = r"""(?:'([^'\n]*)|"([^"\n]*)|([^\s'"|&;<>()$`]*))\Z"""
 _PLAIN = r"(?a:[\w./+~^%-][\w./+~^%@,=:#-]*)"
@@ -23,19 +29,42 @@ _SHELL_PLAIN = r"(?a:[\w./+][\w./+@%,=:-]*)"
 LONGEST_SHOWN = 60
 
 
-class LineCompleter(Completer):
-    """Says what may stand where the cursor is. The files are asked for in a thread of their own, never in the prompt's."""
+class Offered(Record):
+    """What may follow a command's name, as its menu shows it."""
 
-    def __init__(self, commands: Sequence[tuple[str, str]], files: Callable[[str], Sequence[str]]) -> None:
-        """Take the commands (name with `/`, summary), and what finds files by what was typed of their names."""
+    text: str
+    """What is put into the line, as it is typed."""
+    shown: str
+    about: str = ""
+
+
+class LineCompleter(Completer):
+    """Says what may stand where the cursor is. What takes time is asked in a thread of its own, never in the prompt's."""
+
+    def __init__(
+        self,
+        commands: Sequence[tuple[str, str]],
+        files: Callable[[str], Sequence[str]],
+        offers: Mapping[str, Callable[[], Sequence[Offered]]] = MappingProxyType({}),
+    ) -> None:
+        """Take the commands (name with `/`, summary), what finds files by what was typed of their names, and what may
+        follow a command, by its name: asked once for each line."""
         self._commands = commands
         self._files = files
+        self._offers = offers
+        self._asked: dict[str, Sequence[Offered]] = {}
+
+    def begin_line(self) -> None:
+        """Forget what may follow a command: another line begins."""
+        self._asked = {}
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
-        """Return what completes the text before the cursor; waits for the files."""
+        """Return what completes the text before the cursor; waits for files, and for what may follow a command."""
         text = document.text_before_cursor
         if re.fullmatch(_COMMAND, text):
             yield from self._of_commands(text)
+        elif follows := self._offering(text):
+            yield from self._of_offers(*follows)
         elif text.startswith("!"):
             yield from self._of_shell(text)
         elif found := re.search(_FILE, text):
@@ -77,14 +106,28 @@ class LineCompleter(Completer):
 
     def is_awaited(self, text: str) -> bool:
         """Say whether completions are shown while one types, behind this text: of commands and files that are asked for."""
-        if len(text) > 1 and text[0] == "/":
-            return re.fullmatch(_COMMAND, text) is not None
+        if text.startswith("/"):
+            return re.fullmatch(_COMMAND, text) is not None or self._offering(text) is not None
         return "@" in text and text[0] != "!" and re.search(_FILE, text) is not None
 
     def _of_commands(self, text: str) -> Iterator[Completion]:
         for name, summary in self._commands:
             if name.startswith(text.lower()):
                 yield Completion(name, -len(text), display=visible_line(name), display_meta=visible_line(summary))
+
+    def _offering(self, text: str) -> tuple[str, str] | None:
+        """Return the command whose menu belongs to the text, and what was typed behind its name."""
+        found = re.fullmatch(_ARGUMENT, text)
+        return (found[1].lower(), found[2]) if found and found[1].lower() in self._offers else None
+
+    def _of_offers(self, command: str, typed: str) -> Iterator[Completion]:
+        if command not in self._asked:
+            self._asked[command] = tuple(self._offers[command]())
+        words = typed.lower().split()
+        fitting = [one for one in self._asked[command] if _fits(one, words)]
+        for one in sorted(fitting, key=lambda one: not one.text.lower().startswith(typed.lower())):
+            about = visible_line(one.about, LONGEST_SHOWN)
+            yield Completion(one.text, -len(typed), display=visible_line(one.shown, LONGEST_SHOWN), display_meta=about)
 
     def _of_files(self, found: re.Match[str]) -> Iterator[Completion]:
         quoted, bare = found.groups()
@@ -102,6 +145,12 @@ class LineCompleter(Completer):
         beginning = [name for name in names if name.startswith(typed)]  # as a shell does, as long as there are such
         for name in beginning or names:
             yield Completion(shell_word(name), -len(found[0]), display=_shown(name))
+
+
+def _fits(one: Offered, words: Sequence[str]) -> bool:
+    """Say whether every word stands somewhere in what the menu shows, or in what it would put into the line."""
+    searched = f"{one.text}\n{one.shown}\n{one.about}".lower()
+    return all(word in searched for word in words)
 
 
 def _shown(name: str) -> str:

@@ -11,17 +11,26 @@ from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
-from prompt_toolkit.filters import Condition, emacs_mode, has_focus, has_selection, vi_navigation_mode
+from prompt_toolkit.filters import (
+    Condition,
+    emacs_mode,
+    has_completions,
+    has_focus,
+    has_selection,
+    vi_navigation_mode,
+)
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.history import History
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.output import ColorDepth
@@ -30,12 +39,17 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
 
 from harness.cli.console import Look
-from harness.cli.terminal.completion import LineCompleter
+from harness.cli.terminal.completion import LineCompleter, Offered
+from harness.cli.terminal.key_panel import KeyWords, panel_rows
 from harness.cli.terminal.paste_folding import Folding, plain
 from harness.cli.terminal.screen import terminal_size
 from harness.cli.terminal.screen_reader_line import CONTINUED, Candidate, continues, read_line
 from harness.cli.terminal.styles import PROMPT_STYLES, TOOLBAR, TOOLBAR_RED, Tone
 from harness.text.visible import visible, visible_line
+
+_alone = Condition(lambda: not get_app().key_processor.input_queue)
+"""Whether nothing came behind a key at once: of Alt and a key, of what is typed by a program."""
+_empty = Condition(lambda: not get_app().current_buffer.text)
 
 
 def line_keys(folding: Folding, edit: Callable[[KeyPressEvent], None]) -> KeyBindings:
@@ -51,11 +65,16 @@ def _add_text_keys(keys: KeyBindings, folding: Folding) -> None:
 
     @keys.add("enter", filter=in_line)
     def _enter(event: KeyPressEvent) -> None:
-        """Take the chosen completion, go on in the next line behind a backslash, or send."""
+        """Take the chosen completion, finish a command, go on in the next line behind a backslash, or send.
+
+        INVARIANT: a command runs only as it stands in the line: what was begun is finished first, and Enter again runs it.
+        """
         buffer = event.current_buffer
         state = buffer.complete_state
         if state is not None and state.current_completion is not None and not buffer.text.startswith("/"):
             buffer.complete_state = None
+        elif (finished := _finished(buffer)) is not None:
+            buffer.document = end_of(finished)
         elif buffer.document.is_cursor_at_the_end and continues(buffer.text):
             if not buffer.text.startswith("!"):
                 buffer.delete_before_cursor()
@@ -71,6 +90,15 @@ def _add_text_keys(keys: KeyBindings, folding: Folding) -> None:
     @keys.add(Keys.BracketedPaste, filter=in_line)
     def _paste(event: KeyPressEvent) -> None:
         _insert(event.current_buffer, folding.folded(event.data))
+
+
+def _finished(buffer: Buffer) -> str | None:
+    """Return the command that the menu has first for what was begun; None where nothing is to be finished."""
+    state, text = buffer.complete_state, buffer.text
+    if state is None or state.current_completion is not None or not text.startswith("/") or text[-1] in "/ ":
+        return None
+    texts = [text[: len(text) + one.start_position] + one.text for one in state.completions]
+    return texts[0] if texts and text not in texts and buffer.document.is_cursor_at_the_end else None
 
 
 def _add_screen_keys(keys: KeyBindings, edit: Callable[[KeyPressEvent], None]) -> None:
@@ -163,8 +191,12 @@ class LineDisplay(Processor):
 
 
 PROMPT = "> "
-MENU_LINES = 8
-"""Kept free below the line while completions are shown."""
+MOST_MENU_LINES = 12
+"""Kept free below the line while completions are shown; half of a window that is low."""
+ESCAPE_SECONDS = 0.05
+"""What comes within this time after an Esc belongs to it."""
+KEYS_HINT = "? shows the keys"
+MENU_HINT = "Up, Down choose; Esc closes"
 
 
 class PromptLine:
@@ -176,26 +208,35 @@ class PromptLine:
         history: History,
         commands: Sequence[tuple[str, str]],
         files: Callable[[str], Sequence[str]],
+        offers: Mapping[str, Callable[[], Sequence[Offered]]],
+        keys: Sequence[KeyWords],
         vi: bool,
         look: Look,
-        toolbar: Callable[[], Sequence[tuple[str, Tone]]],
+        toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
         environment: Mapping[str, str],
         tell: Callable[[str], None] | None = None,
     ) -> None:
         """Take what is known of the person and the terminal; nothing is read or written yet.
 
-        `commands` are names with `/` and summaries; `files` finds names by what was typed of them, and may take its
-        time, in any thread; `toolbar` is asked at each key; `tell` shows a line to the person.
+        `commands` are names with `/` and summaries; `files` finds names by what was typed of them, `offers` what may
+        follow a command: both may take their time, in any thread; `keys` are what `?` shows; `toolbar` is asked at each
+        key, with a hint of what keys do just now; `tell` shows a line to the person.
         """
         self._history = history
         self._environment = environment
         self._tell = tell if tell is not None else _print_line
         self._toolbar = toolbar
         self._look = look
+        self._keys = keys
+        self._keys_shown = self._keys_were_shown = self._drawn_keys = False
+        self._left = ""
+        """The line at which the menu was left: it stays closed there."""
+        self._is_new = True
+        """Whether nothing was sent yet."""
         self._folding = Folding()
         self._wants_editor = False
         self._session: PromptSession[str] | None = None
-        self._completer = LineCompleter(commands, files)
+        self._completer = LineCompleter(commands, files, offers)
         if look.repaints:
             self._session = self._new_session(self._completer, vi=vi)
 
@@ -208,6 +249,7 @@ class PromptLine:
         each at an empty line only.
         """
         prompt = visible_line(prompt)
+        self._completer.begin_line()
         if self._session is None:
             if pre_run is not None:
                 pre_run()
@@ -219,6 +261,7 @@ class PromptLine:
         while True:
             text = self._prompt(self._session, prompt, line, pre_run)
             if not self._wants_editor:
+                self._is_new = False
                 return text
             pre_run = None
             line = self._edited(text)
@@ -226,6 +269,8 @@ class PromptLine:
     def _prompt(self, session: PromptSession[str], prompt: str, line: str, pre_run: Callable[[], None] | None) -> str:
         self._wants_editor = False
         session.app.erase_when_done = False
+        session.reserve_space_for_menu = 0
+        self._left = ""
         if pre_run is not None:
             _after_first_drawing(session, pre_run)
         return self._folding.unfolded(session.prompt(prompt, default=end_of(line)))
@@ -257,13 +302,10 @@ class PromptLine:
         session: PromptSession[str] = PromptSession(
             history=_Unfolded(self._history, self._folding),
             completer=completer,
-            complete_while_typing=Condition(
-                lambda: completer.is_awaited(session.default_buffer.document.text_before_cursor)
-            ),
+            complete_while_typing=Condition(lambda: self._menu_is_awaited(session.default_buffer)),
             complete_style=CompleteStyle.COLUMN,
-            reserve_space_for_menu=MENU_LINES,
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
-            key_bindings=line_keys(self._folding, self._edit),
+            key_bindings=self._key_bindings(),
             input_processors=[LineDisplay(self._folding)],
             prompt_continuation=_continuation,
             bottom_toolbar=self._drawn_toolbar,
@@ -277,7 +319,53 @@ class PromptLine:
         session.app.terminal_size_polling_interval = (
             None  # SIGWINCH tells (signal(7)); polling would wake an idle process
         )
+        session.app.ttimeoutlen = ESCAPE_SECONDS
+        session.app.key_processor.before_key_press += self._hide_keys
+        session.app.before_render += lambda _: self._make_room(session)
+        control = session.layout.current_control
+        if isinstance(control, BufferControl):
+            control.menu_position = lambda: _menu_position(session.default_buffer)
         return session
+
+    def _key_bindings(self) -> KeyBindings:
+        keys = line_keys(self._folding, self._edit)
+        in_line = has_focus(DEFAULT_BUFFER) & _alone
+        keys.add("?", filter=in_line & _empty & ~vi_navigation_mode)(self._show_keys)
+        keys.add("escape", filter=in_line & has_completions, eager=True)(self._leave_menu)
+        return keys
+
+    def _show_keys(self, event: KeyPressEvent) -> None:  # noqa: ARG002 - what a key calls
+        self._keys_shown = not self._keys_were_shown
+
+    def _hide_keys(self, _: object) -> None:
+        """Any key closes what shows the keys, and does what it does."""
+        self._keys_were_shown, self._keys_shown = self._keys_shown, False
+
+    def _leave_menu(self, event: KeyPressEvent) -> None:
+        """Close the menu; the line is as it was typed."""
+        event.current_buffer.cancel_completion()
+        self._left = event.current_buffer.text
+
+    def _menu_is_awaited(self, buffer: Buffer) -> bool:
+        return buffer.text != self._left and self._completer.is_awaited(buffer.document.text_before_cursor)
+
+    def _make_room(self, session: PromptSession[str]) -> None:
+        """Keep room for the menu below the line: it grows with the menu, and goes when that is closed, at once.
+
+        What was drawn last is taken away then: the library never draws less rows than before.
+        """
+        buffer = session.default_buffer
+        state, before = buffer.complete_state, session.reserve_space_for_menu
+        if state is not None:
+            most = min(MOST_MENU_LINES, _size().rows // 2)
+            session.reserve_space_for_menu = max(before, min(len(state.completions) + 1, most))
+        elif not self._menu_is_awaited(buffer):
+            session.reserve_space_for_menu = 0
+        closed = self._drawn_keys and not self._keys_shown
+        self._drawn_keys = self._keys_shown
+        if closed or session.reserve_space_for_menu < before:
+            session.app.renderer.erase(leave_alternate_screen=False)
+            session.app.renderer.request_absolute_cursor_position()
 
     def _edit(self, event: KeyPressEvent) -> None:
         """Leave the line for the editor; it is read again with what comes of that."""
@@ -286,8 +374,22 @@ class PromptLine:
         event.app.exit(result=event.current_buffer.text)
 
     def _drawn_toolbar(self) -> StyleAndTextTuples:
+        if self._keys_shown:
+            columns, rows = _size().columns, _size().rows
+            shown = panel_rows(self._keys, columns, rows - 1)
+            return [(f"class:keys.{name}", text) for name, text in shown]
+        buffer = get_app().current_buffer
+        hint = MENU_HINT if buffer.complete_state else KEYS_HINT if self._is_new and not buffer.text else ""
         styles = {**TOOLBAR, Tone.BAD: TOOLBAR_RED} if self._look.colour else TOOLBAR
-        return [(f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar()]
+        return [(f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar(hint)]
+
+
+def _menu_position(buffer: Buffer) -> int | None:
+    """Return where the menu begins: below what it completes, so that it stands still while one types."""
+    state = buffer.complete_state
+    if state is None or not state.completions or buffer.text.startswith("/"):
+        return None if state is None else 0
+    return max(state.original_document.cursor_position + state.completions[0].start_position, 0)
 
 
 class _Output(Vt100_Output):

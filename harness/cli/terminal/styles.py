@@ -70,14 +70,27 @@ MARKDOWN = {
 CODE = "ansi_dark"
 """The theme of code: it is made of the terminal's own sixteen colours."""
 
-TOOLBAR = {Tone.PLAIN: "", Tone.QUIET: "", Tone.GOOD: "", Tone.WARNING: "bold", Tone.BAD: "bold underline"}
+TOOLBAR = {
+    Tone.PLAIN: "dim",
+    Tone.QUIET: "dim",
+    Tone.GOOD: "ansigreen",
+    Tone.WARNING: "ansiyellow bold",
+    Tone.BAD: "reverse bold underline",
+}
 """Of the status line below the prompt, as prompt_toolkit writes styles."""
-TOOLBAR_RED = "noreverse bg:ansired fg:ansiwhite bold"
+TOOLBAR_RED = "bg:ansired fg:ansiwhite bold"
 """In the place of the last one where there are colours."""
 PROMPT_STYLES = {
     "hidden-character": "reverse",
     "folded": "underline",
     "bottom-toolbar": "noreverse",
-    "status": "reverse",
+    "keys.key": "bold",
+    "completion-menu": "bg:default fg:default",
+    "completion-menu.completion": "ansicyan",
+    "completion-menu.completion.current": "bg:default fg:default reverse bold",
+    "completion-menu.meta.completion": "bg:default fg:default dim",
+    "completion-menu.meta.completion.current": "bg:default fg:default",
+    "scrollbar.background": "bg:default",
+    "scrollbar.button": "bg:ansibrightblack",
 }
 """Of the prompt itself."""

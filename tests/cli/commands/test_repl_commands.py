@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.terminal
 
-NO_NAME = "there is no command of that name; /help shows all"
+NO_NAME = "/ begins a command: type on, or Tab, and choose; /help says what each does"
 WRITE = call("write_file", path="a.txt", content="new\n")
 
 
@@ -63,6 +63,7 @@ def verified(program: Program) -> bool:
     ("line", "expected"),
     [
         pytest.param("hello", Ask(text="hello"), id="text"),
+        pytest.param("exit now", Ask(text="exit now"), id="words that begin with one of a shell"),
         pytest.param("/etc/hosts says this", Ask(text="/etc/hosts says this"), id="a path"),
         pytest.param("/", Wrong(problem=NO_NAME), id="a slip of the finger"),
         pytest.param("//", Wrong(problem=NO_NAME), id="two of them"),
@@ -84,6 +85,9 @@ def test_a_line_means_one_thing(line: str, expected: object) -> None:
         ("/policy explain git  commit -m 'a  b'", "/policy", "explain git  commit -m 'a  b'"),
         ("/export my notes.md", "/export", "my notes.md"),
         ("/fork\t2", "/fork", "2"),
+        ("exit", "/quit", ""),
+        ("Quit", "/quit", ""),
+        ("?", "/help", "keys"),
     ],
 )
 def test_a_known_word_is_a_command_with_what_follows_as_it_was_typed(line: str, name: str, rest: str) -> None:
@@ -96,6 +100,7 @@ def test_a_known_word_is_a_command_with_what_follows_as_it_was_typed(line: str, 
     ("line", "told"),
     [
         ("/polic", "did you mean /policy?"),
+        ("/exi", "did you mean /exit?"),
         ("/xyzzy", "known: /clear"),
         ("/clear everything", "usage: /clear"),
         ("/fork 1 2", "usage: /fork [TURN]"),
@@ -196,7 +201,7 @@ def test_what_shows_shows(program: Program, start: Start) -> None:
     prompt.say("/policy reload all", "usage: /policy reload; nothing")
     prompt.say("/model", "model scripted")
     prompt.say("/diff --all", "usage: /diff")
-    prompt.say("/polic", "did you mean /policy?")
+    prompt.say("/polcy", "did you mean /policy?")
     assert len(program.players[0].requests) == 2
     assert prompt.leave() == 0
     assert verified(program)

@@ -27,7 +27,7 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), plan=True
         pytest.param(
             FULL, 200,
             "gpt-large | policy default | confined: files, network | 2 grants | context 26% | $0.0123 | 3 turns | "
-            "12.3k in, 678 out", id="200 columns",
+            "12.3k tokens in, 678 out", id="200 columns",
         ),
         pytest.param(
             FULL, 80, "gpt-large | policy default | confined: files, network | 2 grants | context 26%", id="80 columns"
@@ -40,10 +40,12 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), plan=True
         ),
         pytest.param(LOOSE, 40, "! UNCONFINED allowed, network open", id="loosened, 40"),
         pytest.param(LOOSE, 20, "! UNCONFINED allo...", id="loosened, 20"),
+        pytest.param(replace(FULL, hint="? helps"), 40, "gpt-large | 2 grants | ? helps", id="a hint, 40"),
+        pytest.param(replace(LOOSE, hint="? helps"), 40, "! UNCONFINED allowed, network open", id="a hint is no warning"),
         pytest.param(Status(model="m", policy="p", grants=1, turns=1), 80, "m | policy p | 1 grant | 1 turn", id="one"),
         pytest.param(Status(model="m", policy="", cost=0.0), 80, "m | $0.0000", id="no cost is a cost that is known"),
         pytest.param(
-            Status(model="m", policy="", context_tokens_used=1_500), 80, "m | context 1.5k", id="a context without end"
+            Status(model="m", policy="", context_tokens_used=1_500), 80, "m | context 1.5k tokens", id="a context without end"
         ),
         pytest.param(
             Status(model="a\x1b[2J\u202e\nb", policy="[red]x"), 80, "a\\x1b[2J\\u202e\\nb | policy [red]x", id="hostile"
@@ -77,7 +79,7 @@ def test_the_share_is_rounded_up(used: int, of: int, said: str) -> None:
     ],
 )
 def test_numbers_are_short(number: int, short: str) -> None:
-    assert f"{short} in, 1 out" in status_text(replace(FULL, input_tokens=number, output_tokens=1), 200)
+    assert f"{short} tokens in, 1 out" in status_text(replace(FULL, input_tokens=number, output_tokens=1), 200)
 
 
 def test_tones_only_repeat_what_the_words_say() -> None:

@@ -20,7 +20,7 @@ from prompt_toolkit.document import Document
 from rows import all_rows
 from screen_scene import BACKSPACE, CTRL_C, ENTER, TAB
 
-from harness.cli.terminal.completion import LineCompleter, mention, shell_word
+from harness.cli.terminal.completion import LineCompleter, Offered, mention, shell_word
 from harness.cli.terminal.file_names import (
     MOST_MATCHES,
     TRACKED,
@@ -317,7 +317,14 @@ FILES = ("src/x.py", "a b.txt")
 COMMANDS = (("/help", "what there is"), ("/history", "lines"), ("/model", "show or switch"))
 
 
-COMPLETER = LineCompleter(COMMANDS, lambda typed: [name for name in FILES if typed in name])
+MODELS = (
+    Offered(text="small-1", shown="small-1", about="configured"),
+    Offered(text="large-1", shown="Large", about="the one now"),
+    Offered(text="x\x1b[2J", shown="x\x1b[2J\n", about="\u202e"),
+)
+
+
+COMPLETER = LineCompleter(COMMANDS, lambda typed: [name for name in FILES if typed in name], {"/model": lambda: MODELS})
 
 
 def _completions(text: str) -> list[tuple[str, int]]:
@@ -333,6 +340,11 @@ def _completions(text: str) -> list[tuple[str, int]]:
         pytest.param("/help ", [], id="no command twice"),
         pytest.param("say /h", [], id="commands stand at the start"),
         pytest.param("/x", [], id="none"),
+        pytest.param("/model ", [("small-1", 0), ("large-1", 0), ("x\x1b[2J", 0)], id="what follows a command"),
+        pytest.param("/Model  la", [("large-1", -2)], id="by its beginning"),
+        pytest.param("/model now 1", [("large-1", -5)], id="by words of its row"),
+        pytest.param("/model zz", [], id="nothing that follows it"),
+        pytest.param("/help s", [], id="a command without a list"),
         pytest.param("@sr", [("@src/x.py", -3)], id="a file"),
         pytest.param("see @", [("@src/x.py", -1), ('@"a b.txt"', -1)], id="all files"),
         pytest.param("see (@sr", [("@src/x.py", -3)], id="behind a bracket"),
@@ -367,9 +379,11 @@ def test_behind_an_exclamation_mark_there_are_only_files(text: str, inserted: li
     ("text", "awaited"),
     [
         ("", False),
-        ("/", False),
+        ("/", True),
         ("/h", True),
         ("/h x", False),
+        ("/model ", True),
+        ("/MODEL some words", True),
         ("a", False),
         ("a @", True),
         ("a@b", False),
@@ -400,6 +414,23 @@ def test_names_are_completed_while_one_types(repository: Path) -> None:
         line.reads(ENTER, "@nothing_like_it")
         line.send("@pars" + CTRL_C)
         line.wait_gone("@pars")
+
+
+def test_what_follows_a_command_is_asked_for_once_a_line_and_shown_safely() -> None:
+    asked: list[int] = []
+
+    def models() -> Sequence[Offered]:
+        asked.append(1)
+        return MODELS
+
+    completer = LineCompleter(COMMANDS, lambda _: (), {"/model": models})
+    for text in ("/model ", "/model l", "/model x"):
+        found = list(completer.get_completions(Document(text), CompleteEvent()))
+    assert len(asked) == 1
+    assert (found[0].display_text, found[0].display_meta_text) == ("x\\x1b[2J\\n", "\\u202e")
+    completer.begin_line()
+    assert len(list(completer.get_completions(Document("/model "), CompleteEvent()))) == 3
+    assert len(asked) == 2
 
 
 @pytest.mark.terminal

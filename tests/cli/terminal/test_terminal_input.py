@@ -31,6 +31,10 @@ from screen_scene import (
     paste,
 )  # fmt: skip
 
+from harness.cli.commands.help import KEYS
+from harness.cli.terminal.key_panel import panel_rows
+from harness.cli.terminal.row_text import cells
+
 pytestmark = pytest.mark.terminal
 
 CTRL_E, CTRL_Y, BACKSPACE, CTRL_UNDO = "\x05", "\x19", "\x7f", "\x1f"
@@ -301,9 +305,9 @@ def test_ctrl_c_in_the_editor_is_for_the_editor(tmp_path: Path) -> None:
 
 def test_the_status_line_is_drawn_below_and_says_in_words_and_red_what_loosens(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, loosened=["UNCONFINED allowed"]) as line:
-        line.wait_for("! UNCONFINED allowed | model-1 | policy default | 2 grants")
+        line.wait_for("! UNCONFINED allowed | model-1 | policy default | 2 grants | ? shows the keys")
         assert {(cell.bg, cell.reverse) for cell in line.cells("UNCONFINED")} == {("red", False)}
-        assert {cell.reverse for cell in line.cells("model-1")} == {True}
+        assert {(cell.bg, cell.reverse) for cell in line.cells("model-1")} == {("default", False)}
         line.reads("gone when sent" + ENTER, "gone when sent")
     assert b"\x1b[6n" not in line.raw, "it asks where the cursor is"
     assert b"\x1b[?1049h" not in line.raw, "it takes another screen"
@@ -379,6 +383,82 @@ def test_a_dumb_terminal_gets_lines_without_escapes(tmp_path: Path) -> None:
         line.reads(CTRL_D, {"raised": "EOFError"})
         assert line.exit_code() == 0
         assert b"\x1b" not in line.raw
+
+
+# The menu, and the keys on one screen
+
+
+def test_the_menu_opens_with_a_slash_and_enter_finishes_before_it_runs(line: PlayedLine) -> None:
+    line.send("/")
+    line.wait_for("show or switch")
+    line.wait_for("Up, Down choose; Esc closes")
+    line.stands("\x1b[B\x1b[B", "> /history")
+    line.reads(ENTER, "/history")  # what was chosen stands in the line
+    line.stands("/mo", "> /mo")
+    line.wait_for("show or switch")
+    line.stands(ENTER, "> /model")
+    line.reads(ENTER, "/model")
+    line.send("/")
+    line.wait_for("show or switch")
+    line.reads(ENTER, "/")  # nothing was begun that could be finished
+
+
+def test_esc_closes_the_menu_and_leaves_the_line_as_it_was_typed(line: PlayedLine) -> None:
+    line.send("/h")
+    line.wait_for("what there is")
+    line.stands(TAB, "> /help")
+    line.stands(ESC, "> /h")
+    line.wait_gone("what there is")
+    line.wait_until(lambda: "model-1" in line.display()[line.cursor[0] + 1], "the room for the menu is still there")
+    line.reads(ENTER, "/h")
+
+
+def test_what_follows_a_command_is_chosen_in_the_same_menu(tmp_path: Path) -> None:
+    models = [["small-1", "configured"], ["large-1", "the one now"], ["ev\x1b[2Jil", "x"]]
+    with PlayedLine(tmp_path, models=models) as line:
+        line.send("/model ")
+        line.wait_for("the one now")
+        line.wait_for("ev\\x1b[2Jil")
+        line.send("now")
+        line.wait_gone("configured")
+        line.stands(ENTER, "> /model large-1")
+        line.reads(ENTER, "/model large-1")
+        line.send("/model ")
+        line.wait_for("configured")
+        line.reads(ENTER, "/model ")  # nothing is chosen by Enter alone
+        line.send(paste("/model sma\n"))
+        line.wait_for("> /model sma")
+        line.reads(CTRL_U + CTRL_U + BACKSPACE + CTRL_U + ENTER, "")
+    assert b"\x1b[2J" not in line.raw
+
+
+def test_a_question_mark_shows_the_keys_and_the_next_key_closes_them(line: PlayedLine) -> None:
+    line.send("?")
+    line.wait_for("a new line")
+    line.wait_gone("model-1")
+    line.stands("x", "> x")
+    line.wait_gone("a new line")
+    line.wait_for("model-1")
+    line.stands("?", "> x?")
+    line.reads(ENTER, "x?")
+    line.send("?")
+    line.wait_for("a new line")
+    line.send("?")
+    line.wait_gone("a new line")
+    line.reads("? at once is text" + ENTER, "? at once is text")
+
+
+@all_rows("size", [(120, 36), (80, 24), (40, 12), (30, 4)])
+def test_the_keys_fit_the_window(size: tuple[int, int]) -> None:
+    columns, lines = size
+    text = "".join(piece for _, piece in panel_rows(KEYS, columns, lines - 1))
+    rows = text.split("\n")
+    assert len(rows) < lines
+    assert all(cells(row.rstrip()) <= columns for row in rows)
+    assert "commands" in rows[0]
+    if columns > 30:
+        assert not any("..." in row for row in rows)
+        assert "/help" in text
 
 
 # What it costs
