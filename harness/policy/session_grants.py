@@ -15,7 +15,7 @@ from enum import Enum
 
 from harness.actions import Access, Act, Command, JsonValue
 from harness.policy.built_in import ENTRY_POINTS
-from harness.policy.effects import place_problem
+from harness.policy.effects import DEFAULT_WRITE, place_problem
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
@@ -215,6 +215,26 @@ def pattern_problem(pattern: GrantPattern) -> str:
     ):
         return "it names no file or folder of the workspace plainly"
     return ""
+
+
+def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
+    """Return less of a pattern: of a program without the network, or with further words; of files a folder or one file.
+
+    `words` are `offline`, the further words, or a path in the workspace, with a slash at the end of a folder. Else why that
+    is not less.
+    """
+    if pattern.program:
+        if list(words) == ["offline"]:
+            return replace(pattern, network=False, write=DEFAULT_WRITE) if pattern.network else "it has no network"
+        longer = replace(pattern, argv=(*pattern.argv, *words))
+        return program_problem(longer.argv, longer.folder) or longer
+    if not pattern.path.endswith("/**"):
+        return "it is for exactly this: revoke it"
+    name = " ".join(words)
+    narrower = replace(pattern, path=f"/{name}**" if name.endswith("/") else f"/{name}")
+    if not narrower.path.startswith(pattern.path.removesuffix("**")) or narrower == pattern:
+        return f"{name} does not lie in what is granted"
+    return pattern_problem(narrower) or narrower
 
 
 def exact_problem(command: Command) -> str:

@@ -119,7 +119,7 @@ class CommandWalls:
         if not whole:
             missing = f"what a rule denies cannot be looked for among more than {MOST_LOOKED_AT:,} files"
             return WallsHere(root=root, confines=False, missing=missing)
-        if not hides_where_it_may_write(self._machine):
+        if not hides_where_it_may_write(self._machine) or _is_in_any(root, _NO_PLACES):
             missing = (
                 f"{hidden[0]} cannot be hidden in a folder that may be written, without bubblewrap" if hidden else ""
             )

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agent_scene import DONE, Asked, Playing, reply
+from agent_scene import Asked, Playing, reply
+from grant_scene import Scene, bash, granting, held
 from log_auditor import audited
-from log_scene import forged, unsynced
+from log_scene import forged
 from rows import all_rows
 
 from harness.actions import Action, JsonValue
@@ -20,101 +21,17 @@ from harness.cli.audit.verify import redecided
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.state import State
 from harness.cli.trace import event_line
-from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval, Approver
-from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.log.verify import verify
 from harness.loop.agent import Agent
-from harness.messages import ModelResponse, ResultStatus, StopReason, ToolCall
+from harness.messages import ResultStatus, StopReason
 from harness.policy.grant_offers import Offer
-from harness.policy.loader import parse_policy
-from harness.policy.policy import Policy
 from harness.policy.rules import Origin
 from harness.policy.session_grants import Grant, GrantPattern, GrantScope
 from harness.policy.verdict import Verdict
-from harness.tools import builtin_tools
-
-POLICY = b"""
-version = 1
-[tools]
-default = "confirm"
-[[rule]]
-id = "no-touch"
-decision = "deny"
-argv = ["touch"]
-reason = "Nothing is touched."
-[[rule]]
-id = "stop"
-decision = "block"
-argv = ["halt-here"]
-reason = "It ends."
-"""
-
-
-def held(text: bytes = POLICY) -> Policy:
-    return parse_policy(text, "p.toml")
-
-
-class Scene:
-    """An agent with the real tools in a workspace of its own, and its log."""
-
-    def __init__(
-        self, folder: Path, *replies: ModelResponse, approver: Callable[[Agent], Approver], kept: bool = False
-    ) -> None:
-        for name in ("w", "state"):
-            (folder / name).mkdir(exist_ok=True)
-        self.root = folder / "w"
-        self.path = str(folder / "log.jsonl")
-        self.kept = KeptGrants(str(folder / "state" / "grants"), "w", str(self.root))
-        log = ActionLog.open(self.path, sync=unsynced)
-        self._approver = approver
-        self.agent: Agent = Agent(
-            model=Playing([*replies, DONE]),
-            tools=builtin_tools(Workspace(str(self.root), str(folder)), environment={"PATH": os.environ["PATH"]}),
-            policy=held(),
-            approver=self._ask,
-            about={"workspace": str(self.root)},
-            log=log,
-            grants=self.kept.read().grants if kept else (),
-            keep_grant=self.kept.keep if kept else None,
-        )
-
-    def _ask(self, action: Action, verdict: Verdict) -> Approval:
-        return self._approver(self.agent)(action, verdict)
-
-    def records(self, *kinds: str) -> list[LogRecord]:
-        return [record for record in read_log(self.path) if record["kind"] in kinds]
-
-    def close(self) -> None:
-        """Hold the log against both judges."""
-        self.agent.log.close()
-        assert verify(self.path).broken_line is None
-        assert audited(self.path).breaches == []
-
-
-def granting(scope: GrantScope, *, wider: bool = False) -> Callable[[Agent], Approver]:
-    """Return who says yes and grants what is offered; where nothing is, a plain yes."""
-
-    def of(agent: Agent) -> Approver:
-        def approver(action: Action, verdict: Verdict) -> Approval:
-            offer = agent.gate.offer(action, verdict)
-            if isinstance(offer, str):
-                return Approval(answer=Answer.YES, by="script")
-            return Approval(
-                answer=Answer.YES, by="script", scope=scope, patterns=offer.choices[-1 if wider else 0].patterns
-            )
-
-        return approver
-
-    return of
-
-
-def bash(*commands: str) -> ModelResponse:
-    calls = [ToolCall(id=f"c{n}", name="bash", arguments=json.dumps({"command": c})) for n, c in enumerate(commands)]
-    return reply(*calls)
 
 
 def test_what_is_granted_for_the_session_is_not_asked_again(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError, nearest
-from harness.policy.session_grants import Grant, GrantScope
+from harness.policy.session_grants import Grant, GrantScope, narrowed
+from harness.record import replace
 from harness.text.visible import visible_line
 
 
 def grants(conversation: Conversation, rest: str) -> None:
-    """List the grants in force, or revoke one or all. Raises UsageError and LogError."""
+    """List the grants in force, narrow one, or revoke one or all. Raises UsageError and LogError."""
     action, _, name = rest.partition(" ")
     held = conversation.agent.gate.grants
     match action, name.strip():
@@ -23,18 +24,27 @@ def grants(conversation: Conversation, rest: str) -> None:
             if not held:
                 conversation.say("there is nothing to revoke", Tone.QUIET)
         case "revoke", identity if identity:
-            found = next((grant for grant in held if grant.id == identity), None)
-            if found is None:
-                known = nearest(identity, [grant.id for grant in held]) if held else "; there is none"
-                raise UsageError(f"there is no grant {visible_line(identity, 50)!r}{known}")
-            _revoke(conversation, found)
+            _revoke(conversation, _found(held, identity))
+        case "narrow", said if len(words := said.split()) > 1:
+            _narrow(conversation, _found(held, words[0]), words[1:])
         case _:
-            raise UsageError("usage: /grants, or /grants revoke ID, or /grants revoke all")
+            raise UsageError(
+                "usage: /grants, /grants revoke ID|all, or /grants narrow ID offline|WORDS|PATH (a folder ends in /)"
+            )
+
+
+def _found(held: tuple[Grant, ...], identity: str) -> Grant:
+    found = next((grant for grant in held if grant.id == identity), None)
+    if found is None:
+        known = nearest(identity, [grant.id for grant in held]) if held else "; there is none"
+        raise UsageError(f"there is no grant {visible_line(identity, 50)!r}{known}")
+    return found
 
 
 def _list(conversation: Conversation, held: tuple[Grant, ...]) -> None:
     for grant in held:
-        scope = "this session" if grant.scope is GrantScope.SESSION else "always in this workspace"
+        kept = f"until {grant.until}" if grant.until else "always in this workspace"
+        scope = "this session" if grant.scope is GrantScope.SESSION else kept
         when = f"call {grant.origin.line}" if grant.scope is GrantScope.SESSION else str(grant.origin)
         conversation.say_line(f"  {grant.id}  {scope}  {grant.pattern.text}  [{when}]", most=2_000)
     if not held:
@@ -52,13 +62,29 @@ def _revoke(conversation: Conversation, grant: Grant) -> None:
     conversation.say_line(f"revoked: {grant.id}  {grant.pattern.text}", Tone.GOOD)
 
 
+def _narrow(conversation: Conversation, grant: Grant, words: list[str]) -> None:
+    pattern = narrowed(grant.pattern, words)
+    if isinstance(pattern, str):
+        raise UsageError(f"{grant.id} is not narrowed: {visible_line(pattern, 200)}")
+    less = replace(grant, id=f"{grant.id}-narrow", pattern=pattern)
+    if grant.scope is GrantScope.WORKSPACE:
+        kept = conversation.kept.keep_until(pattern, grant.until)
+        if isinstance(kept, str) or not conversation.kept.revoke(grant.id):
+            raise UsageError(
+                f"{visible_line(conversation.kept.path, 2_000)} cannot be written: {grant.id} stays as it is"
+            )
+        less = kept
+    conversation.agent.log.session = conversation.session.identity
+    conversation.agent.gate.narrow(grant, less)
+    conversation.say_line(f"narrowed: {less.id}  {less.pattern.text}", Tone.GOOD)
+
+
 COMMANDS = (
     SlashCommand(
         name="/grants",
-        arguments="[revoke ID|all]",
+        arguments="[revoke ID|all, narrow ID ...]",
         summary="what you granted beyond the policy",
         group=HelpGroup.RULES,
         does=grants,
-        most=2,
     ),
 )

@@ -1,0 +1,211 @@
+"""Wide grants through the agent, with real commands: a program inside its walls, all edits, less of a grant, and their ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from agent_scene import reply
+from grant_scene import Scene, bash, granting
+from rows import all_rows
+
+from harness.cli.kept_grants import KeptGrants
+from harness.messages import ModelResponse, StopReason, ToolCall
+from harness.policy.session_grants import GrantPattern, GrantScope, narrowed
+from harness.record import replace
+from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
+
+INSIDE = "this program, any words, inside walls"
+POLICY = b"""
+version = 1
+[tools]
+default = "confirm"
+readers = true
+[[rule]]
+id = "secrets"
+decision = "deny"
+access = ["read", "write"]
+path = [".env"]
+reason = "Secrets."
+"""
+needs_walls = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine")
+
+
+def decisions(scene: Scene) -> list[object]:
+    return [record["decision"] for record in scene.records("decision")]
+
+
+def contents(scene: Scene) -> list[str]:
+    return [str(record["content"]) for record in scene.records("outcome")]
+
+
+def python(code: str) -> str:
+    return f"python3 -c {json.dumps(code)}"
+
+
+@needs_walls
+def test_a_granted_program_runs_with_other_words_and_is_held_to_its_walls(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    scene = Scene(
+        tmp_path,
+        bash("python3 -c 1"),
+        bash(python("open('made', 'w').write('x')")),
+        bash(python(f"open('{outside}', 'w').write('x')")),
+        bash(python("import socket; socket.create_connection(('127.0.0.1', 9))")),
+        bash(python("import socket; socket.socket(socket.AF_UNIX).connect('/nowhere')")),
+        approver=granting(GrantScope.SESSION, INSIDE),
+        policy=POLICY,
+    )
+    assert scene.agent.run("go").stop is StopReason.COMPLETED
+    assert decisions(scene) == ["confirm", "auto", "auto", "auto", "auto"]
+    assert (scene.root / "made").read_text() == "x"
+    assert not outside.exists()
+    _, _, wrote, reached, socket = contents(scene)
+    assert "PermissionError" in wrote or "Read-only" in wrote
+    assert "it has no network" in reached
+    assert "Connection refused" not in reached
+    assert "PermissionError" in socket
+    effects = [record["effects"] for record in scene.records("intent")][1]
+    assert isinstance(effects, dict)
+    assert (effects["network"], effects["sockets"], effects["enforcement"]) == (False, False, "required")
+    scene.close()
+
+
+@needs_walls
+@all_rows(
+    ("bubblewrap", "offered_before", "expected"),
+    [
+        ("", False, ["confirm", "confirm"]),  # .env came after the grant: nobody was told that it could be read
+        ("", True, ["confirm", "auto"]),  # it was there, and the offer named it
+        (None, True, ["confirm", "auto"]),
+    ],
+)
+def test_what_a_rule_denies_is_hidden_or_was_named(
+    tmp_path: Path, bubblewrap: str | None, offered_before: bool, expected: list[str]
+) -> None:
+    machine = replace(probe(), bubblewrap=bubblewrap)
+    if bubblewrap is None and not hides_where_it_may_write(machine):
+        pytest.skip("bubblewrap does not work here")
+    code = "import os; print(os.path.exists('.env') and open('.env').read())"
+    first = "python3 -c 1" if offered_before else python("open('.en' + 'v', 'w').write('KEY=1')")
+    (tmp_path / "w").mkdir()
+    if offered_before:
+        (tmp_path / "w" / ".env").write_text("KEY=1")
+    scene = Scene(
+        tmp_path,
+        bash(first),
+        bash(python(code)),
+        approver=granting(GrantScope.SESSION, INSIDE),
+        policy=POLICY,
+        machine=machine,
+    )
+    scene.agent.run("go")
+    assert decisions(scene) == expected
+    assert ("KEY=1" in contents(scene)[-1]) == (bubblewrap == "")
+    (grant,) = scene.records("grant")[:1]
+    assert grant["exposes"] == ([".env"] if bubblewrap == "" and offered_before else [])
+    scene.close()
+
+
+def test_without_walls_no_program_is_granted(tmp_path: Path) -> None:
+    scene = Scene(
+        tmp_path,
+        bash("python3 -c 1"),
+        bash("python3 -c 1"),
+        approver=granting(GrantScope.SESSION, INSIDE),
+        policy=POLICY,
+        machine=Machine(landlock=0, seccomp="", bubblewrap="", reasons=("no Landlock",)),
+    )
+    scene.agent.run("go")
+    assert decisions(scene) == ["confirm", "confirm"]
+    assert scene.records("grant") == []
+    scene.close()
+
+
+def write(path: str, text: str = "x\n") -> ModelResponse:
+    return reply(ToolCall(id="w", name="write_file", arguments=json.dumps({"path": path, "content": text})))
+
+
+def test_all_edits_as_a_mode(tmp_path: Path) -> None:
+    """Files of the workspace are written without a question while it is on; what tests and builds obey, and what is
+    protected, is asked about."""
+    scene = Scene(
+        tmp_path, write("a.py"), write("sub/b.py"), write("Makefile"), write(".git/config"), write("../out.txt"),
+        approver=granting(GrantScope.SESSION, "no such choice"), policy=POLICY,
+    )  # fmt: skip
+    session = scene.agent.start()
+    scene.agent.gate.allow_edits(on=True)
+    on = scene.agent.gate.allows_edits
+    scene.agent.run("go", session)
+    assert decisions(scene) == ["auto", "auto", "confirm", "confirm", "confirm"]
+    scene.agent.gate.allow_edits(on=False)
+    assert (on, scene.agent.gate.allows_edits) == (True, False)
+    changes = [(record["grant"], record["change"], record["path"]) for record in scene.records("grant")]
+    assert changes == [("edits", "mode", "/**"), ("edits", "revoked", "/**")]
+    scene.agent.end(session)
+    scene.close()
+
+
+@needs_walls
+def test_less_of_a_grant(tmp_path: Path) -> None:
+    scene = Scene(
+        tmp_path, bash("python3 -c 1"), bash("python3 -c 2"),
+        approver=granting(GrantScope.SESSION, "the same, with the network and the package caches"), policy=POLICY,
+    )  # fmt: skip
+    session = scene.agent.start()
+    scene.agent.run("go", session)
+    (held,) = scene.agent.gate.grants
+    pattern = narrowed(held.pattern, ["offline"])
+    assert isinstance(pattern, GrantPattern)
+    scene.agent.gate.narrow(held, replace(held, id="grant-1-narrow", pattern=pattern))
+    assert [grant.id for grant in scene.agent.gate.grants] == ["grant-1-narrow"]
+    assert scene.agent.do(session, "bash", {"command": "python3 -c 3"}).status.value == "ok"
+    effects = [record["effects"] for record in scene.records("intent")]
+    assert [isinstance(one, dict) and one["network"] for one in effects] == [True, True, False]
+    assert [record["change"] for record in scene.records("grant")] == ["added", "narrowed"]
+    scene.agent.end(session)
+    scene.close()
+
+
+PROGRAM = GrantPattern(
+    tools=("bash",), argv=("python3",), folder="/w", write=(".", "~/.cache"), network=True, program=True
+)
+FILES = GrantPattern(tools=("edit_file",), path="/src/**")
+
+
+@all_rows(
+    ("pattern", "words", "expected"),
+    [
+        (PROGRAM, "offline", "python3 * in /w, inside walls: writes the workspace, no network"),
+        (PROGRAM, "-m pytest", "python3 -m pytest * in /w, inside walls: writes the workspace and ~/.cache, reaches"),
+        (replace(PROGRAM, network=False), "offline", "it has no network"),
+        (FILES, "src/a.py", "src/a.py of the workspace"),
+        (FILES, "src/deep/", "src/deep/** of the workspace"),
+        (FILES, "src/", "does not lie"),
+        (FILES, "lib/a.py", "does not lie"),
+        (FILES, "src/../x", "plainly"),
+        (GrantPattern(tools=("edit_file",), path="/a.py"), "a.py", "exactly this"),
+        (GrantPattern(tools=("bash",), argv=("make",), folder="/w"), "test", "exactly this"),
+    ],
+)  # fmt: skip
+def test_what_less_of_a_grant_is(pattern: GrantPattern, words: str, expected: str) -> None:
+    found = narrowed(pattern, words.split())
+    assert expected in (found if isinstance(found, str) else found.text)
+
+
+def test_a_kept_grant_ends_with_its_time(tmp_path: Path) -> None:
+    now = [1_000_000_000.0]
+    kept = KeptGrants(str(tmp_path), "w", "/w", now=lambda: now[0])
+    grant = kept.keep(PROGRAM, 7)
+    assert not isinstance(grant, str)
+    assert (grant.until, kept.read().grants) == ("2001-09-16T01:46:40Z", (grant,))
+    now[0] += 7 * 86_400 - 1
+    assert kept.read().grants == (grant,)
+    now[0] += 1
+    assert (kept.read().grants, kept.read().problem) == ((), "")
+    always = kept.keep(PROGRAM)
+    assert kept.read().grants == (always,)
+    path = Path(kept.path)
+    path.write_text(path.read_text().replace("2001-09-16", "soon"))
+    assert "not understood" in kept.read().problem
