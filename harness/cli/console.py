@@ -6,12 +6,12 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.terminal.row_text import diff_tone, toned
+from harness.cli.terminal.row_text import diff_tone, toned, toned_rows
 from harness.cli.terminal.styles import Line, Tone
 from harness.log.order import LogRecord
 from harness.record import Record
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from harness.cli.config.settings import TerminalSettings
+    from harness.cli.tables import Table
     from harness.cli.trace import Tracer
     from harness.redaction.redactor import Redactor
     from harness.redaction.stream import RedactedStream
@@ -69,6 +70,29 @@ def look_from(terminal: TerminalSettings, environment: Mapping[str, str]) -> Loo
     return look_of(sys.stdout, environment, ascii_only=terminal.ascii.value, screen_reader=terminal.screen_reader.value)
 
 
+def _columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 0
+
+
+def look_here(stream: TextIO, environment: Mapping[str, str]) -> Look:
+    """Return how to draw finished output on `stream`: on a terminal as its user configured it."""
+    if not stream.isatty():
+        return look_of(stream, environment)
+    from argparse import Namespace
+
+    from harness.cli.config.settings import settings_from
+    from harness.errors import UsageError
+
+    try:
+        terminal = settings_from(Namespace(), environment, os.getcwd()).terminal
+    except (OSError, UsageError):
+        return look_of(stream, environment)  # what is wrong with the settings is said where they matter
+    return look_of(stream, environment, ascii_only=terminal.ascii.value, screen_reader=terminal.screen_reader.value)
+
+
 def _has_lines(stream: TextIO) -> bool:
     try:
         "─…".encode(stream.encoding or "ascii")
@@ -87,11 +111,6 @@ PIECE, PATIENCE_MS = 500, 10_000
 
 COUNTDOWN, COUNTDOWN_WIDTH = "again in {} s (Ctrl-C stops)", 40
 """Written over itself, with blanks for what was longer: also on a terminal that knows no escapes."""
-
-
-def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Say whether to colour: on a terminal that can, unless NO_COLOR is set (https://no-color.org)."""
-    return look_of(stream, environment).colour
 
 
 class _Ending(Record):
@@ -122,11 +141,11 @@ class Console:
     lines show the records of the log, which are redacted already; what a person is asked to approve is shown as it is.
     """
 
-    def __init__(self, stream: TextIO, *, colour: bool, redactor: Redactor | None = None) -> None:
+    def __init__(self, stream: TextIO, look: Look, *, redactor: Redactor | None = None) -> None:
+        self.look = look
         self._redactor = redactor
         self._text = _stream_of(redactor) if redactor else None
         self._stream = stream
-        self._colour = colour
         self._at_line_start = True
         self._in_text = False
         self.broken = False
@@ -155,8 +174,27 @@ class Console:
 
     def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """Write one or more whole lines."""
+        if width := self.width:
+            lines = visible(text).split("\n")
+            self._finished([row for line in lines for row in toned_rows(line, tone, width, colour=self.look.colour)])
+        else:
+            self._finished([toned(visible(text), tone, colour=self.look.colour)])
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal now; 0 where there is none."""
+        return _columns(self._stream)
+
+    def table(self, table: Table) -> None:
+        """Write a table: drawn for the terminal, in plain columns where there is none."""
+        from harness.cli.tables import drawn, plain  # most of what is written is none
+
+        self._finished(drawn(table, self.look, self.width) if self.width else list(plain(table)))
+
+    def _finished(self, rows: Sequence[str]) -> None:
+        """Write rows that are ready to be shown."""
         self.end_text()
-        self._write(f"{toned(visible(text), tone, colour=self._colour)}\n")
+        self._write("".join(f"{row}\n" for row in rows))
 
     def diff(self, text: str) -> None:
         """Write a diff or a command, added and removed lines coloured."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 from harness.actions import JsonValue
-from harness.cli.console import Console, complain, wants_colour
+from harness.cli.console import Console, complain, look_here
 from harness.cli.exits import Exit
 from harness.cli.state import State, here
 from harness.cli.terminal.styles import Tone
@@ -159,7 +159,7 @@ def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
         for one in told:
             sys.stdout.write(json.dumps(_fields(one), sort_keys=True) + "\n")
         return Exit.DONE
-    console = Console(sys.stdout, colour=wants_colour(sys.stdout, environment))
+    console = Console(sys.stdout, look_here(sys.stdout, environment))
     for one in told:
         console.line(_line(one, everywhere=arguments.all))
     if not told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from rows import all_rows
 from harness.actions import JsonValue
 from harness.audit.stats import statistics_of
 from harness.cli.audit.sql import answer_query
+from harness.cli.console import Console, Look
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -117,7 +119,7 @@ def test_a_query_reads_these_logs_and_nothing_else_and_writes_nothing(
     secret.write_text("TOP-SECRET")
     before = {path: path.read_bytes() for path in program.home.parent.rglob("*") if path.is_file()}
     with pytest.raises(UsageError) as refused:
-        answer_query([str(log)], "", query.format(secret=secret, folder=program.home), as_json=False)
+        answer_query([str(log)], "", query.format(secret=secret, folder=program.home), Console(sys.stdout, Look()))
     assert ("TOP-SECRET" in str(refused.value), len(str(refused.value).splitlines())) == (False, 1)
     assert capfd.readouterr() == ("", "")
     assert {path: path.read_bytes() for path in program.home.parent.rglob("*") if path.is_file()} == before

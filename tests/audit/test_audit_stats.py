@@ -15,7 +15,6 @@ from rows import all_rows
 from harness.actions import JsonValue
 from harness.audit.calls import MOST_IN_FLIGHT
 from harness.audit.stats import MOST_ROWS, OTHERS, Statistics, Waits, statistics_of
-from harness.cli.text_lines import cut, table
 from harness.log.action_log import ActionLog
 from harness.model import Prices
 from harness.text.amounts import short_count
@@ -219,26 +218,6 @@ def test_the_median_is_that_of_the_times_to_three_digits(
     for each in seconds:
         waits.add(each)
     assert waits.quantile(share) == expected
-
-
-@all_rows(
-    ("text", "width", "expected"),
-    [
-        ("short", 10, "short"),
-        ("0123456789", 10, "0123456789"),
-        ("01234567890", 10, "012...7890"),
-        ("\x1b[2J", 10, "\\x1b[2J"),
-    ],
-)
-def test_a_long_cell_is_cut_in_the_middle(text: str, width: int, expected: str) -> None:
-    assert cut(text, width) == expected
-
-
-def test_a_table_keeps_to_its_width() -> None:
-    rows = [["x" * 300, "1", "22"], ["y", "333", "4"]]
-    lines = table(["name", "a", "b"], rows)
-    assert {len(line) for line in lines} == {100}
-    assert lines[2].split() == ["y", "333", "4"]
 
 
 @all_rows(

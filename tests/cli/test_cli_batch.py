@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import io
 import json
 import os
 import pty
@@ -26,9 +27,10 @@ from sizes import proof_size
 from harness.audit.run_reports import run_report
 from harness.audit.run_reports.facts import RunFacts
 from harness.cli.batch.batch_command import runs_of
-from harness.cli.batch.outcome import TaskEnd, TaskOutcome, lines_of, worst
+from harness.cli.batch.outcome import TaskEnd, TaskOutcome, tell, worst
 from harness.cli.batch.task import in_shard
 from harness.cli.batch.task_folder import TaskFolder
+from harness.cli.console import Console, Look
 from harness.cli.exits import Exit
 from harness.log.findings import Soundness, judge_log
 from harness.log.heads_file import HeadsFile
@@ -364,7 +366,9 @@ def test_of_very_many_tasks_the_table_shows_those_that_are_not_well_and_counts_t
     rows = [
         TaskOutcome(id=f"t{n}", place=n, how=TaskEnd.RAN, code=7 if n == 5000 else 0, tries=1) for n in range(10_000)
     ]
-    lines = lines_of(rows)
+    written = io.StringIO()
+    tell(rows, Console(written, Look()))
+    lines = written.getvalue().splitlines()
     assert [line.split()[0] for line in lines] == ["task", "t5000", "(9999", "10,000"]
 
 

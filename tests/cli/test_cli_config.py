@@ -19,7 +19,7 @@ import pytest
 from program import made_program
 from rows import all_rows
 
-from harness.cli.console import Console
+from harness.cli.console import Console, Look
 from harness.models.scripted import Failure, Reply, call, replies, say
 
 if TYPE_CHECKING:
@@ -301,12 +301,12 @@ def test_a_limit_of_cost_with_prices_runs(program: Program) -> None:
 
 COUNT = """
 import sys
-from harness.cli.console import Console
+from harness.cli.console import Console, Look
 
 now = [0.0]
 def sleep(seconds):
     now[0] += seconds
-Console(sys.stdout, colour=False).countdown(2.25, monotonic=lambda: now[0], sleep=sleep)
+Console(sys.stdout, Look()).countdown(2.25, monotonic=lambda: now[0], sleep=sleep)
 print("on after", now[0])
 """
 
@@ -327,9 +327,9 @@ def test_an_interrupt_ends_the_wait_at_once() -> None:
     """On a terminal; the line is gone afterwards."""
     leader, follower = pty.openpty()
     code = (
-        "import signal, sys\nfrom harness.cli.console import Console\n"
+        "import signal, sys\nfrom harness.cli.console import Console, Look\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background ignores it
-        "try:\n    Console(sys.stdout, colour=False).countdown(1000)\n"
+        "try:\n    Console(sys.stdout, Look()).countdown(1000)\n"
         "except KeyboardInterrupt:\n    print('stopped')\n"
     )
     process = os.posix_spawn(
@@ -360,5 +360,5 @@ def test_on_a_pipe_the_wait_is_silent(program: Program) -> None:
         slept.append(seconds)
         now[0] += seconds
 
-    Console(pipe, colour=False).countdown(2.25, monotonic=lambda: now[0], sleep=sleep)
+    Console(pipe, Look()).countdown(2.25, monotonic=lambda: now[0], sleep=sleep)
     assert (slept, pipe.getvalue()) == ([2.25], "")

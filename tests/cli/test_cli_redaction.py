@@ -18,7 +18,7 @@ import pytest
 from planted_secrets import ALNUM, HEX, PLANTED, chance
 from rows import all_rows
 
-from harness.cli.console import LIVE_SECONDS, Console
+from harness.cli.console import LIVE_SECONDS, Console, Look
 from harness.cli.environment_secrets import KEY_BYTES, _make_anew, installation_key, redactor_for, withheld_secrets
 from harness.cli.state import State
 from harness.models.scripted import Reply, call, replies
@@ -201,7 +201,7 @@ def test_what_commands_do_not_get_is_secret_if_it_looks_so(name: str, value: str
 
 def console(*secrets: str) -> tuple[Console, io.StringIO]:
     stream = io.StringIO()
-    return Console(stream, colour=False, redactor=Redactor(secrets, key=b"k")), stream
+    return Console(stream, Look(), redactor=Redactor(secrets, key=b"k")), stream
 
 
 @all_rows("size", [1, 2, 5, 100])
@@ -233,7 +233,7 @@ def test_text_flows_and_what_is_held_back_comes_with_the_end() -> None:
 
 def test_without_a_redactor_text_is_written_as_it_comes() -> None:
     stream = io.StringIO()
-    shown = Console(stream, colour=False)
+    shown = Console(stream, Look())
     shown.text("wor")
     assert stream.getvalue() == "\nwor"
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -83,6 +86,23 @@ class Program:
             out, err = process.communicate()
             raise AssertionError(f"the program hung: {out!r} {err!r}") from None
         return Done(process.returncode, (out or b"").decode(), (err or b"").decode())
+
+    def at_terminal(self, *arguments: str, columns: int = 80, **environment: str) -> tuple[int | None, str]:
+        """Run the program with a terminal of so many columns as stdout and stderr; return its exit code and what it wrote."""
+        outer, inner = os.openpty()
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        env = {**self.environment, "TERM": "xterm-256color", **environment}
+        process = self.start(*arguments, stdout=inner, stderr=inner, env=env)
+        os.close(inner)
+        seen = b""
+        try:
+            while data := os.read(outer, 65_536):
+                seen += data
+        except OSError:  # Linux reports the closed other side as an error
+            pass
+        process.communicate(timeout=120)
+        os.close(outer)
+        return process.returncode, seen.decode().replace("\r\n", "\n")
 
     def logs(self) -> list[Path]:
         """Return every action log of this test."""

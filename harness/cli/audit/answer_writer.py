@@ -5,23 +5,43 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, Who, text, word
-from harness.cli.console import Console, wants_colour
+from harness.cli.console import Console, look_here
+from harness.cli.local_time import local_time
+from harness.cli.tables import GAP, Column, Table, TableRow
 from harness.cli.terminal.styles import Tone
 from harness.log.order import LogRecord
 from harness.paths import short_place
 from harness.text.visible import visible_line
 
+MOST_ROWS = 500
+"""Of one table: of more entries the first are shown before the last are found."""
+
 
 class AnswerWriter:
-    """Stdout, as text or as JSON; of two forms of the same thing, the one that was asked for is written."""
+    """Stdout, as text or as JSON; of two forms of the same thing, the one that was asked for is written.
+
+    Used as a context: at its end the last table is written.
+    """
 
     def __init__(self, environment: Mapping[str, str], *, as_json: bool) -> None:
         self.as_json = as_json
-        self._console = Console(sys.stdout, colour=wants_colour(sys.stdout, environment))
+        self._console = Console(sys.stdout, look_here(sys.stdout, environment))
+        self.at_terminal = not as_json and self._console.width > 0
+        self._columns: tuple[Column, ...] = ()
+        self._rows: list[TableRow] = []
+        """Of the table that is not written yet."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._write_table()
 
     def row(self, fields: Mapping[str, JsonValue]) -> None:
         """Write one object, where JSON was asked for. Raises BrokenPipeError where nobody reads any more."""
@@ -35,7 +55,34 @@ class AnswerWriter:
         """
         if self.as_json:
             return
+        self._write_table()
         self._console.line(visible_line(text, width), tone)
+        self._check()
+
+    def entry(self, columns: tuple[Column, ...], cells: Sequence[str], tone: Tone = Tone.PLAIN) -> None:
+        """Write one of the things that were found: a row of a table for a terminal, else a line of its cells."""
+        if self.as_json:
+            return
+        if not self.at_terminal:
+            self.line(GAP.join(cell for cell in cells if cell), tone, width=8_000)
+            return
+        if columns is not self._columns or len(self._rows) == MOST_ROWS:
+            self._write_table()
+        self._columns = columns
+        self._rows.append(TableRow(cells=tuple(cells), tone=tone))
+
+    def moment(self, record: LogRecord) -> str:
+        """Return when a record was written: on the person's clock at a terminal, else `2026-01-31 10:00:00Z`."""
+        stamp = text(record, "time")
+        return local_time(stamp, seconds=True) if self.at_terminal else moment(record)
+
+    def _write_table(self) -> None:
+        if self._rows:
+            self._console.table(Table(columns=self._columns, rows=tuple(self._rows)))
+            self._rows.clear()
+            self._check()
+
+    def _check(self) -> None:
         if self._console.broken:
             sys.stdout.flush()  # it raises once more what was in the way: a full disk is no broken pipe
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")

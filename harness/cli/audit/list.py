@@ -11,10 +11,14 @@ from harness.audit.calls import text
 from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.audit.logs import Filled, chosen_logs, log_flags
 from harness.cli.exits import Exit
+from harness.cli.local_time import local_time, zone
+from harness.cli.state import State, here
+from harness.cli.tables import Column
 from harness.cli.terminal.styles import Tone
 from harness.errors import LogError, UsageError
 from harness.log.order import LogRecord
 from harness.log.reader import is_in_use, records, size_and_end
+from harness.paths import is_within
 from harness.record import Record
 from harness.text.visible import visible_line
 
@@ -27,32 +31,71 @@ def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write one line a session and return the exit code. Raises HarnessError."""
-    output = AnswerWriter(environment, as_json=arguments.json)
-    try:
-        logs = chosen_logs(arguments, environment)
-    except UsageError as error:
-        if arguments.logs or arguments.session:
-            raise
-        output.line(str(error), Tone.QUIET)
-        return Exit.DONE
-    for path in logs.paths:
+    sessions = State.of(environment).sessions
+    workspace = "" if arguments.all else here(arguments.cwd)
+    with AnswerWriter(environment, as_json=arguments.json) as output:
         try:
-            _list(path, logs.session, output)
-        except LogError as error:
-            output.row({"row": "session", "log": path, "state": "unreadable", "problem": str(error)})
-            output.line(f"unreadable: {error}", Tone.BAD)
+            logs = chosen_logs(arguments, environment)
+        except UsageError as error:
+            if arguments.logs or arguments.session:
+                raise
+            output.line(str(error), Tone.QUIET)
+            return Exit.DONE
+        for path in logs.paths:
+            try:
+                _list(path, logs.session, output, sessions, workspace)
+            except LogError as error:
+                output.row({"row": "session", "log": path, "state": "unreadable", "problem": str(error)})
+                output.line(f"unreadable: {error}", Tone.BAD)
+        if output.at_terminal:
+            output.line(f"Times are in {zone()}. `harness audit show --session ID` reads one.", Tone.QUIET)
     return Exit.DONE
 
 
-def _list(path: str, session: str, output: AnswerWriter) -> None:
+_COLUMNS = (
+    Column(name="task", leaves=True),
+    Column(name="session"),
+    Column(name="begun"),
+    Column(name="mode", spare=3),
+    Column(name="model", folds=True, spare=4),
+    Column(name="calls", right=True),
+    Column(name="asked", right=True, spare=2),
+    Column(name="refused", right=True, spare=1),
+    Column(name="ended", folds=True, toned=True),
+    Column(name="size", right=True, spare=5),
+    Column(name="workspace", folds=True, leaves=True),
+    Column(name="log", folds=True, leaves=True),
+)
+
+
+def _list(path: str, session: str, output: AnswerWriter, sessions: str, workspace: str) -> None:
     for one in sessions_of(path):
         if session and text(one.started, "session") != session:
             continue
         in_use = one.state != "ended" and is_in_use(path)
         output.row(one.fields(in_use=in_use))
-        if not output.as_json:
-            said, tone = _ending(one, in_use=in_use)
+        if output.as_json:
+            continue
+        said, tone = _ending(one, in_use=in_use)
+        if output.at_terminal:
+            output.entry(
+                _COLUMNS, (*_cells(one), said, _size(one.size), *_places(one, path, sessions, workspace)), tone
+            )
+        else:
             output.line("  ".join((_about(one), said, _size(one.size), visible_line(path, 5_000))), tone, width=8_000)
+
+
+def _cells(one: CountedSession) -> tuple[str, ...]:
+    begun = local_time(text(one.started, "time"))
+    about = (text(one.started, name) or "-" for name in ("session", "mode", "model"))
+    session, mode, model = about
+    return task_of(one.log), session, begun, mode, model, *map(str, (one.calls, one.asked, one.refused))
+
+
+def _places(one: CountedSession, path: str, sessions: str, workspace: str) -> tuple[str, str]:
+    """Return where it worked, if elsewhere; and the path of its log, where that is not found by the session's name."""
+    there = text(one.started, "workspace")
+    return "" if there == workspace else there, "" if is_within(path, sessions) and one.started else path
 
 
 def _about(one: CountedSession) -> str:

@@ -7,11 +7,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import chain, count, islice
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.text_lines import aligned, column_widths
+from harness.cli.console import Console
+from harness.cli.tables import Column, Table, TableRow
 from harness.errors import LogError, UsageError
 from harness.log.reader import WholeRecords
 from harness.text.visible import visible_line
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     import duckdb
 
 BATCH = 1_000
-"""Rows of an answer that are looked at together, for the width of its columns."""
-MAX_CELL = 60
+"""Rows of an answer that are one table."""
+MOST_CHARACTERS = 500
+"""Of a cell of a table; objects have all of it."""
 _MISSING = "--sql needs DuckDB: pip install 'permission-harness[sql]'"
 
 _TEXTS = (
@@ -35,8 +37,8 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def answer_query(paths: Sequence[str], session: str, query: str, *, as_json: bool) -> int:
-    """Write the rows that a SELECT over the view `records` yields: aligned, or an object a line.
+def answer_query(paths: Sequence[str], session: str, query: str, console: Console | None) -> int:
+    """Write the rows that a SELECT over the view `records` yields: as tables to `console`, or else an object a line.
 
     Returns how many lines of the logs are no records: the view leaves them out.
 
@@ -53,8 +55,11 @@ def answer_query(paths: Sequence[str], session: str, query: str, *, as_json: boo
             with duckdb.connect(":memory:", config=_settings(folder)) as connection:
                 unread = _make_view(connection, file)
                 names, found = _executed(connection, query)
-                write = _write_objects if as_json else _write_table
-                write(names, iter(lambda: found.fetchmany(BATCH), []))
+                batches = iter(lambda: found.fetchmany(BATCH), [])
+                if console is None:
+                    _write_objects(names, batches)
+                else:
+                    _write_table(names, batches, console)
         except duckdb.Error as error:
             said = str(error).partition("Traceback")[0].replace(file, "the records")
             raise UsageError(f"DuckDB: {visible_line(' '.join(said.split()), 1_000)}") from None
@@ -149,15 +154,19 @@ def _write_objects(names: Sequence[str], batches: Iterator[list[tuple[object, ..
             sys.stdout.write(json.dumps(dict(zip(names, map(_plain, row), strict=True))) + "\n")
 
 
-def _write_table(names: Sequence[str], batches: Iterator[list[tuple[object, ...]]]) -> None:
-    """Write rows under headings; the first of them say how wide the columns are, and longer cells are cut in the middle."""
-    first = next(batches, [])
-    left = [n for n in range(len(names)) if not any(isinstance(row[n], int | float) for row in first)]
-    cells = ([_cell(value) for value in row] for row in chain(first, chain.from_iterable(batches)))
-    beginning = [names, *islice(cells, len(first))]
-    widths = column_widths(beginning, 0, [(n, MAX_CELL) for n in range(len(names))])
-    for row in chain(beginning, cells):
-        sys.stdout.write(f"{aligned(row, widths, left)}\n")
+def _write_table(names: Sequence[str], batches: Iterator[list[tuple[object, ...]]], console: Console) -> None:
+    """Write rows under headings, a table for each batch."""
+    headed = True
+    for rows in chain([next(batches, [])], batches):
+        numeric = [any(isinstance(row[n], int | float) for row in rows) for n in range(len(names))]
+        columns = (
+            Column(name=visible_line(name, MOST_CHARACTERS), right=right, folds=not right)
+            for name, right in zip(names, numeric, strict=True)
+        )
+        cells = (tuple(visible_line(_cell(value), MOST_CHARACTERS) for value in row) for row in rows)
+        shown = tuple(TableRow(cells=row) for row in cells)
+        console.table(Table(columns=tuple(columns), rows=shown, headed=headed or bool(console.width)))
+        headed = False
 
 
 def _cell(value: object) -> str:

@@ -7,26 +7,32 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.stats import Statistics, statistics_of
 from harness.cli.audit.logs import BROKEN, Filled, chosen_logs, log_flags
-from harness.cli.console import complain
-from harness.cli.text_lines import cut, table
+from harness.cli.console import Console, complain, look_here
+from harness.cli.exits import Exit
+from harness.cli.tables import Column, Table, TableRow, numbers
+from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.log.order import ANSWERS
 from harness.paths import short_place
 from harness.text.amounts import short_count
 from harness.text.visible import visible_line
 
-_RULES = ("decided by", "parts", "calls", "auto", "ask", "deny", "block")
-_QUESTIONS = ("asked by", "ask", "yes", "no", "stop", "edit", "nobody", "unanswered", "wait", "p90", "<1s")
+_RULES = (Column(name="decided by", folds=True), *numbers("parts", "calls", "auto", "ask", "deny", "block"))
+_QUESTIONS = (
+    Column(name="asked by", folds=True),
+    *numbers("ask", "yes", "no", "stop", "edit", "nobody", "unanswered", "wait", "p90", "<1s"),
+)
 _TOOLS = (
-    "tool", "calls", "ok", "failed", "timeout", "cut off", "refused", "invalid", "not run", "unknown", "secs", "bytes",
-)  # fmt: skip
-_NAME = 34
-"""Characters of a rule's name: so wide that both tables fit a terminal."""
+    Column(name="tool", folds=True),
+    *numbers(
+        "calls", "ok", "failed", "timeout", "cut off", "refused", "invalid", "not run", "unknown", "secs", "bytes"
+    ),
+)
 _NOTES = (
     "parts: of calls, such as a command or a file; a call is counted where its decision was made",
     "stop: Ctrl-C, or a halt; edit: another call in its place; nobody: none was there",
@@ -56,10 +62,11 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError(f"--sql takes a query, and {arguments.sql} is a file: name the logs before --sql")
     chosen = chosen_logs(arguments, environment)
     code = chosen.tell_standing()
+    console = Console(sys.stdout, look_here(sys.stdout, environment))
     if arguments.sql:
         from harness.cli.audit.sql import answer_query
 
-        left_out = answer_query(chosen.paths, chosen.session, arguments.sql, as_json=arguments.json)
+        left_out = answer_query(chosen.paths, chosen.session, arguments.sql, None if arguments.json else console)
         if left_out:
             complain(f"LEFT OUT: {left_out} lines that are no records; see `harness audit verify`")
         return BROKEN if left_out else code
@@ -67,26 +74,31 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if found.totals["left_out"]:
         code = BROKEN
     rows = tuple(found.rows())
-    lines: Iterable[str] = map(json.dumps, rows) if arguments.json else _tables(found, rows)
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return code
+    if arguments.json:
+        sys.stdout.writelines(f"{json.dumps(row)}\n" for row in rows)
+        return code
+    _tell(found, rows, console)
+    return Exit.BROKEN_PIPE if console.broken else code
 
 
-def _tables(found: Statistics, rows: Sequence[Mapping[str, JsonValue]]) -> list[str]:
-    names = _names([str(row["by"]) for row in rows if row["row"] == "rule"])
+def _tell(found: Statistics, rows: Sequence[Mapping[str, JsonValue]], console: Console) -> None:
+    """Write the tables, what their columns mean, and the totals."""
     rules = [row for row in rows if row["row"] == "rule"]
+    names = _names([str(row["by"]) for row in rules])
     asking = [row for row in rules if any(_whole(row[name]) for name in ("asked", *ANSWERS))]
-    tools = [_tool_cells(row) for row in rows if row["row"] == "tool"]
-    lines = ["Nothing was decided.", ""]
-    if rules:
-        lines = [*table(_RULES, [_rule_cells(row, names[str(row["by"])]) for row in rules]), ""]
-    if asking:
-        lines += [*table(_QUESTIONS, [_question_cells(row, names[str(row["by"])]) for row in asking]), ""]
-    if rules:
-        lines += [*_NOTES, *_numbered(names), ""]
-    if tools:
-        lines += [*table(_TOOLS, tools, least=12), ""]
-    return [*lines, *_total_lines(found)]
+    tables = (
+        (_RULES, [_rule_cells(row, names[str(row["by"])]) for row in rules]),
+        (_QUESTIONS, [_question_cells(row, names[str(row["by"])]) for row in asking]),
+        (_TOOLS, [_tool_cells(row) for row in rows if row["row"] == "tool"]),
+    )
+    for columns, cells in tables:
+        if cells:
+            console.table(Table(columns=columns, rows=tuple(TableRow(cells=tuple(row)) for row in cells)))
+            console.line("")
+    for line in (*_NOTES, *_numbered(names), "") if rules else ("Nothing was decided.", ""):
+        console.line(line, Tone.QUIET)
+    for line in _total_lines(found):
+        console.line(line)
 
 
 def _names(rules: Sequence[str]) -> dict[str, str]:
@@ -105,8 +117,8 @@ def _names(rules: Sequence[str]) -> dict[str, str]:
 
 
 def _cell(by: str) -> str:
-    """Return a rule's name as the table shows it: two rules are told apart by what is left of them there."""
-    return cut(short_place(by) or "(nothing)", _NAME)
+    """Return a rule's name as the tables show it."""
+    return visible_line(short_place(by) or "(nothing)", 300)
 
 
 def _numbered(names: Mapping[str, str]) -> list[str]:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, cast
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import is_summary, summary_name
-from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome, by_exit_code, lines_of, worst
+from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome, by_exit_code, tell, worst
 from harness.cli.batch.pool import Pool
 from harness.cli.batch.task import Task, in_shard, of_task, read_tasks, settings_of
 from harness.cli.batch.task_folder import TaskFolder, refuse_other_settings
+from harness.cli.console import Console, look_here
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import fix_modes, output_path
 from harness.cli.signals import Stopping
@@ -244,7 +245,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         progress.tell(problem)
     if problems and is_soft(code):
         code = Exit.INTERNAL
-    return _shown(outcomes, code)
+    return _shown(outcomes, code, environment)
 
 
 def _with_result(
@@ -261,11 +262,10 @@ def _with_result(
             continue
 
 
-def _shown(outcomes: Sequence[TaskOutcome], code: Exit) -> int:
-    try:
-        sys.stdout.write("".join(f"{line}\n" for line in lines_of(outcomes)))
-        sys.stdout.flush()
-    except (OSError, ValueError):
+def _shown(outcomes: Sequence[TaskOutcome], code: Exit, environment: Mapping[str, str]) -> int:
+    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    tell(outcomes, console)
+    if console.broken:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that writing what is buffered at exit does not fail again
         if is_soft(code):
             return Exit.BROKEN_PIPE

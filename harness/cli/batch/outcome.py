@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
-from harness.cli.text_lines import table
+from harness.cli.tables import Column, Table, TableRow, numbers
 from harness.record import Record, replace
 from harness.text.amounts import counted, short_count
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from typing import TextIO
+
+    from harness.cli.console import Console
 
 MAX_ROWS = 200
 """With more tasks, only those whose exit code is not 0 are shown. The rest is counted."""
@@ -119,13 +121,14 @@ def by_exit_code(outcomes: Sequence[TaskOutcome]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def lines_of(outcomes: Sequence[TaskOutcome]) -> list[str]:
-    """Return the table line by line, then a line of counts, then the problems."""
+def tell(outcomes: Sequence[TaskOutcome], console: Console) -> None:
+    """Write the table, then a line of counts, then the problems."""
     shown = [one for one in outcomes if one.how is not TaskEnd.NOT_RUN]
     if len(shown) > MAX_ROWS:
         shown = [one for one in shown if one.code != Exit.DONE][:MAX_ROWS]
-    headings = ("task", "exit", "end", "turns", "refused", "files", "cost", "seconds", "tries", "")
-    lines = table(headings, [_row(one) for one in shown]) if shown else []
+    if shown:
+        console.table(Table(columns=_COLUMNS, rows=tuple(TableRow(cells=_row(one)) for one in shown)))
+    lines = []
     not_run = sum(one.how is TaskEnd.NOT_RUN for one in outcomes)
     if not_run:
         lines.append(f"({counted(not_run, 'task')} not run to the end: the batch was ended before)")
@@ -139,7 +142,17 @@ def lines_of(outcomes: Sequence[TaskOutcome]) -> list[str]:
     earlier = sum(one.how is TaskEnd.EARLIER for one in outcomes)
     lines.append(f"{counted(len(outcomes), 'task')}: {codes or 'none'}; {ran} run now, {earlier} done earlier")
     problems = [f"{one.id}: {visible_line(one.why, 500)}" for one in shown if one.why]
-    return [*lines, *problems[:MAX_ROWS]]
+    for line in (*lines, *problems[:MAX_ROWS]):
+        console.line(line)
+
+
+_COLUMNS = (
+    Column(name="task", folds=True),
+    *(Column(name=name, right=True) for name in ("exit", "end", "turns", "refused")),
+    *numbers("files", "cost"),
+    *(Column(name=name, right=True) for name in ("seconds", "tries")),
+    Column(name="", leaves=True),
+)
 
 
 def _row(one: TaskOutcome) -> tuple[str, ...]:

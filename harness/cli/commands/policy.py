@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 
-from harness.actions import describe_facet
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement
-from harness.cli.policy.explain import LEAST_WIDTH, explanation
+from harness.cli.policy.explain import explanation, parts_table
 from harness.cli.policy.judged_call import action_for, tool_use
 from harness.cli.policy.policies import assemble, describe, source_name, with_plan_mode, without_shipped_folder
 from harness.cli.policy.trust import CHANGED, ask_trust, is_as_shown
 from harness.cli.state import PROJECT_POLICY
-from harness.cli.terminal.row_text import two_columns
 from harness.cli.terminal.styles import Tone
 from harness.errors import ToolError, UsageError, nearest
 from harness.paths import short_place
@@ -85,17 +83,14 @@ def _explain(conversation: Conversation, what: str) -> None:
     is_path = os.path.lexists(os.path.join(workspace.root, os.path.expanduser(what)))
     for tool in (READ_FILE.name, WRITE_FILE.name) if is_path else (BASH.name,):
         try:
-            verdict = evaluate(held, action_for(tool, what, workspace))
+            action = action_for(tool, what, workspace)
         except ToolError as error:
             raise UsageError(str(error)) from None
-        lines = explanation(tool, what, verdict, held, conversation.width)
-        if conversation.width < LEAST_WIDTH:  # its table would not fit: the parts one below the other
-            rows = [
-                (one.decision.word, visible_line(f"{describe_facet(one.facet)}  [{one.by}]", 500))
-                for one in verdict.shown
-            ]
-            lines = [*lines[: lines.index("")], *two_columns(rows, conversation.width)]
-        conversation.say(without_shipped_folder("\n".join(lines)))
+        verdict = evaluate(held, action)
+        for line in explanation(tool, what, action, verdict):
+            conversation.say(line.text, line.tone)
+        conversation.say("")
+        conversation.screen.table(parts_table(verdict, held))
 
 
 def assembled(conversation: Conversation) -> Policy:

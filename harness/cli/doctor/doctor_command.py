@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.actions import JsonValue
-from harness.cli.console import Console, wants_colour
+from harness.cli.console import Console, look_here
 from harness.cli.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Behind, Ground, WallAttempt
 from harness.cli.doctor.trials import NO_WALLS, REFUSED, Scene, Trial, TrialOutcome, make
 from harness.cli.exits import Exit
@@ -127,7 +127,7 @@ def tell(report: Report, *, as_json: bool, environment: Mapping[str, str]) -> in
 
         sys.stdout.write(json.dumps(_fields(report), indent=2) + "\n")
         return Exit.DONE if report.holds else Exit.USAGE
-    console = Console(sys.stdout, colour=wants_colour(sys.stdout, environment))
+    console = Console(sys.stdout, look_here(sys.stdout, environment))
     for line in (*_found_lines(report), *_trial_lines(report), *_verdict_lines(report)):
         console.line(line.text, line.tone)
     if console.broken:

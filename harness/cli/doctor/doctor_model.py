@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, assert_never, runtime_checkable
 from harness.actions import JsonValue
 from harness.cli.config.provider import model_from, not_for, withhold
 from harness.cli.config.settings import DEFAULT, Settings, settings_from
-from harness.cli.console import Console, wants_colour
+from harness.cli.console import Console, look_here
 from harness.cli.exits import Exit
 from harness.cli.state import here
 from harness.cli.terminal.styles import Line, Tone
@@ -279,7 +279,7 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
         sys.stdout.write(json.dumps(_fields(settings, asked, found, code), indent=2) + "\n")
         return code
-    console = Console(sys.stdout, colour=wants_colour(sys.stdout, environment))
+    console = Console(sys.stdout, look_here(sys.stdout, environment))
     for line in _lines(settings, found, code):
         console.line(line.text, line.tone)
     return Exit.BROKEN_PIPE if console.broken else code

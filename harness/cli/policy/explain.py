@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.actions import (
     Act,
+    Action,
     Command,
     Enforcement,
     JsonValue,
@@ -15,7 +16,10 @@ from harness.actions import (
     Unconfined,
     describe_facet,
 )
-from harness.cli.text_lines import aligned, column_widths
+from harness.cli.policy.policies import without_shipped_folder
+from harness.cli.tables import Column, Table, TableRow
+from harness.cli.terminal.styles import Line, Tone
+from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
@@ -58,36 +62,43 @@ def _listed(paths: Sequence[str], most: int) -> str:
 EXIT_CODES = {Decision.AUTO: 0, Decision.CONFIRM: 10, Decision.DENY: 20, Decision.BLOCK: 30}
 """What `harness policy explain` exits with; 2 is a usage error, as everywhere."""
 
-WIDTH = 120
-"""Of the table where it goes to no terminal."""
-LEAST_WIDTH = 60
-_HEADINGS = ("part", "verdict", "decided by", "at", "why")
-_PART, _BY, _AT, _WHY = 0, 2, 3, 4
-_SHRINK = ((_AT, 24), (_WHY, 32), (_PART, 32), (_BY, 24), (_AT, 16), (_WHY, 8), (_PART, 12), (_BY, 10), (_AT, 7))
-"""Which column gives way first where the table is too wide, and how far; in the end all fit into LEAST_WIDTH."""
-_BEGINNINGS = (1, 1, 1, 0, 1)
-"""Where a cell is cut its end goes; of a place the end is what matters."""
+_COLUMNS = (
+    Column(name="part", folds=True),
+    Column(name="verdict", toned=True),
+    Column(name="decided by", folds=True),
+    Column(name="at", folds=True, leaves=True),
+    Column(name="why", folds=True),
+)
+BY_WORD = "a yes is a typed word each time: no key gives it, and no grant covers it"
+_TONES = {
+    Decision.AUTO: Tone.GOOD,
+    Decision.CONFIRM: Tone.WARNING,
+    Decision.DENY: Tone.BAD,
+    Decision.BLOCK: Tone.BAD,
+}
 _DOES = {Act.WRITES: "it writes files", Act.CHANGES: "it changes more than it names", Act.RUNS: "it runs code"}
 
 
-def explanation(tool: str, text: str, verdict: Verdict, policy: Policy, width: int = WIDTH) -> list[str]:
-    """Return the lines that say what was decided and which rule, with file and line, decided each part.
+def explanation(tool: str, text: str, action: Action, verdict: Verdict) -> Iterator[Line]:
+    """Yield the lines that say what was decided, by what and why, what it destroys, and what a run may do."""
+    deciding, destroyed = verdict.deciding, destroys(action)
+    yield Line(tone=Tone.PLAIN, text=f"{tool}: {visible_line(text)}")
+    yield Line(tone=_TONES[verdict.decision], text=f"decision: {verdict.decision.word}")
+    for name, said in (("decided by", deciding.by), ("reason", deciding.reason), ("hint", deciding.hint)):
+        if said:
+            yield Line(tone=Tone.PLAIN, text=f"{name}: {without_shipped_folder(visible_line(said, 1000))}")
+    for reason in destroyed:
+        yield Line(tone=Tone.BAD, text=f"destroys: {visible_line(reason, 1000)}")
+    if destroyed and verdict.decision is Decision.CONFIRM:
+        yield Line(tone=Tone.BAD, text=BY_WORD)
+    for said in effects_lines(verdict):
+        yield Line(tone=Tone.PLAIN, text=said)
 
-    No line of the table is longer than `width`.
-    """
-    deciding = verdict.deciding
-    lines = [
-        f"{tool}: {visible_line(text)}",
-        f"decision: {verdict.decision.word}",
-        f"decided by: {visible_line(deciding.by, 1000)}",
-        f"reason: {visible_line(deciding.reason, 1000)}",
-    ]
-    if deciding.hint:
-        lines.append(f"hint: {visible_line(deciding.hint, 1000)}")
-    rows = (_HEADINGS, *(_row(facet, policy) for facet in verdict.shown))
-    widths = column_widths(rows, max(width, LEAST_WIDTH), _SHRINK)
-    table = (aligned(row, widths, range(len(widths)), _BEGINNINGS) for row in rows)
-    return [*lines, *effects_lines(verdict), "", *table]
+
+def parts_table(verdict: Verdict, policy: Policy) -> Table:
+    """Return the table that says of each part which rule, with file and line, decided it."""
+    rows = (TableRow(cells=_row(facet, policy), tone=_TONES[facet.decision]) for facet in verdict.shown)
+    return Table(columns=_COLUMNS, rows=tuple(rows))
 
 
 def _place(facet: FacetVerdict, policy: Policy) -> Origin | None:
@@ -109,13 +120,13 @@ def _decided_by(facet: FacetVerdict, policy: Policy) -> str:
 def _row(facet: FacetVerdict, policy: Policy) -> tuple[str, ...]:
     reason = facet.reason
     if isinstance(facet.facet, Command) and facet.source is Source.DEFAULT and (more := _no_reader(facet.facet)):
-        reason = f"{more}; {reason}"  # the rarer words first: the end may be cut
+        reason = more  # that no rule matches is said by what decided
     place = _place(facet, policy)
     return (
         visible_line(describe_facet(facet.facet), 300),
         facet.decision.word,
         visible_line(_decided_by(facet, policy), 300),
-        "" if place is None else visible_line(str(place), 5_000),
+        "" if place is None else without_shipped_folder(str(place)),
         visible_line(reason, 300),
     )
 

@@ -8,7 +8,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
-from harness.cli.console import complain
+from harness.cli.console import Console, complain, look_here
 from harness.cli.exits import Exit
 from harness.cli.policy.policies import assemble, load_named
 from harness.cli.state import PROJECT_POLICY, State, current_folder
@@ -77,7 +77,7 @@ def _trust(file: str | None, state: State) -> int:
 
 
 def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    from harness.cli.policy.explain import EXIT_CODES, WIDTH, as_json, explanation
+    from harness.cli.policy.explain import EXIT_CODES, as_json, explanation, parts_table
     from harness.cli.policy.judged_call import action_for
 
     workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
@@ -85,15 +85,16 @@ def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     tool, words = arguments.tool, arguments.what
     text = words[0] if len(words) == 1 else shlex.join(words)
     try:
-        verdict = evaluate(policy, action_for(tool, text, workspace))
+        action = action_for(tool, text, workspace)
     except ToolError as error:
         raise UsageError(str(error)) from None
+    verdict = evaluate(policy, action)
     if arguments.json:
         sys.stdout.write(f"{as_json(tool, text, verdict, policy)}\n")
     else:
-        try:
-            width = os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
-        except OSError:
-            width = WIDTH
-        sys.stdout.write("\n".join(explanation(tool, text, verdict, policy, width)) + "\n")
+        console = Console(sys.stdout, look_here(sys.stdout, environment))
+        for line in explanation(tool, text, action, verdict):
+            console.line(line.text, line.tone)
+        console.line("")
+        console.table(parts_table(verdict, policy))
     return EXIT_CODES[verdict.decision]

@@ -97,8 +97,7 @@ class Screen(Console):
     ) -> None:
         """Take where to write, how, what masks secrets, what gives columns and lines of the terminal at the moment, and
         what shows all that a command printed, in words."""
-        super().__init__(stream, colour=look.colour, redactor=redactor)
-        self.look = look
+        super().__init__(stream, look, redactor=redactor)
         self._signs = signs(ascii_only=look.ascii)
         self._size = size or (lambda: terminal_size(stream))
         self._monotonic = monotonic
@@ -331,15 +330,20 @@ class Screen(Console):
             self.end_text()
             self._print([row for line, tone in lines for row in self._rows(line, tone)])
 
+    def _finished(self, rows: Sequence[str]) -> None:
+        with self._lock:
+            self.end_text()
+            self._print([self._encodable(row) for row in rows])
+
     def _outputs(self, lines: Sequence[str]) -> list[str]:
         """Return lines of a command's output as they are shown."""
         return [self._toned(shown_line(line, self.width), Tone.QUIET) for line in lines]
 
     def _rows(self, line: str, tone: Tone) -> list[str]:
-        return toned_rows(self._encodable(line), tone, self.width, colour=self._colour)
+        return toned_rows(self._encodable(line), tone, self.width, colour=self.look.colour)
 
     def _toned(self, text: str, tone: Tone) -> str:
-        return toned(self._encodable(text), tone, colour=self._colour)
+        return toned(self._encodable(text), tone, colour=self.look.colour)
 
     def _print(self, lines: Sequence[str]) -> None:
         """Write lines for good, and the line that is written over below them, in one write."""

@@ -1,0 +1,182 @@
+"""Tables of finished output: drawn by rich for the width of a terminal, plain columns where there is none.
+
+INVARIANTS: no cell is cut, no row is wider than the terminal, and text from elsewhere is data: it is made safe to show and
+given to rich as `Text`, never as markup.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from harness.cli.terminal.row_text import cells, narrowed, toned_rows
+from harness.cli.terminal.styles import Tone, signs
+from harness.record import Record
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from rich.box import Box
+
+    from harness.cli.console import Look
+
+MOST_CHARACTERS = 5_000
+"""Of one cell."""
+LEAST_WIDTH = 16
+"""Cells of a column that is broken over several rows; where not all of them have so many, a row becomes a record."""
+MOST_PADDED = 60
+"""Characters that a column of a pipe is filled up to: a longer cell moves only its own row."""
+GAP = "  "
+_NOTHING = frozenset(("", "0", "-"))
+_STYLES = {Tone.PLAIN: "", Tone.QUIET: "dim", Tone.GOOD: "green", Tone.WARNING: "yellow", Tone.BAD: "bold red"}
+_SGRS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Column(Record):
+    """One column, and what it does where there is little room."""
+
+    name: str
+    folds: bool = False
+    """Whether a cell may go on in the next row; else it stays whole."""
+    right: bool = False
+    """Whether its cells stand to the right: numbers."""
+    leaves: bool = False
+    """Whether a terminal does without it where no row has anything in it: nothing, 0 or -."""
+    toned: bool = False
+    """Whether it has the colour of its row."""
+    spare: int = 0
+    """Above 0: a terminal does without it where there is no room, the highest first."""
+
+
+class TableRow(Record):
+    """The cells of one row, which may hold anything, and how they are meant."""
+
+    cells: tuple[str, ...]
+    tone: Tone = Tone.PLAIN
+
+
+class Table(Record):
+    """Rows under headings."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[TableRow, ...]
+    headed: bool = True
+    """Whether the headings are shown; records have them always."""
+
+    @property
+    def as_written(self) -> tuple[tuple[str, ...], ...]:
+        """The cells of all rows, safe to show."""
+        return tuple(tuple(visible_line(cell, MOST_CHARACTERS) for cell in row.cells) for row in self.rows)
+
+
+def numbers(*names: str) -> tuple[Column, ...]:
+    """Return columns of numbers; a terminal does without those that have none."""
+    return tuple(Column(name=name, right=True, leaves=True) for name in names)
+
+
+def plain(table: Table) -> Iterator[str]:
+    """Yield the lines of a table for a pipe: columns as wide as their longest cell, up to MOST_PADDED."""
+    headings = tuple(column.name for column in table.columns)
+    shown = (headings, *table.as_written) if table.headed else table.as_written
+    widths = [min(max(map(len, column)), MOST_PADDED) for column in zip(*shown, strict=True)]
+    sides = [str.rjust if column.right else str.ljust for column in table.columns]
+    for row in shown:
+        yield GAP.join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip()
+
+
+def drawn(table: Table, look: Look, width: int) -> list[str]:
+    """Return the rows of a table for a terminal of `width` columns, ready to be written.
+
+    Where there is no room, spare columns are left out, and named; where that is not enough, each row becomes a record.
+    """
+    shown = table.as_written
+    used = [
+        number
+        for number, column in enumerate(table.columns)
+        if not (column.leaves and all(row[number] in _NOTHING for row in shown))
+    ]
+    kept, spare = list(used), sorted((n for n in used if table.columns[n].spare), key=lambda n: table.columns[n].spare)
+    while _least(table.columns, shown, kept) > width:
+        if not spare:
+            return list(_records(table, shown, used, look, width))
+        kept.remove(spare.pop())
+    rows = _columns(table, shown, kept, look, width)
+    left_out = [table.columns[number].name for number in used if number not in kept]
+    if left_out:
+        said = f"(no room for: {', '.join(left_out)})"
+        rows += toned_rows(said, Tone.QUIET, width, colour=look.colour)
+    return rows
+
+
+def _least(columns: Sequence[Column], rows: Iterable[Sequence[str]], kept: Sequence[int]) -> int:
+    """Return how many cells these columns need at least, with the gaps between them."""
+    naturals = [max((cells(columns[number].name), *(cells(row[number]) for row in rows))) for number in kept]
+    least = (
+        min(natural, LEAST_WIDTH) if columns[number].folds else natural
+        for number, natural in zip(kept, naturals, strict=True)
+    )
+    return sum(least) + len(GAP) * (len(kept) - 1)
+
+
+def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], look: Look, width: int) -> Iterator[str]:
+    """Yield each row as a record: its first cell, below it the others with their names, short ones side by side."""
+    first, *others = used
+    for number, (row, of_table) in enumerate(zip(rows, table.rows, strict=True)):
+        if number:
+            yield ""
+        yield from toned_rows(row[first], Tone.PLAIN, width, colour=look.colour)
+        short: list[str] = []
+        for place in others:
+            column, cell = table.columns[place], row[place]
+            if not cell or (column.leaves and cell in _NOTHING):
+                continue
+            if not column.folds and not column.toned:
+                short.append(f"{column.name} {cell}")
+                continue
+            tone = of_table.tone if column.toned else Tone.PLAIN
+            yield from toned_rows(f"  {column.name}: {cell}", tone, width, colour=look.colour)
+        if short:
+            yield from toned_rows(f"  {', '.join(short)}", Tone.PLAIN, width, colour=look.colour)
+
+
+def _columns(table: Table, rows: Iterable[Sequence[str]], kept: Sequence[int], look: Look, width: int) -> list[str]:
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    drawing = RichTable(
+        box=_box(look),
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+        show_header=table.headed,
+        header_style="bold",
+    )
+    columns = [table.columns[number] for number in kept]
+    for column in columns:
+        heading, whole = Text(column.name), not column.folds
+        drawing.add_column(heading, justify="right" if column.right else "left", no_wrap=whole, overflow="fold")
+    for row, of_table in zip(rows, table.rows, strict=True):
+        drawing.add_row(
+            *(Text(row[number], _STYLES[of_table.tone] if table.columns[number].toned else "") for number in kept)
+        )
+    written = StringIO()
+    console = Console(
+        file=written, width=width, color_system="standard" if look.colour else None, force_terminal=look.colour,
+        no_color=False, force_jupyter=False, legacy_windows=False, markup=False, emoji=False, highlight=False,
+    )  # fmt: skip
+    console.print(drawing)
+    return [
+        part
+        for line in written.getvalue().splitlines()
+        for part in ([line.rstrip()] if cells(_SGRS.sub("", line)) <= width else narrowed([line], width))
+    ]
+
+
+def _box(look: Look) -> Box:
+    from rich.box import Box
+
+    rule = signs(ascii_only=look.ascii).rule
+    return Box(f"    \n    \n {rule * 2} \n    \n    \n    \n    \n    \n", ascii=look.ascii)
