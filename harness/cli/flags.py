@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 ACTIONS = {
-    "policy": ("check", "explain", "test", "replay", "suggest", "trust"),
+    "policy": ("check", "explain", "test", "replay", "suggest", "fatigue", "trust"),
     "audit": tuple(VERBS),
     "schema": ("log", "result"),
     "config": ("show", "path"),
@@ -41,6 +41,7 @@ commands:
   harness policy test CASES        hold a file of cases against a policy: 0 as expected, 1 not
   harness policy replay LOG...     judge the calls of old logs again, and list what would change
   harness policy suggest [LOG...]  propose rules that would have spared your repeated approvals
+  harness policy fatigue [LOG...]  count the questions of old sessions, and those that grants would leave
   harness policy trust [FILE]      let the auto rules of a project's policy count
   harness audit list               name the logs in the state folder
   harness audit show [FILE...]     a readable timeline (the latest log without FILE)
@@ -225,6 +226,24 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             log_flags(parser, filled)
             parser.add_argument(
                 "--least", type=whole, default=2, metavar="N", help="approvals in different calls (else 2)"
+            )
+        case "fatigue":
+            parser.description = "Count the questions of sessions, and those that are left where grants are taken."
+            from harness.cli.audit.logs import log_flags
+
+            log_flags(parser, filled)
+            parser.add_argument(
+                "--policy",
+                type=filled,
+                metavar="FILE",
+                help="a policy file, or a shipped one (else each session's own)",
+            )
+            parser.add_argument(
+                "--take",
+                choices=("exact", "walls", "widest"),
+                default="walls",
+                help="which grant is taken when it is first offered: the exact words; all edits and programs inside walls, "
+                "without network where that will do; the widest (else walls)",
             )
         case "trust":
             parser.description = (

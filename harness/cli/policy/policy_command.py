@@ -40,6 +40,10 @@ def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             from harness.cli.policy.suggest import suggest_command
 
             return suggest_command(arguments, environment)
+        case "fatigue":
+            from harness.cli.policy.fatigue import fatigue_command
+
+            return fatigue_command(arguments, environment)
         case "trust":
             return _trust(arguments.file, State.of(environment))
         case _:

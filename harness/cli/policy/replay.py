@@ -144,10 +144,12 @@ class Replay:
         environment: Mapping[str, str],
         *,
         whole_only: bool = False,
+        granted: bool = True,
         findings: Iterable[Findings] = (),
     ) -> None:
         """Take `findings` of logs that were judged already, and of which that was said.
 
+        `granted`: what a person granted at the time counts.
         With `whole_only` nothing of a broken log counts, else what stands before the break. The last of that may be what
         was altered: a record is held by the one behind it.
         """
@@ -159,7 +161,10 @@ class Replay:
         """The logs that are not what was written: a broken chain, or a head that was noted and is not theirs."""
         self.without_head: list[str] = []
         """The logs of which nothing shows that their end is there: no head was noted, or they went on after it."""
+        self.settings: dict[tuple[str, str], LoggedSetting] = {}
+        """The sessions, by log and name."""
         self._whole_only = whole_only
+        self._granted = granted
         self._findings = {one.path: one for one in findings}
         self._heads = HeadsFile(State.of(environment).heads)
         self._policy_of = policy_of
@@ -182,7 +187,7 @@ class Replay:
             if only and name != only:
                 continue
             if record["kind"] == "session_started":
-                sessions[name] = self._begin(record)
+                sessions[name] = self.settings[log, name] = self._begin(record)
                 continue
             found = self._enter(log, sessions[name], record)
             if found is not None:
@@ -230,7 +235,7 @@ class Replay:
                 session.proposed[call] = record
             case "policy_changed":
                 session.started = {**session.started, **{name: record.get(name) for name in _OF_POLICY}}
-            case "grant":
+            case "grant" if self._granted:
                 session.take_grant(record)
             case "decision" if record.get("decision") == "none":
                 self.undecided += 1

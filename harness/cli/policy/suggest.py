@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.audit.calls import text
 from harness.audit.suggestions.candidates import SeenCall
 from harness.audit.suggestions.proposals import DroppedCandidate, RuleProposal, Suggestions, suggestions
-from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
+from harness.cli.audit.logs import BROKEN, chosen_logs
 from harness.cli.console import complain
-from harness.cli.policy.replay import JudgedAgain, LoggedSetting, Replay, recorded_policy
+from harness.cli.policy.replay import Replay
+from harness.cli.policy.seen_calls import RecordedPolicies, seen_calls
 from harness.cli.state import State
-from harness.log.order import LogRecord
-from harness.policy.policy import Policy
-from harness.policy.rules import Decision
-from harness.record import replace
 from harness.text.visible import visible_line
 
 CUT_OFF = "no head was noted when it was closed; a refusal at its end could have been cut off"
+UNKNOWN_POLICY = "what was approved in it counts for nothing, what was refused does"
 MOST_CALLS = 5
 """Calls that are named in one line; of more, the number is said."""
 
@@ -31,10 +27,10 @@ MOST_CALLS = 5
 def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write the proposals as a piece of a policy, or as objects, and return the exit code. Raises HarnessError."""
     chosen = chosen_logs(arguments, environment)
-    policies = _Policies(State.of(environment))
+    policies = RecordedPolicies(State.of(environment), UNKNOWN_POLICY)
     chosen.verify_all()
     replay = Replay(policies.of, environment, whole_only=True, findings=chosen.findings)
-    seen = _seen(chosen, replay)
+    seen = seen_calls(chosen, replay)
     for note in (*replay.notes, *policies.notes, *(f"{log}: {CUT_OFF}" for log in replay.without_head)):
         complain(note)
     found = suggestions(seen, arguments.least)
@@ -44,81 +40,6 @@ def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int
         lines = itertools.chain(_lines(found, State.of(environment), arguments.least), _standing_lines(replay))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return BROKEN if replay.broken else chosen.code
-
-
-class _Policies:
-    """The policies that sessions ran under, out of the texts that their logs hold."""
-
-    def __init__(self, state: State) -> None:
-        self.notes: list[str] = []
-        """Why that of a session is not known."""
-        self._state = state
-        self._known: dict[tuple[str, str], Policy | str] = {}
-
-    def of(self, log: str, session: LoggedSetting) -> Policy | str:
-        """Return what held in a session, or why that is not known."""
-        key = log, session.name
-        if key not in self._known:
-            found = recorded_policy(session.started, self._state)
-            if isinstance(found, str):
-                counts = "what was approved in it counts for nothing, what was refused does"
-                self.notes.append(f"session {session.name}: {found}; {counts}")
-            self._known[key] = found if isinstance(found, str) else found.guarding(os.path.realpath(log))
-        return self._known[key]
-
-
-def _seen(chosen: ChosenLogs, replay: Replay) -> list[SeenCall]:
-    """Return the calls that were not auto then, or are not now, with their answers and what they were granted."""
-    seen: list[SeenCall] = []
-    for log in chosen.paths:
-        places: dict[tuple[str, str], int] = {}
-
-        def later(session: str, record: LogRecord, places: Mapping[tuple[str, str], int] = places) -> None:
-            place = places.get((session, str(record.get("call"))))
-            if place is not None:
-                seen[place] = _with(seen[place], record)
-
-        for judged in replay.calls(log, chosen.session, later=later):
-            is_auto = judged.verdict is not None and judged.verdict.decision is Decision.AUTO
-            if not is_auto or text(judged.decision, "decision") != "auto":
-                places[judged.session, judged.call] = len(seen)
-                seen.append(_as_seen(judged))
-    return list(_each_once(seen))
-
-
-def _each_once(seen: Sequence[SeenCall]) -> Iterator[SeenCall]:
-    """Yield every call once, also where a log was given with a copy of it: but a refusal in any of them."""
-    known: set[tuple[str, str]] = set()
-    for one in seen:
-        if one.refused or (one.session, one.call) not in known:
-            known.add((one.session, one.call))
-            yield one
-
-
-def _as_seen(judged: JudgedAgain) -> SeenCall:
-    decision = judged.decision
-    return SeenCall(
-        log=judged.log,
-        session=judged.session,
-        call=judged.call,
-        tool=text(decision, "tool"),
-        summary=text(decision, "summary"),
-        decided=text(decision, "decision"),
-        action=judged.action,
-        policy=judged.policy,
-        verdict=judged.verdict,
-        unseen=judged.unseen,
-    )
-
-
-def _with(one: SeenCall, record: LogRecord) -> SeenCall:
-    """Return the call with its answer, or with what it was granted when it ran."""
-    if record["kind"] == "approval_answered":
-        return replace(one, answer=text(record, "answer"), by=text(record, "by"))
-    effects = record.get("effects")
-    granted = effects.get("granted") if isinstance(effects, dict) else None
-    places = tuple(place for place in granted if isinstance(place, str)) if isinstance(granted, list) else ()
-    return replace(one, granted=places, network=isinstance(effects, dict) and effects.get("network") is True)
 
 
 def _lines(found: Suggestions, state: State, least: int) -> Iterator[str]:

@@ -1,0 +1,163 @@
+"""`harness policy fatigue`: how many questions old sessions asked, and how many grants would have left. Nothing is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.audit.calls import is_typed
+from harness.audit.fatigue import SessionFatigue, StillAsked, Take, asking_most, fatigue_of, sparing_most
+from harness.audit.suggestions.candidates import SeenCall
+from harness.audit.suggestions.proposals import RuleProposal, suggestions
+from harness.cli.audit.logs import BROKEN, chosen_logs
+from harness.cli.console import complain
+from harness.cli.policy.policies import PolicyInForce
+from harness.cli.policy.replay import PolicyOf, Replay
+from harness.cli.policy.seen_calls import RecordedPolicies, seen_calls
+from harness.cli.state import State
+from harness.cli.text_lines import table
+from harness.paths import short_place
+from harness.policy.grant_offers import WallsHere
+from harness.record import Record
+from harness.text.visible import visible_line
+
+UNKNOWN_POLICY = "its questions are not counted"
+LEAST = 2
+"""A rule that would save most is one that would have saved so many questions at the least."""
+MOST_LINES = 8
+
+
+class WearySession(Record):
+    """A session of a log, and its questions."""
+
+    log: str
+    session: str
+    calls: int
+    """Those that were decided, but for what the person typed."""
+    fatigue: SessionFatigue
+
+
+def fatigue_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write the questions of each session, what asks most, and the rule that would save most; return the exit code.
+
+    Raises HarnessError.
+    """
+    chosen = chosen_logs(arguments, environment)
+    policies = RecordedPolicies(State.of(environment), UNKNOWN_POLICY)
+    policy_of: PolicyOf = policies.of
+    if arguments.policy is not None:
+        in_force = PolicyInForce(arguments.policy, environment, *map(os.path.realpath, chosen.paths))
+        policy_of = _under(in_force)
+    chosen.tell_standing()
+    replay = Replay(policy_of, environment, granted=False, findings=chosen.findings)
+    seen = [one for one in seen_calls(chosen, replay) if not _typed(replay, one)]
+    for note in (*replay.notes, *policies.notes):
+        complain(note)
+    sessions = list(_counted(replay, seen, Take(arguments.take)))
+    rule = max(suggestions(seen, LEAST).proposals, key=lambda proposal: len(proposal.spares), default=None)
+    lines = map(json.dumps, _objects(sessions, rule)) if arguments.json else _lines(sessions, rule)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return BROKEN if replay.broken else chosen.code
+
+
+def _under(policies: PolicyInForce) -> PolicyOf:
+    return lambda _log, session: policies.at(session.workspace)
+
+
+def _typed(replay: Replay, one: SeenCall) -> bool:
+    """Say whether the person typed the call: nobody was asked about it but themselves."""
+    return is_typed(replay.settings[one.log, one.session].proposed.get(one.call, {}))
+
+
+def _counted(replay: Replay, seen: Sequence[SeenCall], take: Take) -> Iterator[WearySession]:
+    """Yield the sessions that decided anything, in the order of the logs; each in its workspace, as if walls held there."""
+    calls: dict[tuple[str, str], list[SeenCall]] = {}
+    for one in seen:
+        calls.setdefault((one.log, one.session), []).append(one)
+    for (log, name), setting in replay.settings.items():
+        decided = sum(not is_typed(setting.proposed.get(call, {})) for call in setting.decided)
+        if decided:
+            walls = WallsHere(root=setting.workspace.root, confines=True)
+            fatigue = fatigue_of(calls.get((log, name), []), walls, take)
+            yield WearySession(log=log, session=name, calls=decided, fatigue=fatigue)
+
+
+def _lines(sessions: Sequence[WearySession], rule: RuleProposal | None) -> Iterator[str]:
+    if not sessions:
+        yield "no call was decided in these logs"
+        return
+    rows = [(f"{one.session}  {os.path.basename(one.log)}", *map(str, _counts(one))) for one in sessions]
+    columns = list(zip(*map(_counts, sessions), strict=True))
+    if len(sessions) > 1:
+        rows.append(("in all", *(str(sum(column)) for column in columns)))
+        rows.append(("a session", *(f"{sum(column) / len(sessions):.1f}" for column in columns)))
+    yield from table(("session", "calls", "asked then", "asked by the policy", "with grants"), rows)
+    fatigues = [one.fatigue for one in sessions]
+    spared = [f"{count:>4}  {visible_line(what, 100)}" for what, count in sparing_most(fatigues)]
+    yield from _list("Questions that a grant spares, taken when it is first offered:", spared)
+    reasons = [
+        f"{one.count:>4}  {visible_line(short_place(one.by), 60)}, as: {visible_line(one.example, 100)}"
+        for one in asking_most(fatigues)
+    ]
+    yield from _list("Questions at which nothing is offered:", reasons)
+    yield ""
+    if rule is None:
+        yield "No rule that `harness policy suggest` would write saves two questions."
+        return
+    yield f"The rule that would save most, {len(rule.spares)} of the questions asked then:"
+    yield ""
+    yield from rule.toml.splitlines()
+
+
+def _list(heading: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield from ("", heading, *lines[:MOST_LINES])
+    if len(lines) > MOST_LINES:
+        yield f"      and {len(lines) - MOST_LINES} more"
+
+
+def _counts(one: WearySession) -> tuple[int, int, int, int]:
+    return one.calls, one.fatigue.asked, one.fatigue.questions, len(one.fatigue.still)
+
+
+def _objects(sessions: Sequence[WearySession], rule: RuleProposal | None) -> Iterator[dict[str, JsonValue]]:
+    for one in sessions:
+        calls, asked, questions, left = _counts(one)
+        still: list[JsonValue] = [_still(question) for question in one.fatigue.still]
+        yield {
+            "type": "session",
+            "log": one.log,
+            "session": one.session,
+            "calls": calls,
+            "asked": asked,
+            "questions": questions,
+            "with_grants": left,
+            "unjudged": one.fatigue.unjudged,
+            "still": still,
+        }
+    yield {
+        "type": "summary",
+        "sessions": len(sessions),
+        "questions": sum(one.fatigue.questions for one in sessions),
+        "with_grants": sum(len(one.fatigue.still) for one in sessions),
+        "spared": [
+            {"grant": what, "questions": count} for what, count in sparing_most(one.fatigue for one in sessions)
+        ],
+        "rule": None if rule is None else {"id": rule.id, "toml": rule.toml, "spares": len(rule.spares)},
+    }
+
+
+def _still(question: StillAsked) -> dict[str, JsonValue]:
+    one = question.call
+    number: JsonValue = int(one.call) if one.call.isdecimal() and len(one.call) < 20 else one.call
+    return {
+        "call": number,
+        "tool": one.tool,
+        "summary": one.summary,
+        "by": question.by,
+        "granted": list(question.taken),
+    }

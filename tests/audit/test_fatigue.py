@@ -1,0 +1,147 @@
+"""`harness policy fatigue`: the questions of old sessions, and those that are left where grants are taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import recorded_tasks
+from audit_runs import POLICY, Call, own_policy, session
+from recorded_tasks import Task, tasks
+from rows import all_rows
+
+from harness.actions import JsonValue
+from harness.cli.policy.policies import shipped_policy_path
+from harness.policy.loader import load_policy
+from harness.policy.rules import Layer
+
+if TYPE_CHECKING:
+    from program import Program
+
+DAY = (
+    Call("bash", "ls"),
+    Call("bash", "pytest -q a.py"),
+    Call("write_file", "a.py"),
+    Call("write_file", "docs/b.md"),
+    Call("bash", "pytest -q a.py"),
+    Call("bash", "pytest -x"),
+    Call("bash", "git push"),
+    Call("bash", "git push --tags"),
+    Call("bash", "echo x > ../outside"),
+)
+"""Eight questions: the first is for nothing to be asked about."""
+
+
+class Asked:
+    """Runs sessions in the workspace, and asks how many questions they had."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.log = program.home / "log.jsonl"
+
+    def session(self, *calls: Call, policy: str = POLICY) -> str:
+        return session(self.log, self.program.workspace, own_policy(self.program.home, policy), calls)
+
+    def fatigue(self, *flags: str, code: int = 0) -> tuple[list[Mapping[str, JsonValue]], Mapping[str, JsonValue]]:
+        """Return what is said of each session, and of all."""
+        done = self.program.run("policy", "fatigue", str(self.log), "--json", *flags)
+        assert (done.code, "Traceback" in done.err) == (code, False), done.err
+        *rows, summary = [json.loads(line) for line in done.out.splitlines()]
+        return rows, summary
+
+    def left(self, *flags: str) -> list[str]:
+        """Return what is asked about in the one session, where grants are taken."""
+        (row,), _ = self.fatigue(*flags)
+        still = row["still"]
+        assert isinstance(still, list)
+        return [str(one["summary"]) for one in still if isinstance(one, dict)]
+
+
+@pytest.fixture
+def asked(program: Program) -> Asked:
+    return Asked(program)
+
+
+def test_questions_are_counted_with_and_without_grants(asked: Asked) -> None:
+    name = asked.session(*DAY)
+    (row,), summary = asked.fatigue()
+    counts = {key: row[key] for key in ("session", "calls", "asked", "questions", "with_grants", "unjudged")}
+    assert counts == {"session": name, "calls": 9, "asked": 8, "questions": 8, "with_grants": 4, "unjudged": 0}
+    assert (summary["sessions"], summary["questions"], summary["with_grants"]) == (1, 8, 4)
+
+
+LEFT = {
+    "exact": ["pytest -q a.py", "a.py", "docs/b.md", "pytest -x", "git push", "git push --tags"],
+    "walls": ["pytest -q a.py", "a.py", "git push"],
+    "widest": ["pytest -q a.py", "a.py", "git push"],
+}
+
+
+def test_which_grant_is_taken_is_said(asked: Asked) -> None:
+    asked.session(*DAY)
+    left = {take: asked.left("--take", take) for take in LEFT}
+    assert left == {take: [*calls, "echo x > ../outside"] for take, calls in LEFT.items()}
+
+
+def test_a_program_gets_the_network_only_where_nothing_else_is_offered(asked: Asked) -> None:
+    asked.session(*DAY)
+    (row,), _ = asked.fatigue()
+    granted = [one["granted"] for one in row["still"] if isinstance(one, dict)]  # type: ignore[union-attr]
+    assert [", reaches the network" in str(words) for words in granted] == [False, False, True, False]
+
+
+def test_nothing_is_taken_at_a_question_that_a_person_said_no_to(asked: Asked) -> None:
+    asked.session(Call("bash", "pytest -q", "n"), Call("bash", "pytest -q", "n"), Call("bash", "pytest -q"))
+    assert asked.left() == ["pytest -q"] * 3
+
+
+def test_the_policy_can_be_another(asked: Asked) -> None:
+    asked.session(*DAY)
+    (row,), _ = asked.fatigue("--policy", "readonly")
+    assert (row["asked"], row["questions"], row["with_grants"]) == (8, 0, 0)
+
+
+def test_what_asks_whatever_is_granted_and_what_saves_most_is_said(asked: Asked) -> None:
+    asked.session(*DAY, *(Call("bash", "go test ./...") for _ in range(3)))
+    out = asked.program.run("policy", "fatigue", str(asked.log)).out
+    assert "   2  go test * in the workspace, inside walls: writes the workspace, no network" in out
+    assert "   1  built-in outside, as: echo x > ../outside" in out
+    assert 'argv      = ["go", "test", "./..."]' in out
+
+
+def test_a_hostile_command_is_data(asked: Asked) -> None:
+    asked.session(Call("bash", "echo '\x1b[2J[red]' > ../outside"))
+    out = asked.program.run("policy", "fatigue", str(asked.log)).out
+    assert ("\x1b" in out, "[red]" in out) == (False, True)
+
+
+def test_a_log_without_calls_is_said(asked: Asked) -> None:
+    asked.session()
+    assert asked.program.run("policy", "fatigue", str(asked.log)).out == "no call was decided in these logs\n"
+
+
+def test_a_log_that_is_broken_is_told_of(asked: Asked) -> None:
+    asked.session(*DAY)
+    asked.log.write_bytes(asked.log.read_bytes().replace(b"docs/b.md", b"docs/c.md"))
+    done = asked.program.run("policy", "fatigue", str(asked.log))
+    assert (done.code, "is BROKEN" in done.err) == (1, True)
+
+
+MOST_LEFT = 9
+
+
+@all_rows("task", tasks(), ids=lambda task: task.name)
+def test_a_task_of_an_agent_asks_few_questions_where_grants_are_taken(
+    task: Task, program: Program, tmp_path: Path
+) -> None:
+    log, workspace = tmp_path / "log.jsonl", tmp_path / "home" / "project"
+    workspace.mkdir(parents=True)
+    recorded_tasks.record(task, log, workspace, load_policy(shipped_policy_path("default"), layer=Layer.SHIPPED))
+    done = program.run("policy", "fatigue", str(log), "--json")
+    row = json.loads(done.out.splitlines()[0])
+    assert (row["calls"], row["unjudged"]) == (len(task.calls), 0)
+    assert row["questions"] >= 10
+    assert row["with_grants"] <= MOST_LEFT, [one["summary"] for one in row["still"]]

@@ -1,0 +1,129 @@
+"""Tasks of a coding agent as logs, made by the harness itself: the calls of tasks/*.txt, in the order of the file.
+
+A line is `bash COMMAND` (the sign for return is a line end), `read PATH`, `edit PATH` or `write PATH`; `has PATH...` names the
+files that are there at first. Files are read and written; commands are judged and recorded, and not run: a machine has
+neither every tool chain nor the time. The person says yes to everything.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from log_scene import unsynced
+
+from harness.actions import Action, Effects, JsonValue
+from harness.files.workspace import Workspace
+from harness.gate.approval import Answer, Approval
+from harness.gate.tool import Tool, ToolOutput
+from harness.limits import Limits
+from harness.log.action_log import ActionLog
+from harness.loop.agent import Agent
+from harness.messages import FinishReason, Message, ModelResponse, ToolCall, Usage
+from harness.model import Retry, ToolSpec
+from harness.policy.policy import Policy
+from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
+from harness.tools import builtin_tools
+
+FOLDER = Path(__file__).parent / "tasks"
+_TOOLS = {"bash": BASH.name, "read": READ_FILE.name, "edit": EDIT_FILE.name, "write": WRITE_FILE.name}
+
+
+class Task(NamedTuple):
+    """What a person asked for, the files that were there, and the calls: a tool, and a command or a path."""
+
+    name: str
+    prompt: str
+    files: tuple[str, ...]
+    calls: tuple[tuple[str, str], ...]
+
+
+def tasks() -> Iterator[Task]:
+    """Yield the tasks, by name."""
+    for path in sorted(FOLDER.glob("*.txt")):
+        prompt, *lines = path.read_text().splitlines()
+        words = [line.partition(" ")[::2] for line in lines]
+        files = tuple(name for word, rest in words if word == "has" for name in rest.split())
+        calls = tuple((_TOOLS[word], rest.replace("\u23ce", "\n")) for word, rest in words if word != "has")
+        yield Task(path.stem, prompt.removeprefix("# "), files, calls)
+
+
+def record(task: Task, log: Path, workspace: Path, policy: Policy) -> str:
+    """Write a session of the task to the end of the log, and return its name. The workspace is made, with its files."""
+    for name in task.files:
+        place = workspace / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("line 1\nline 2\n")
+    subprocess.run(["git", "init", "-q", "-b", "main", str(workspace)], check=True)
+    bash, *others = builtin_tools(Workspace(str(workspace), str(workspace.parent)), environment={})
+    opened = ActionLog.open(str(log), sync=unsynced)
+    agent = Agent(
+        model=_Recorded(task.calls, workspace),
+        tools=(_Unrun(bash), *others),
+        policy=policy,
+        approver=lambda action, verdict: Approval(answer=Answer.YES, by="person"),
+        log=opened,
+        limits=Limits(max_turns=len(task.calls) + 1),
+        about={"workspace": str(workspace), "mode": "run"},
+        monotonic=lambda: 0.0,
+    )
+    agent.run(task.prompt)
+    opened.close()
+    return opened.session
+
+
+class _Unrun:
+    """The tool for commands: all of it but the commands."""
+
+    def __init__(self, bash: Tool) -> None:
+        self.spec = bash.spec
+        self._bash = bash
+
+    def prepare(self, call: ToolCall, arguments: Mapping[str, JsonValue]) -> Action:
+        return self._bash.prepare(call, arguments)
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
+        return ToolOutput(content="[exit code 0, 0.1 s]", exit_code=0, printed="")
+
+
+class _Recorded:
+    """A model that makes the calls of a task, one a reply."""
+
+    name = "recorded"
+
+    def __init__(self, calls: Iterable[tuple[str, str]], workspace: Path) -> None:
+        self._calls = iter(calls)
+        self._workspace = workspace
+        self._made = 0
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: Callable[[str], None],
+        on_retry: Callable[[Retry], None],
+        seconds: float | None = None,
+    ) -> ModelResponse:
+        wanted, usage = next(self._calls, None), Usage(input_tokens=100, output_tokens=10)
+        if wanted is None:
+            return ModelResponse(text="done", tool_calls=(), finish_reason=FinishReason.DONE, usage=usage)
+        self._made += 1
+        tool, what = wanted
+        call = ToolCall(id=f"call_{self._made}", name=tool, arguments=json.dumps(self._arguments(tool, what)))
+        return ModelResponse(text="", tool_calls=(call,), finish_reason=FinishReason.DONE, usage=usage)
+
+    def _arguments(self, tool: str, what: str) -> dict[str, str]:
+        match tool:
+            case BASH.name:
+                return {"command": what}
+            case READ_FILE.name:
+                return {"path": what}
+            case EDIT_FILE.name:
+                first = (self._workspace / what).read_text().splitlines()[0]
+                return {"path": what, "old_string": first, "new_string": f"line 1, changed by call {self._made}"}
+            case _:
+                return {"path": what, "content": f"line 1 of call {self._made}\nline 2\n"}
