@@ -8,7 +8,14 @@ from itertools import takewhile
 
 from harness.actions import JsonValue
 from harness.cli.commands.notes_to_model import own_words
-from harness.cli.sessions import LoggedSession, logged_sessions, outlines, session_named, verified_session
+from harness.cli.sessions import (
+    LoggedSession,
+    is_of_person,
+    logged_sessions,
+    session_named,
+    talks,
+    verified_session,
+)
 from harness.cli.state import State
 from harness.cli.terminal.styles import Line, Tone
 from harness.errors import UsageError
@@ -39,6 +46,8 @@ class Carried(Record):
     torn: bool
     records: int
     head: str
+    note: str = ""
+    """What is to be said of why it is this one."""
 
     @property
     def origin(self) -> dict[str, JsonValue]:
@@ -61,18 +70,23 @@ class Carried(Record):
         return tuple(replace(message, echo="") if message.echo else message for message in self.rebuilt.messages)
 
 
-def newest(state: State, workspace: str) -> LoggedSession:
-    """Return the newest session of a workspace in which the person said or decided something.
+def newest(state: State, workspace: str) -> tuple[LoggedSession, str]:
+    """Return the newest session of a workspace that is over, and what is to be said of a newer one that is running.
 
-    One that goes on from another counts also where nothing was said in it: its conversation may have been cleared since.
-    Raises UsageError, LogError.
+    A session counts in which the person said something, or that goes on from another. Raises UsageError, LogError.
     """
-    sessions = [one for one in logged_sessions(state.log_paths(workspace)) if one.workspace == workspace]
-    talks = (one for one in reversed(sessions) if any(outline.turns or outline.origin for outline in outlines((one,))))
-    found = next(talks, None)
-    if found is None:
-        raise UsageError(f"no session in {visible_line(workspace, 1000)} is in the state folder's logs")
-    return found
+    running = ""
+    for one in talks(state.log_paths(workspace), workspace):
+        if not one.running:
+            newer = f"session {running} is still running in another terminal; this is the newest that is over"
+            return one.found, newer if running else ""
+        running = running or one.found.session
+    if running:
+        raise UsageError(
+            f"session {running} is still running in another terminal, and no session here is over: "
+            "leave it there (/quit), or begin a new one with `harness`"
+        )
+    raise UsageError(f"no session in {visible_line(workspace, 1000)} is in the state folder's logs")
 
 
 def named(state: State, name: str) -> LoggedSession:
@@ -120,17 +134,17 @@ def until_turn(records: Sequence[LogRecord], turn: int) -> Sequence[LogRecord]:
     """Return the records of a session up to the end of a turn (0: before the first): until the person said, undid or cleared
     something next. Raises UsageError if there is no such turn.
     """
-    starts = [index for index, one in enumerate(records) if one["kind"] == "user_message"]
+    starts = [index for index, one in enumerate(records) if is_of_person(one)]
     if turn > len(starts):
         raise UsageError(f"there is no turn {turn}: the session has only {counted(len(starts), 'turn')}")
     begin = starts[turn - 1] + 1 if turn else 0
-    rest = takewhile(lambda one: not (_ends_turn(one) and (turn or one["kind"] == "user_message")), records[begin:])
+    rest = takewhile(lambda one: not (_ends_turn(one) and (turn or is_of_person(one))), records[begin:])
     return (*records[:begin], *rest)
 
 
 def _ends_turn(record: LogRecord) -> bool:
     changed = record["kind"] == "history_changed" and record.get("why") in ("undone", "cleared")
-    return changed or record["kind"] == "user_message"
+    return changed or is_of_person(record)
 
 
 def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Line, ...]:
@@ -138,7 +152,8 @@ def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Lin
     held = carried.rebuilt
     said = [split_summary(message.content)[1] for message in held.messages if message.role is Role.USER]
     begun = f"{carried.how} session {carried.found.session} of {carried.found.time[:19]}Z"
-    lines = [Line(tone=Tone.QUIET, text=f"{begun}: {len(held.messages)} messages, {len(said)} of them yours")]
+    lines = [Line(tone=Tone.WARNING, text=carried.note)] if carried.note else []
+    lines.append(Line(tone=Tone.QUIET, text=f"{begun}: {len(held.messages)} messages, {len(said)} of them yours"))
     if said and said[-1]:
         last = " ".join(own_words(said[-1]).split())
         lines.append(Line(tone=Tone.QUIET, text=f"you said last: {last[:200]}"))

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from harness.actions import JsonValue
+from harness.cli.commands.notes_to_model import own_words
 from harness.cli.console import Console, complain, look_here
 from harness.cli.exits import Exit
 from harness.cli.state import State, here
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
+from harness.log.clocks import NANO, nanoseconds
 from harness.log.findings import judge_log
 from harness.log.heads_file import HeadsFile
 from harness.log.order import LogRecord
-from harness.log.reader import is_whole, read_log, records
+from harness.log.reader import is_in_use, is_whole, read_log, records
 from harness.record import Record
+from harness.text.amounts import ago, counted
 from harness.text.visible import visible_line
 
 UNDO = "undo"
 """The mode of a session that undid another's changes."""
+WEEK = 7 * 86_400
+"""Seconds."""
 
 
 class LoggedSession(Record):
@@ -111,47 +117,107 @@ class SessionOutline(Record):
     turns: int
     """How often the person said something."""
     prompt: str
-    """What they said first."""
+    """What they said first, in their own words alone; empty where they said nothing."""
     ended: str
     """The stop reason; empty where the session never said that it ended."""
+    running: bool
+    """Whether a program is writing its log, so that it cannot be gone on with from elsewhere."""
     torn: bool
     """Whether its log ends in a line that was not written wholly."""
     origin: str
     """The session that it goes on from; empty where it began with nothing."""
 
+    @property
+    def is_talk(self) -> bool:
+        """Whether there is a conversation: one that goes on from another counts also where nothing was said in it, since its
+        conversation may have been cleared."""
+        return bool(self.turns or self.origin)
 
-def outlines(sessions: Iterable[LoggedSession]) -> tuple[SessionOutline, ...]:
-    """Return what these sessions came to, in their order. Raises LogError for what cannot be read."""
+    @property
+    def title(self) -> str:
+        """The first line that the person typed to the model: any text, not yet made safe to show."""
+        return next((line.strip() for line in self.prompt.splitlines() if line.strip()), "") or "(nothing typed)"
+
+    @property
+    def end(self) -> str:
+        """How it ended, in words."""
+        return self.ended.replace("_", " ") or ("running" if self.running else "open, torn" if self.torn else "open")
+
+    def age(self, now: float) -> str:
+        """How long before `now` (seconds since 1970) it began; more than a week: when, by the clock on the wall here."""
+        nanos = nanoseconds(self.found.time)
+        if nanos is None:
+            return "at an unknown time"
+        then = nanos / NANO
+        return ago(now - then) if 0 <= now - then < WEEK else time.strftime("%Y-%m-%d %H:%M", time.localtime(then))
+
+    def words(self, now: float) -> tuple[str, ...]:
+        """What is said of it on one line, each part safe to show: name, age, turns, model, end, title."""
+        told = (self.found.session, self.age(now), counted(self.turns, "turn"), self.model, self.end)
+        forked = (f"(from {self.origin})",) if self.origin else ()
+        return tuple(visible_line(word, 80) for word in (*told, *forked, self.title))
+
+
+def outlines(sessions: Iterable[LoggedSession], own: str = "") -> tuple[SessionOutline, ...]:
+    """Return what these sessions came to, in their order; `own` is the log that this program writes itself.
+
+    Raises LogError for what cannot be read.
+    """
     sessions = tuple(sessions)
-    read = {path: tuple(records(path, _OUTLINED)) for path in dict.fromkeys(one.path for one in sessions)}
-    torn = {path: not is_whole(path) for path in read}
-    return tuple(
-        _outline(one, [r for r in read[one.path] if r["session"] == one.session], torn=torn[one.path])
-        for one in sessions
-    )
+    logs = {path: _read(path, own) for path in dict.fromkeys(one.path for one in sessions)}
+    return tuple(_outline(one, logs[one.path]) for one in sessions)
 
 
-_OUTLINED = ("session_started", "user_message", "session_ended")
+class _Log(Record):
+    records: tuple[LogRecord, ...]
+    torn: bool
+    running: bool
 
 
-def _outline(found: LoggedSession, of_it: Sequence[LogRecord], *, torn: bool) -> SessionOutline:
-    of_kind = {kind: [one for one in of_it if one["kind"] == kind] for kind in ("user_message", "session_ended")}
-    said, ends = of_kind["user_message"], of_kind["session_ended"]
+def _read(path: str, own: str) -> _Log:
+    kinds = ("session_started", "user_message", "session_ended")
+    return _Log(records=tuple(records(path, kinds)), torn=not is_whole(path), running=path != own and is_in_use(path))
+
+
+def _outline(found: LoggedSession, log: _Log) -> SessionOutline:
+    of_it = [one for one in log.records if one["session"] == found.session]
     first = next((one for one in of_it if one["kind"] == "session_started"), {})
+    said = [one for one in of_it if is_of_person(one)]
+    own = (own_words(str(one.get("text"))) for one in said)
+    ends = [one for one in of_it if one["kind"] == "session_ended"]
     origin = first.get("origin")
     return SessionOutline(
         found=found,
         model=str(first.get("model") or ""),
         turns=len(said),
-        prompt=str(said[0].get("text")) if said else "",
+        prompt=next((words for words in own if words.strip()), ""),
         ended=str(ends[-1].get("stop") or "unknown") if ends else "",
-        torn=torn and not ends,
+        running=log.running,
+        torn=log.torn and not ends,
         origin=str(origin.get("session") or "") if isinstance(origin, dict) else "",
     )
 
 
+def is_of_person(record: LogRecord) -> bool:
+    """Say whether a record is a message of the person; the harness says something in their place where an answer is unfit."""
+    return record["kind"] == "user_message" and record.get("by") != "harness"
+
+
+def talks(paths: Iterable[str], workspace: str, own: str = "") -> Iterator[SessionOutline]:
+    """Yield the sessions of a workspace that hold a conversation, the newest first; `own` as for `outlines`.
+
+    Each log is read when its session's turn comes. Raises LogError.
+    """
+    for found in reversed(logged_sessions(paths)):
+        if found.workspace == workspace:
+            yield from (one for one in outlines((found,), own) if one.is_talk)
+
+
 def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Write one line a session, the newest last, and return the exit code. Raises HarnessError."""
+    """Write one line a session, the newest last, and return the exit code. Raises HarnessError.
+
+    Where nothing was said to a model there is no session for a person; programs are told of all, and so is who asks for all.
+    """
     workspace = here(arguments.cwd)
     found = logged_sessions(State.of(environment).log_paths(None if arguments.all else workspace), stopped=_tell_stop)
     told = outlines(one for one in found if arguments.all or one.workspace == workspace)
@@ -160,9 +226,12 @@ def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
             sys.stdout.write(json.dumps(_fields(one), sort_keys=True) + "\n")
         return Exit.DONE
     console = Console(sys.stdout, look_here(sys.stdout, environment))
-    for one in told:
-        console.line(_line(one, everywhere=arguments.all))
-    if not told:
+    shown = [one for one in told if arguments.all or one.is_talk]
+    now = time.time()
+    for one in shown:
+        where = (visible_line(one.found.workspace, 200),) if arguments.all else ()
+        console.line("  ".join((*one.words(now), *where)))
+    if not shown:
         console.line(visible_line(f"no session in {workspace}; --all shows those of other folders", 1_000), Tone.QUIET)
     return Exit.BROKEN_PIPE if console.broken else Exit.DONE
 
@@ -170,18 +239,6 @@ def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
 def _tell_stop(path: str, line: int) -> None:
     where = f"{path}: line {line} is no whole record; what follows in that log is left out"
     complain(where)
-
-
-def _line(one: SessionOutline, *, everywhere: bool) -> str:
-    ended = one.ended.replace("_", " ") or ("open, torn" if one.torn else "open")
-    turns = "1 turn" if one.turns == 1 else f"{one.turns} turns"
-    words = [one.found.session, f"{one.found.time[:16].replace('T', ' ')}Z", one.found.mode, one.model, turns, ended]
-    if everywhere:
-        words.append(one.found.workspace)
-    if one.origin:
-        words.append(f"(from {one.origin})")
-    prompt = next((line for line in one.prompt.splitlines() if line.strip()), "")
-    return "  ".join((*(visible_line(word, 200) for word in words), visible_line(prompt.strip(), 80))).rstrip()
 
 
 def _fields(one: SessionOutline) -> dict[str, JsonValue]:
@@ -195,6 +252,7 @@ def _fields(one: SessionOutline) -> dict[str, JsonValue]:
         "turns": one.turns,
         "prompt": one.prompt,
         "ended": one.ended or None,
+        "running": one.running,
         "torn": one.torn,
         "origin": one.origin or None,
     }

@@ -36,6 +36,15 @@ def elapsed(seconds: float) -> str:
     return f"{whole // 60} min {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole // 60 % 60:02} min"
 
 
+def ago(seconds: float) -> str:
+    """Return how long something is past: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
+    whole = int(seconds)
+    for size, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if whole >= size:
+            return f"{whole // size} {name} ago"
+    return "just now"
+
+
 def size_of_bytes(count: int) -> str:
     """Return a number of bytes in words, to three digits."""
     if count < 1000:

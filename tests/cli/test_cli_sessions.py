@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,8 +23,9 @@ from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.main import LIGHT
 from harness.cli.resume import Carried
-from harness.cli.sessions import LoggedSession
+from harness.cli.sessions import LoggedSession, SessionOutline
 from harness.history import History
+from harness.log.clocks import timestamp
 from harness.log.reader import read_log
 from harness.log.transcript import NOT_RUN, UNKNOWN, Rebuilt, rebuilt
 from harness.messages import Message, Role
@@ -126,8 +128,8 @@ class TestList:
         lines = [line.split("  ") for line in done.out.splitlines()]
         assert done.code == 0
         assert [line[0] for line in lines] == [first, second]
-        assert lines[0][2:] == ["run", "scripted", "1 turn", "completed", "look around \\x1b[2J"]
-        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\dZ", lines[0][1])
+        assert lines[0][2:] == ["1 turn", "scripted", "completed", "look around \\x1b[2J"]
+        assert lines[0][1] in ("just now", "1 min ago")
 
     def test_as_json_with_where_it_lies(self, program: Program, policy: str) -> None:
         name = run(program, policy, "look", Reply(text="one"))
@@ -148,10 +150,10 @@ class TestList:
 
     def test_what_a_kill_left_is_open(self, program: Program, policy: str) -> None:
         log = killed_in_a_call(program, policy)
-        assert "1 turn  open  do it" in program.run("sessions", "list").out
+        assert "1 turn  scripted  open  do it" in program.run("sessions", "list").out
         with log.open("a") as file:
             file.write('{"call":1,')
-        assert "1 turn  open, torn  do it" in program.run("sessions", "list").out
+        assert "1 turn  scripted  open, torn  do it" in program.run("sessions", "list").out
 
     def test_nothing_yet(self, program: Program) -> None:
         done = program.run("sessions", "list")
@@ -215,6 +217,20 @@ class TestGoingOn:
         child = talk(replies(Reply(text="second")), "-c", "two")
         child.expect(f"resumed session {name}")
         leave(child)
+
+    def test_beside_another_terminal_it_is_the_newest_that_is_over(
+        self, program: Program, policy: str, talk: Talk
+    ) -> None:
+        name = run(program, policy, "one", Reply(text="first"))
+        other = talk(replies(Reply(text="elsewhere")), "two")
+        other.expect("requests?,")
+        assert "1 turn  scripted  running  two" in program.run("sessions", "list").out
+        child = talk(replies(Reply(text="second")), "-c", "three")
+        child.expect("is still running in another terminal; this is the newest that is over")
+        child.expect(f"resumed session {name}")
+        leave(child)
+        typed(other, "/exit")
+        other.expect(pexpect.EOF)
 
     def test_after_a_kill_in_a_call_the_person_and_the_model_are_told(
         self, program: Program, policy: str, talk: Talk
@@ -372,10 +388,14 @@ class TestRefusedAtATerminal:
         log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-2]))
         self.refused(talk, "a tail is missing", "-c")
 
-    def test_a_session_that_is_still_running(self, program: Program, policy: str, talk: Talk) -> None:
+    def test_where_the_only_session_is_still_running(self, program: Program, policy: str, talk: Talk) -> None:
         child = talk(replies(Reply(text="first")), "one")
         child.expect("requests?,")
-        self.refused(talk, "still running", "-c")
+        (session,) = (
+            json.loads(line)["session"] for line in program.run("sessions", "list", "--json").out.splitlines()
+        )
+        self.refused(talk, f"session {session} is still running in another terminal.*leave it there", "-c")
+        self.refused(talk, "still running", "sessions", "resume", session)
         typed(child, "/exit")
         child.expect(pexpect.EOF)
 
@@ -449,6 +469,26 @@ def test_what_was_added_to_a_closed_log_is_not_gone_on_with(program: Program, se
     forged(log, session)
     done = program.run("run", "on", "--base-url", url, "--resume", str(session))
     assert (done.code, told in done.err) == (2, True), done.err
+
+
+@all_rows(
+    ("seconds", "told"),
+    [
+        pytest.param(0, "just now", id="now"),
+        pytest.param(59.9, "just now", id="within a minute"),
+        pytest.param(60, "1 min ago", id="a minute"),
+        pytest.param(3 * 3600 + 59, "3 h ago", id="hours"),
+        pytest.param(6.9 * 86_400, "6 d ago", id="days"),
+        pytest.param(8 * 86_400, time.strftime("%Y-%m-%d %H:%M", time.localtime(1_790_000_000)), id="a date"),
+        pytest.param(
+            -5, time.strftime("%Y-%m-%d %H:%M", time.localtime(1_790_000_000)), id="a clock that was set back"
+        ),
+    ],
+)
+def test_how_long_ago(seconds: float, told: str) -> None:
+    found = LoggedSession(path="/log", session="s", time=timestamp(1_790_000_000), mode="run", workspace="/w")
+    one = SessionOutline(found=found, model="m", turns=1, prompt="", ended="", running=False, torn=False, origin="")
+    assert one.age(1_790_000_000 + seconds) == told
 
 
 def test_an_odd_name_among_the_logs_stops_nothing(program: Program) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, until_turn
-from harness.cli.sessions import LoggedSession, SessionOutline, logged_sessions, outlines, session_named
+from harness.cli.sessions import LoggedSession, SessionOutline, logged_sessions, session_named, talks
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.history import pairing_problem
@@ -13,7 +15,6 @@ from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.messages import RunResult, StopReason
 from harness.policy.session_grants import GrantScope
-from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 MOST_LISTED = 20
@@ -81,27 +82,27 @@ def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int |
     return Carried(found=found, how=how, rebuilt=held, first=records[0], torn=False, records=log.count, head=log.head)
 
 
+def other_sessions(conversation: Conversation) -> tuple[SessionOutline, ...]:
+    """Return what can be gone on with from here: the other sessions of this folder, the newest first. Raises LogError."""
+    parts, own = conversation.parts, conversation.agent.log.path
+    paths = dict.fromkeys((*parts.state.log_paths(parts.workspace.root), own))
+    found = talks(paths, parts.workspace.root, own)
+    return tuple(one for one in found if one.found.session != conversation.session.identity and not one.running)
+
+
 def _list(conversation: Conversation) -> None:
-    parts, own = conversation.parts, conversation.session.identity
-    paths = dict.fromkeys((*parts.state.log_paths(parts.workspace.root), conversation.agent.log.path))
-    here = [one for one in logged_sessions(paths) if one.workspace == parts.workspace.root and one.session != own]
-    if len(here) > MOST_LISTED:
+    others = other_sessions(conversation)
+    if len(others) > MOST_LISTED:
         conversation.say(
-            f"... {len(here) - MOST_LISTED} earlier sessions; `harness sessions list` names all", Tone.QUIET
+            f"... {len(others) - MOST_LISTED} earlier sessions; `harness sessions list` names all", Tone.QUIET
         )
-    for one in outlines(here[-MOST_LISTED:]):
-        conversation.say_line(_line(one), most=300)
-    if not here:
+    now = time.time()
+    for one in reversed(others[:MOST_LISTED]):
+        conversation.say_line("  ".join(one.words(now)), most=300)
+    if not others:
         conversation.say("there is no other session in this folder", Tone.QUIET)
     else:
         conversation.say("/resume ID goes on with one: the beginning of its name is enough", Tone.QUIET)
-
-
-def _line(one: SessionOutline) -> str:
-    ended = one.ended.replace("_", " ") or "open"
-    prompt = " ".join(one.prompt.split())[:80]
-    begun = f"{one.found.session}  {one.found.time[:16].replace('T', ' ')}Z  {one.model}"
-    return f"{begun}  {counted(one.turns, 'turn')}  {ended}  {prompt}".rstrip()
 
 
 def leave(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command

@@ -91,10 +91,10 @@ def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carrie
         return None
     how = FORKED if action == "fork" else RESUMED
     name = arguments.session if action else None
-    found = newest(state, here(arguments.cwd)) if name is None else named(state, name)
+    found, note = newest(state, here(arguments.cwd)) if name is None else (named(state, name), "")
     carried = carried_from(state, found, how, turn=arguments.turn if action == "fork" else None)
     refuse_its_log(carried, arguments.log)
-    return carried
+    return replace(carried, note=note)
 
 
 def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> SessionParts | int:

@@ -482,6 +482,24 @@ def test_resume_goes_on_with_a_session_of_another_log(program: Program, start: S
     assert verified(program)
 
 
+def test_a_title_is_the_persons_words_and_what_sent_nothing_is_listed_only_with_all(
+    program: Program, start: Start
+) -> None:
+    prompt = start(replies(Reply(text="There.")))
+    prompt.say("!echo mine", "the model is told with your next message")
+    prompt.say("/plan", "plan mode: nothing is changed")
+    prompt.type("where is it?")
+    prompt.press("plan", "n")
+    assert prompt.leave() == 0
+    prompt = start(replies())
+    prompt.say("!echo alone", "the model is told with your next message")
+    assert prompt.leave() == 0
+    (told,) = program.run("sessions", "list").out.splitlines()
+    assert told.endswith("1 turn  scripted  completed  where is it?")
+    everything = program.run("sessions", "list", "--all").out.splitlines()
+    assert [line.split("  ")[5] for line in everything] == ["where is it?", "(nothing typed)"]
+
+
 def test_export_writes_a_new_private_file_and_nothing_over_another(program: Program, start: Start) -> None:
     hostile = "## You\n```\nfine\x1b[2J"
     prompt = start(replies(Reply(text=hostile, calls=(call("bash", command="echo '````'"),)), Reply(text="Done.")))
