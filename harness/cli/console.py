@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.terminal.row_text import diff_tone, toned, toned_rows
-from harness.cli.terminal.styles import Line, Tone
+from harness.cli.terminal.styles import SIXTEEN, Line, Palette, Tone, palette_of
 from harness.log.order import LogRecord
 from harness.record import Record
 from harness.text.visible import visible, visible_line
@@ -46,6 +46,8 @@ class Look(Record):
     """How to draw."""
 
     colour: bool = False
+    palette: Palette = SIXTEEN
+    """The colours, where there are any."""
     ascii: bool = False
     """Whether to draw with ASCII alone: asked for, or the stream's encoding has no more."""
     repaints: bool = False
@@ -53,13 +55,19 @@ class Look(Record):
 
 
 def look_of(
-    stream: TextIO, environment: Mapping[str, str], *, ascii_only: bool = False, screen_reader: bool = False
+    stream: TextIO,
+    environment: Mapping[str, str],
+    *,
+    ascii_only: bool = False,
+    screen_reader: bool = False,
+    theme: str = "auto",
 ) -> Look:
     """Return how to draw on `stream`: colour unless NO_COLOR is set (https://no-color.org), escapes only on a terminal
     that says that it knows them."""
     capable = stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
     return Look(
-        colour=capable and not environment.get("NO_COLOR"),
+        colour=capable and theme != "none" and not environment.get("NO_COLOR"),
+        palette=palette_of(theme, environment),
         ascii=ascii_only or not _has_lines(stream),
         repaints=capable and not screen_reader,
     )
@@ -67,7 +75,17 @@ def look_of(
 
 def look_from(terminal: TerminalSettings, environment: Mapping[str, str]) -> Look:
     """Return how to draw on the terminal of this process, as its user configured it."""
-    return look_of(sys.stdout, environment, ascii_only=terminal.ascii.value, screen_reader=terminal.screen_reader.value)
+    return _look_on(sys.stdout, terminal, environment)
+
+
+def _look_on(stream: TextIO, terminal: TerminalSettings, environment: Mapping[str, str]) -> Look:
+    return look_of(
+        stream,
+        environment,
+        ascii_only=terminal.ascii.value,
+        screen_reader=terminal.screen_reader.value,
+        theme=terminal.theme.value,
+    )
 
 
 def _columns(stream: TextIO) -> int:
@@ -90,7 +108,7 @@ def look_here(stream: TextIO, environment: Mapping[str, str]) -> Look:
         terminal = settings_from(Namespace(), environment, os.getcwd()).terminal
     except (OSError, UsageError):
         return look_of(stream, environment)  # what is wrong with the settings is said where they matter
-    return look_of(stream, environment, ascii_only=terminal.ascii.value, screen_reader=terminal.screen_reader.value)
+    return _look_on(stream, terminal, environment)
 
 
 def _has_lines(stream: TextIO) -> bool:

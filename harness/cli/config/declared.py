@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from harness.cli.terminal.styles import THEMES
 from harness.model import Prices
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
 from harness.models.presets import PRESETS, Api
@@ -97,6 +98,7 @@ SETTINGS: Mapping[str, Declared] = {
     ),
     "terminal.vi": Declared(holds="flag", default=False),
     "terminal.notify": Declared(holds=f"one of {' '.join(NOTICES)}", default="bell"),
+    "terminal.theme": Declared(holds=f"one of {' '.join(THEMES)}", default="auto"),
     "terminal.ascii": Declared(holds="flag", default=False, flag="--ascii"),
     "terminal.screen_reader": Declared(holds="flag", default=False, flag="--screen-reader"),
     **{

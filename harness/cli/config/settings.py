@@ -42,6 +42,8 @@ class TerminalSettings(Record):
     """Whether lines are edited with the keys of vi."""
     notify: Setting[str]
     """How a person is told that a question waits: bell, osc9 or off."""
+    theme: Setting[str]
+    """Which colours: auto, dark, light or none."""
     ascii: Setting[bool]
     screen_reader: Setting[bool]
     """Whether nothing that was written is written over."""
@@ -213,6 +215,7 @@ class _Layers:
                 dead_seconds=self.plain("terminal.dead_seconds", float),
                 vi=self.plain("terminal.vi", bool),
                 notify=self.plain("terminal.notify", str),
+                theme=self.plain("terminal.theme", str),
                 ascii=self.plain("terminal.ascii", bool),
                 screen_reader=self.plain("terminal.screen_reader", bool),
             ),

@@ -10,6 +10,8 @@ The screen: all that is written, in order, never again but for one line
     row_text.py            text from elsewhere made safe to show, in rows that fit
     markdown_stream.py     what the model says, as it comes
     markdown_drawing.py    the same, drawn with rich
+    highlighting.py        source code in colours
+    diff_drawing.py        a difference, with line numbers and its changed words
     styles.py              every colour and sign
 
 The line at the prompt

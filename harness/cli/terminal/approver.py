@@ -154,5 +154,4 @@ def show_question(screen: Screen, action: Action, verdict: Verdict, confinement:
     """Write what is asked, all of it at once: for answers that were prepared."""
     question = Question(action=action, verdict=verdict, confinement=confinement, destroys=destroys(action))
     screen.rule(question.title)
-    for row in question_rows(question, screen.width - 1):
-        screen.line(row.text, row.tone)
+    screen.rows(question_rows(question, screen.width - 1))

@@ -364,7 +364,6 @@ class Pages:
         return max(self._size[1] - BESIDE, 1)
 
     def _show(self, count: int) -> None:
-        for row in self._rows[self._next : self._next + max(count, 1)]:
-            self._screen.line(row.text, row.tone)
+        self._screen.rows(self._rows[self._next : self._next + max(count, 1)])
         self._next = min(self._next + max(count, 1), len(self._rows))
         self._seen = self._seen or self._next >= len(self._rows)

@@ -315,8 +315,7 @@ class QuestionDialog:
     def _write(self, rows: Sequence[Row]) -> None:
         self._screen.settle()
         self._keys_shown = ""
-        for row in rows:
-            self._screen.line(row.text, row.tone)
+        self._screen.rows(rows)
 
     def _notify(self) -> None:
         action = self._question.action

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
-from harness.cli.terminal.styles import TONES, Tone
+from harness.cli.terminal.styles import SIXTEEN, Fill, Ink, Palette, Tone
 from harness.record import Record
 from harness.text.visible import one_line, visible
 
@@ -49,35 +51,36 @@ def cells(text: str) -> int:
     return sum(map(_widths.__getitem__, text))
 
 
+def _filled(text: str, at: int, room: int) -> int:
+    """Return where a line of `room` cells that begins at a place of the text is full: behind one character at least."""
+    if text.isascii() and text.isprintable():
+        return min(len(text), at + max(room, 1))
+    used = 0
+    for place in range(at, len(text)):
+        used += _widths[text[place]]
+        if used > room and place > at:
+            return place
+    return len(text)
+
+
 def cut(text: str, room: int) -> tuple[str, str]:
     """Return the beginning of `text` that fits into `room` cells (at least one character of it), and the rest."""
-    if text.isascii() and text.isprintable():
-        at = max(room, 1)
-        return text[:at], text[at:]
-    used = 0
-    for place, character in enumerate(text):
-        used += _widths[character]
-        if used > room and place:
-            return text[:place], text[place:]
-    return text, ""
+    at = _filled(text, 0, room)
+    return text[:at], text[at:]
 
 
 def pieces(text: str, room: int) -> Iterator[str]:
-    """Yield `text` in pieces that each fit into `room` cells, broken wherever a line is full; an empty text once."""
-    if text.isascii() and text.isprintable():
-        for at in range(0, len(text) or 1, max(room, 1)):
-            yield text[at : at + room]
-        return
-    piece: list[str] = []
-    used = 0
-    for character in text:
-        width = _widths[character]
-        if used + width > room and used:
-            yield "".join(piece)
-            piece, used = [], 0
-        piece.append(character)
-        used += width
-    yield "".join(piece)
+    """Yield `text` in pieces that each fit into `room` cells and together are the text; an empty text once.
+
+    A piece ends behind a blank where one stands in its second half, else wherever the line is full.
+    """
+    at = 0
+    while (end := _filled(text, at, room)) < len(text):
+        blank = text.rfind(" ", at + (end - at) // 2, end) if text[end] != " " else -1
+        end = blank + 1 if blank >= 0 else end
+        yield text[at:end]
+        at = end
+    yield text[at:]
 
 
 def fitted(text: str, room: int, more: str = "...") -> str:
@@ -171,11 +174,22 @@ LEAST = 4
 """Columns that are left for the text, however narrow the terminal is."""
 
 
+class Tint(NamedTuple):
+    """A part of a row's text that has a colour of its own."""
+
+    start: int
+    end: int
+    ink: Ink | Tone
+
+
 class Row(Record):
     """One row, no wider than it was made for."""
 
     text: str
     tone: Tone = Tone.PLAIN
+    tints: tuple[Tint, ...] = ()
+    """In order; where two overlap, both colours hold."""
+    fill: Fill | None = None
 
 
 def rows_of(text: str, width: int, *, gutter: str = "  ", tone: Tone = Tone.PLAIN, further: str = "") -> Iterator[Row]:
@@ -185,10 +199,38 @@ def rows_of(text: str, width: int, *, gutter: str = "  ", tone: Tone = Tone.PLAI
     Nothing is cut. Only LF ends a line here, as in the shell and in files: other line ends are shown as escapes.
     """
     for number, line in enumerate(text.split("\n")):
-        start = gutter if number == 0 else further or gutter
-        room = max(width - len(hanging(start)), LEAST)
-        for index, piece in enumerate(pieces(visible(line).expandtabs(TAB), room)):
-            yield Row(text=(hanging(start) if index else start) + piece, tone=tone)
+        yield from line_rows(safe_line(line), width, gutter=further or gutter if number else gutter, tone=tone)
+
+
+def safe_line(line: str) -> str:
+    """Return one line (hostile) as it is shown: what is lexed, compared and wrapped is this, never the line itself."""
+    return visible(line).expandtabs(TAB)
+
+
+def line_rows(
+    line: str,
+    width: int,
+    *,
+    gutter: str,
+    tone: Tone = Tone.PLAIN,
+    tints: Sequence[Tint] = (),
+    fill: Fill | None = None,
+) -> Iterator[Row]:
+    """Yield the rows of one line that `safe_line` gave; `tints` are places in it."""
+    at = 0
+    for index, piece in enumerate(pieces(line, max(width - len(hanging(gutter)), LEAST))):
+        start = hanging(gutter) if index else gutter
+        yield Row(text=start + piece, tone=tone, tints=_within(tints, at, at + len(piece), len(start) - at), fill=fill)
+        at += len(piece)
+
+
+def _within(tints: Sequence[Tint], first: int, last: int, moved: int) -> tuple[Tint, ...]:
+    """Return what of the tints lies in a part of the line, moved to where that part is shown."""
+    return tuple(
+        Tint(max(start, first) + moved, min(end, last) + moved, ink)
+        for start, end, ink in tints
+        if start < last and end > first
+    )
 
 
 def hanging(gutter: str) -> str:
@@ -212,15 +254,41 @@ HANGING = "    "
 """Before what did not fit on the row before: text from elsewhere must not reach column 1 by being long."""
 
 _ENDS_SGR = "\x1b[0m"
+_TO_THE_END = "\x1b[K"
+"""Colours the rest of a row without a blank in it: what is copied ends where the text does (EL, ECMA-48 8.3.41)."""
 _SGRS = re.compile(r"\x1b\[[0-9;]*+m")
 _NARROW = "   "
 """Likewise, where there is hardly room."""
 
 
-def toned(text: str, tone: Tone, *, colour: bool) -> str:
+def toned(text: str, tone: Tone, *, colour: bool, palette: Palette = SIXTEEN) -> str:
     """Return text in the colour of its tone, or as it is."""
-    code = TONES[tone] if colour and text else ""
-    return f"{code}{text}{_ENDS_SGR}" if code else text
+    code = palette.tones[tone] if colour and text else ""
+    return f"\x1b[{code}m{text}{_ENDS_SGR}" if code else text
+
+
+def drawn(row: Row, palette: Palette) -> str:
+    """Return a row in its colours. Its text is shown as it stands there, whatever its tints say."""
+    base = palette.tones[row.tone] if row.fill is None else palette.fills[row.fill]
+    tints = row.tints
+    if not palette.behind and row.fill in (Fill.ADDED, Fill.REMOVED):
+        tints = tuple(tint for tint in tints if tint.ink in (Ink.ADDED, Ink.REMOVED))
+    text = row.text
+    margin = "" if row.fill is None else text[:2]
+    begin = len(margin)
+    places = sorted(
+        {begin, len(text), *(at for start, end, _ in tints for at in (start, end) if begin < at < len(text))}
+    )
+    parts = [margin]
+    for start, end in pairwise(places):
+        inks = (tint.ink for tint in tints if tint.start <= start < tint.end)
+        codes = ";".join(
+            filter(None, (base, *(palette.tones[i] if isinstance(i, Tone) else palette.inks[i] for i in inks)))
+        )
+        parts.append(f"\x1b[{codes}m{text[start:end]}{_ENDS_SGR}" if codes else text[start:end])
+    if row.fill is not None and palette.behind:
+        parts.append(f"\x1b[{base}m{_TO_THE_END}{_ENDS_SGR}")
+    return "".join(parts)
 
 
 def diff_tone(line: str) -> Tone:
@@ -228,10 +296,13 @@ def diff_tone(line: str) -> Tone:
     return Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
 
 
-def toned_rows(line: str, tone: Tone, width: int, *, colour: bool) -> list[str]:
+def toned_rows(line: str, tone: Tone, width: int, *, colour: bool, palette: Palette = SIXTEEN) -> list[str]:
     """Return one line, which is safe to show and holds no line end, in rows of at most `width` cells."""
-    first, *rest = wrapped(line.expandtabs(8), width, width - len(HANGING))
-    return [toned(first, tone, colour=colour), *(f"{HANGING}{toned(row, tone, colour=colour)}" for row in rest)]
+    first, *rest = (
+        toned(row, tone, colour=colour, palette=palette)
+        for row in wrapped(line.expandtabs(TAB), width, width - len(HANGING))
+    )
+    return [first, *(f"{HANGING}{row}" for row in rest)]
 
 
 def narrowed(rows: Sequence[str], width: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console, Look, passing_seconds
 from harness.cli.terminal.activity import BAR, TURNS_A_SECOND, Activity, Ticker, composed, shown_line, spinner
-from harness.cli.terminal.row_text import cells, diff_tone, fitted, narrowed, toned, toned_rows
+from harness.cli.terminal.row_text import Row, cells, diff_tone, drawn, fitted, narrowed, toned, toned_rows
 from harness.cli.terminal.styles import Tone, signs
 from harness.log.order import LogRecord
 from harness.text.amounts import elapsed
@@ -169,6 +169,12 @@ class Screen(Console):
     def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """Write one or more whole lines; what does not fit goes on in an indented one."""
         self._lines([(line, tone) for line in visible(text).split("\n")])
+
+    def rows(self, rows: Sequence[Row]) -> None:
+        """Write rows, which are safe to show, in their colours; where there is less room than they were made for, without."""
+        with self._lock:
+            self.end_text()
+            self._print([line for row in rows for line in self._row(row)])
 
     def unbroken(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """Write one line that is the terminal's to wrap, so that its path or command can be copied: of our own making alone."""
@@ -340,10 +346,15 @@ class Screen(Console):
         return [self._toned(shown_line(line, self.width), Tone.QUIET) for line in lines]
 
     def _rows(self, line: str, tone: Tone) -> list[str]:
-        return toned_rows(self._encodable(line), tone, self.width, colour=self.look.colour)
+        return toned_rows(self._encodable(line), tone, self.width, colour=self.look.colour, palette=self.look.palette)
+
+    def _row(self, row: Row) -> list[str]:
+        if self._encodable(row.text) != row.text or cells(row.text) > self.width:
+            return self._rows(row.text, row.tone)
+        return [drawn(row, self.look.palette) if self.look.colour else row.text]
 
     def _toned(self, text: str, tone: Tone) -> str:
-        return toned(self._encodable(text), tone, colour=self.look.colour)
+        return toned(self._encodable(text), tone, colour=self.look.colour, palette=self.look.palette)
 
     def _print(self, lines: Sequence[str]) -> None:
         """Write lines for good, and the line that is written over below them, in one write."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 from harness.record import Record
@@ -46,8 +47,125 @@ def signs(*, ascii_only: bool) -> Signs:
     return ASCII if ascii_only else UNICODE
 
 
-TONES = {Tone.PLAIN: "", Tone.QUIET: "\x1b[2m", Tone.GOOD: "\x1b[32m", Tone.WARNING: "\x1b[33m", Tone.BAD: "\x1b[1;31m"}
-"""Of the program's own lines (SGR, ECMA-48 8.3.117)."""
+class Ink(Enum):
+    """What a part of a row is: it is coloured by that."""
+
+    STRONG = "strong"
+    """What is to be seen first."""
+    KEYWORD = "keyword"
+    NAME = "name"
+    """Of a function or a class, where it is made; of a tag."""
+    TYPE = "type"
+    STRING = "string"
+    NUMBER = "number"
+    COMMENT = "comment"
+    ADDED = "added"
+    """Words of an added line that the removed one has not."""
+    REMOVED = "removed"
+
+
+class Fill(Enum):
+    """What a row stands on, behind its first two columns."""
+
+    CODE = "code"
+    ADDED = "added"
+    REMOVED = "removed"
+
+
+class Palette(Record):
+    """The colours of everything, each as the parameters of an SGR sequence (ECMA-48, 8.3.117); no text is told by them alone.
+
+    INVARIANT: what stands on a ground has a letter's colour of the same table, so that it can be read on any terminal.
+    """
+
+    tones: Mapping[Tone, str]
+    inks: Mapping[Ink, str]
+    fills: Mapping[Fill, str]
+    behind: bool = True
+    """Whether the fills colour what is behind the letters; else a line that changed has one colour for all of it."""
+
+
+_TONES = {Tone.PLAIN: "", Tone.QUIET: "2", Tone.GOOD: "32", Tone.WARNING: "33", Tone.BAD: "1;31"}
+_DARK_INKS = {
+    Ink.STRONG: "1",
+    Ink.KEYWORD: "38;5;111",
+    Ink.NAME: "38;5;222",
+    Ink.TYPE: "38;5;116",
+    Ink.STRING: "38;5;150",
+    Ink.NUMBER: "38;5;180",
+    Ink.COMMENT: "38;5;246",
+    Ink.ADDED: "48;5;28",
+    Ink.REMOVED: "48;5;88",
+}
+_DARK_FILLS = {
+    Fill.CODE: "38;5;252;48;5;235",
+    Fill.ADDED: "38;5;255;48;5;22",
+    Fill.REMOVED: "38;5;255;48;5;52",
+}
+_LIGHT_INKS = {
+    Ink.STRONG: "1",
+    Ink.KEYWORD: "38;5;25",
+    Ink.NAME: "38;5;90",
+    Ink.TYPE: "38;5;24",
+    Ink.STRING: "38;5;22",
+    Ink.NUMBER: "38;5;94",
+    Ink.COMMENT: "38;5;241",
+    Ink.ADDED: "48;5;114",
+    Ink.REMOVED: "48;5;217",
+}
+_LIGHT_FILLS = {
+    Fill.CODE: "38;5;235;48;5;255",
+    Fill.ADDED: "38;5;16;48;5;194",
+    Fill.REMOVED: "38;5;16;48;5;224",
+}
+SIXTEEN = Palette(
+    tones=_TONES,
+    inks={
+        Ink.STRONG: "1",
+        Ink.KEYWORD: "34",
+        Ink.NAME: "1",
+        Ink.TYPE: "36",
+        Ink.STRING: "32",
+        Ink.NUMBER: "35",
+        Ink.COMMENT: "2",
+        Ink.ADDED: "7",
+        Ink.REMOVED: "7",
+    },
+    fills={Fill.CODE: "", Fill.ADDED: "32", Fill.REMOVED: "31"},
+    behind=False,
+)
+"""The terminal's own sixteen colours, which its user has chosen for its ground."""
+DARK = Palette(
+    tones={**_TONES, Tone.GOOD: "38;5;114", Tone.WARNING: "38;5;221", Tone.BAD: "1;38;5;210"},
+    inks=_DARK_INKS,
+    fills=_DARK_FILLS,
+)
+LIGHT = Palette(
+    tones={**_TONES, Tone.GOOD: "38;5;28", Tone.WARNING: "38;5;130", Tone.BAD: "1;38;5;160"},
+    inks=_LIGHT_INKS,
+    fills=_LIGHT_FILLS,
+)
+UNKNOWN = Palette(tones=_TONES, inks=_DARK_INKS, fills=_DARK_FILLS)
+"""Where nobody says what the ground is: the terminal's own colours, and on fills of our own the letters' as well."""
+
+THEMES = ("auto", "dark", "light", "none")
+"""What `terminal.theme` may be; none is the same as NO_COLOR."""
+_MANY_COLOURS = ("256", "direct", "kitty", "alacritty", "ghostty", "foot", "wezterm")
+
+
+def palette_of(theme: str, environment: Mapping[str, str]) -> Palette:
+    """Return the colours of a theme on the terminal that the environment tells of.
+
+    COLORFGBG is what rxvt, Konsole and iTerm2 say of their colours: 7 and 15 are light fills, all others dark.
+    """
+    term = environment.get("TERM", "")
+    if not environment.get("COLORTERM") and not any(word in term for word in _MANY_COLOURS):
+        return SIXTEEN
+    if theme == "auto":
+        ground = environment.get("COLORFGBG", "").rpartition(";")[2]
+        theme = "" if not ground.isdecimal() else "light" if ground in ("7", "15") else "dark"
+    return {"dark": DARK, "light": LIGHT}.get(theme, UNKNOWN)
+
 
 MARKDOWN = {
     "markdown.h1": "bold underline",

@@ -1,0 +1,128 @@
+"""A unified diff as a person reads it: line numbers, a ground for what goes and what comes, the words that changed marked.
+
+Without colours `-` and `+` say the same. INVARIANT: nothing of a line is left out: what is too long is wrapped, and a line
+that is none of a diff is shown as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, groupby
+
+from harness.cli.terminal.highlighting import Highlighter, language_of
+from harness.cli.terminal.row_text import Row, Tint, line_rows, safe_line
+from harness.cli.terminal.styles import Fill, Ink, Tone
+
+LONGEST_COMPARED, MOST_WORDS = 400, 80
+"""Characters and words of a line whose words are compared."""
+MOST_PAIRS = 200_000
+"""Of words that are compared in one diff: difflib's time grows with more than that."""
+LEAST_ALIKE = 0.4
+"""Of two lines, for their words to be marked: of others all has changed."""
+_HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@.*")
+_WORD = re.compile(r"\w+|\s+|.")
+_TONES = {"-": Tone.BAD, "+": Tone.GOOD, " ": Tone.PLAIN}
+_FILLS = {"-": Fill.REMOVED, "+": Fill.ADDED, " ": Fill.CODE}
+
+
+class _Line:
+    """A line of a diff that is drawn."""
+
+    def __init__(self, sign: str, text: str, number: int) -> None:
+        """Take its sign (nothing: it is no line of the file), what is shown of it, and its number."""
+        self.sign = sign
+        self.text = text
+        self.number = number
+        self.tints: tuple[Tint, ...] = ()
+
+    def mark(self, start: int, end: int, ink: Ink) -> None:
+        """Note that these words changed."""
+        if start < end:
+            self.tints += (Tint(start, end, ink),)
+
+
+def diff_rows(diff: str, path: str, width: int, *, margin: str = "  ") -> Iterator[Row]:
+    """Yield the rows of a unified diff (hostile) of the file of that name, at a terminal of `width` columns.
+
+    Each begins with `margin`, of at least two blanks.
+    """
+    lines = tuple(_lines(diff, language_of(path)))
+    _mark_words(lines)
+    digits = len(str(max((line.number for line in lines), default=0)))
+    for line in lines:
+        if not line.sign:
+            yield from line_rows(line.text, width, gutter=f"{margin}{'':{digits}} ", tone=Tone.QUIET)
+            continue
+        gutter = f"{margin}{line.number:{digits}} {line.sign} "
+        fill, tone = _FILLS[line.sign], _TONES[line.sign]
+        yield from line_rows(line.text, width, gutter=gutter, tone=tone, tints=line.tints, fill=fill)
+
+
+def changed_rows(before: str, after: str, path: str, width: int, *, margin: str = "  ") -> Iterator[Row]:
+    """Yield the rows of the difference of two texts."""
+    from harness.files.diffs import compare
+
+    old, new = (text.encode("utf-8", "surrogateescape") for text in (before, after))
+    yield from diff_rows(compare(old, new).text(), path, width, margin=margin)
+
+
+def _lines(diff: str, language: str) -> Iterator[_Line]:
+    """Yield the lines of a diff with their numbers, in the colours of their language."""
+    old = new = 0
+    sides: tuple[Highlighter, ...] = ()
+    for line in diff.split("\n"):
+        if hunk := _HUNK.fullmatch(line):
+            if sides:
+                yield _Line("", "...", 0)
+            old, new = int(hunk[1]), int(hunk[2])
+            sides = (Highlighter(language), Highlighter(language))
+            continue
+        sign = line[:1]
+        if not sides or sign not in _FILLS:
+            yield _Line("", safe_line(line), 0)
+            continue
+        found = _Line(sign, safe_line(line[1:]), old if sign == "-" else new)
+        before, after = sides
+        old, new = old + (sign != "+"), new + (sign != "-")
+        if sign != "+":
+            found.tints = before.line(found.text)
+        if sign != "-":
+            found.tints = after.line(found.text)
+        yield found
+
+
+def _mark_words(lines: Sequence[_Line]) -> None:
+    """Mark the words that changed, where lines that go and lines that come stand together: the first with the first."""
+    left = MOST_PAIRS
+    for changed, run in groupby(lines, key=lambda line: line.sign in ("-", "+")):
+        if not changed:
+            continue
+        stretch = tuple(run)
+        gone, come = ([line for line in stretch if line.sign == sign] for sign in "-+")
+        for before, after in zip(gone, come, strict=False):
+            words = _words(before.text), _words(after.text)
+            left -= len(words[0]) * len(words[1])
+            if left < 0:
+                return
+            _mark_pair(before, after, *words)
+
+
+def _words(text: str) -> list[str]:
+    """Return a line in words; nothing for one that is not compared."""
+    found = _WORD.findall(text) if len(text) <= LONGEST_COMPARED else []
+    return found if len(found) <= MOST_WORDS else []
+
+
+def _mark_pair(before: _Line, after: _Line, old: Sequence[str], new: Sequence[str]) -> None:
+    from difflib import SequenceMatcher
+
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    alike = sum(len("".join(old[a:b]).strip()) for tag, a, b, _, _ in codes if tag == "equal")
+    if alike < LEAST_ALIKE * max(len(before.text.strip()), len(after.text.strip())):
+        return
+    ends = [[0, *accumulate(map(len, words))] for words in (old, new)]
+    for tag, a1, a2, b1, b2 in codes:
+        if tag != "equal":
+            before.mark(ends[0][a1], ends[0][a2], Ink.REMOVED)
+            after.mark(ends[1][b1], ends[1][b2], Ink.ADDED)
