@@ -236,7 +236,7 @@ class Gate:
                 else:
                     attempt.take(tool.run(permitted, effects))
 
-        result = attempt.result(self._records.redact)
+        result = self._with_words(attempt.result(self._records.redact), approval)
         self._note_changes(ruling, result)
         self._records.ended(pending.proposal, result, ran=True)
         self._open.pop(pending.proposal.number, None)
@@ -334,6 +334,13 @@ class Gate:
             raise GateError(f"the approver changed one call more than {MAX_EDITS} times")
         pending.edits.append(self._records.redact(wanted.arguments))
         pending.proposal = self._new_proposal(wanted, refusal.proposal.turn, refusal.proposal.step, refusal.proposal)
+
+    def _with_words(self, result: ToolResult, approval: Approval | None) -> ToolResult:
+        """Return a result with the words that came with the yes, marked as theirs, behind what the call itself says."""
+        if approval is None or not approval.words:
+            return result
+        said = f'[The {approval.by} allowed this call, and says to you: "{self._records.redact(approval.words)}"]'
+        return replace(result, content=f"{result.content}\n\n{said}")
 
     def _take_grants(self, permit: Permit, *, asked_own: bool) -> None:
         """Note what an answer says besides the yes."""

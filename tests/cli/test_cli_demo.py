@@ -125,7 +125,7 @@ def test_at_a_terminal_the_person_is_asked(program: Program) -> None:
         assert "+    words = title.lower().split()" in played.text()
         assert played.text().count("Now I run the tests to see the failure.") == 1
         played.press("write_file", "r")
-        played.send_words("no, because (Enter sends it, Esc goes back): ", "no more")
+        played.send_words("no, but (Enter sends it, Esc goes back): ", "no more")
         played.send(ENTER)
         played.press("bash", "n")
         played.wait_for("no more cases, as you decided")

@@ -10,6 +10,7 @@ import pytest
 from agent_scene import DONE, Scene, answering, call, reply
 from rows import all_rows
 
+from harness.actions import Action
 from harness.errors import GateError
 from harness.gate.approval import Answer, Approval, ScriptedAnswers
 from harness.gate.gate import MAX_EDITS
@@ -19,6 +20,7 @@ from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.log.verify import verify
 from harness.messages import StopReason
+from harness.policy.verdict import Verdict
 
 
 def edit(do: str) -> str:
@@ -53,6 +55,23 @@ def test_the_call_that_is_wanted_runs_and_both_are_in_the_log(path: str) -> None
     assert answers == [(1, "edit", 2), (2, "yes", None)]
     ends = [(one["call"], one["status"], one["content"]) for one in records(path, "outcome")]
     assert ends == [(1, "denied", "Not run: the script put another call in its place."), (2, "ok", "did new")]
+    assert verify(path).broken_line is None
+    assert rebuilt_as_lived(scene, path)
+
+
+def test_words_with_a_yes_go_to_the_model_with_the_result(path: str) -> None:
+    """As the person's, behind what the call says; a resumed session has them, and without words nothing is added."""
+    answers = iter(("only this once", ""))
+
+    def person(action: Action, verdict: Verdict) -> Approval:
+        return Approval(answer=Answer.YES, by="person", words=next(answers))
+
+    scene = Scene(path, reply(call(1, "asked", "a"), call(2, "asked", "b")), DONE, approver=person)
+    assert scene.play().stop is StopReason.COMPLETED
+    said = 'did a\n\n[The person allowed this call, and says to you: "only this once"]'
+    assert scene.results() == [said, "did b"]
+    assert [one["words"] for one in records(path, "approval_answered")] == ["only this once", ""]
+    assert [one["content"] for one in records(path, "outcome")] == [said, "did b"]
     assert verify(path).broken_line is None
     assert rebuilt_as_lived(scene, path)
 

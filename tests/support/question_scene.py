@@ -6,6 +6,7 @@ import fcntl
 import json
 import math
 import os
+import re
 import select
 import struct
 import termios
@@ -279,9 +280,9 @@ class Played:
         def keyboard(source: int, brackets: Callable[[str], None]) -> Keyboard:
             return WatchedKeyboard(self.time, source, brackets=brackets, suspend=suspend, noisy_seconds=noisy_seconds)
 
-        self._screen = Screen(self._stream, look, size=self.size)
+        self.console = Screen(self._stream, look, size=self.size)
         return TerminalApprover(
-            self._screen,
+            self.console,
             self.interrupt,
             _confined,
             environment=environment or {"PATH": os.defpath},
@@ -307,7 +308,7 @@ class Played:
         alive = self._worker.is_alive()
         self._stopped.set()
         self._reader.join(SECONDS)
-        for stream in {self._stream, self._screen._stream}:
+        for stream in {self._stream, self.console._stream}:
             try:
                 stream.close()
             except OSError:
@@ -406,6 +407,10 @@ class Played:
         self.time.settle()
         self._drain()
         return self.raw
+
+    def shown(self) -> str:
+        """Return all that was ever written, without sequences and line ends: an answered question is taken back."""
+        return " ".join(re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", self.written().decode("utf-8", "replace")).split())
 
     def _ask(self) -> None:
         try:

@@ -58,7 +58,7 @@ class Prompt(PlayedTerminal):
 
     def press(self, tool: str, key: str, *, times: int = 1) -> None:
         """Wait until `tool` asks for the `times`th time, and answer with one key once keys count."""
-        self.wait_count(f"{tool} asks", times)
+        self.wait_question(tool, times)
         self.wait_keys()
         self.send(key)
 
@@ -67,14 +67,14 @@ class Prompt(PlayedTerminal):
 
         The key is dropped itself where it comes too early; then it is pressed again.
         """
-        times = self.unwrapped().count(f"{tool} asks")
+        times = self.questions(tool)
         end = time.monotonic() + SECONDS
-        while self.unwrapped().count(f"{tool} asks") == times:
+        while self.questions(tool) == times:
             assert time.monotonic() < end, "the question is not shown again"
             time.sleep(DEAD_SECONDS + 0.3)
             self.send("v")
             try:
-                self.wait_count(f"{tool} asks", times + 1, seconds=AGAIN_SECONDS)
+                self.wait_question(tool, times + 1, seconds=AGAIN_SECONDS)
             except AssertionError:
                 continue
         self.wait_keys()

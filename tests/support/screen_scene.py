@@ -35,7 +35,7 @@ HOME, END, DELETE, PAGE_UP, PAGE_DOWN, F1 = "\x1b[H", "\x1b[F", "\x1b[3~", "\x1b
 SECONDS = 60.0
 """How long anything is waited for, unless a test says otherwise: no test waits so long that goes well."""
 SCROLLBACK = 200_000
-KEYS_OF_A_QUESTION = re.compile(r"\[n\]|\bn (r h |r |h )?v \?")
+KEYS_OF_A_QUESTION = re.compile(r"\[n\] no|\bn\b.* \?$")
 """In the line of keys, which is there only while keys count."""
 
 # In a session of its own, with the terminal on stdin as the controlling one (tty_ioctl(4)); then the program itself,
@@ -281,6 +281,14 @@ class PlayedTerminal:
     def wait_count(self, text: str, count: int, *, seconds: float = SECONDS) -> None:
         """Wait until `text` came at least `count` times."""
         self.wait_until(lambda: self.unwrapped().count(text) >= count, f"{text!r} did not come {count} times", seconds)
+
+    def questions(self, tool: str) -> int:
+        """Return how many questions of `tool` were put so far: an answered one is taken from the screen."""
+        return len(re.findall(rf"(?:─|-){{2}} {tool} asks", self.raw.decode("utf-8", "replace")))
+
+    def wait_question(self, tool: str, count: int = 1, *, seconds: float = SECONDS) -> None:
+        """Wait until `tool` has asked for the `count`th time."""
+        self.wait_until(lambda: self.questions(tool) >= count, f"{tool} did not ask {count} times", seconds)
 
     def wait_keys(self, *, since: int = -1) -> None:
         """Wait until a question takes keys: it shows them only then; and, if it is said, until it wrote more than so much."""

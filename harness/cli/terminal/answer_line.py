@@ -61,8 +61,8 @@ def read_words(
             case Pasted() if _is_paste(came) and pastes is Pastes.NOTHING:
                 line.leave()
                 return Back.BY_PASTE
-            case Pasted(text=text):
-                line.add(" ".join(text.split()) if _is_paste(came) else text)
+            case Pasted():
+                line.take(came)
             case Event.RETURNED:
                 line.begin()
             case Event.END | Event.STOP:
@@ -100,6 +100,18 @@ class _Line:
             self._show()
         else:
             self._echo(visible_line(text, MOST_CHARACTERS * _LONGEST_ESCAPE))
+
+    def take(self, came: Pasted) -> None:
+        """Take what came at once: a line end of a paste is a blank, and one that may have been meant as Enter is told."""
+        if not _is_paste(came):
+            self.add(came.text)
+            return
+        self.add(" ".join(came.text.split()))
+        if came.text[-1:] in ("\r", "\n"):
+            self._prompt = "Enter came at once with the words, and is needed once more: "
+            if not self._screen.look.repaints:
+                self._echo("\n")
+            self.begin()
 
     def press(self, key: str) -> None:
         """Take a character, or do what another key does."""

@@ -93,9 +93,11 @@ class TerminalApprover:
                 approval = self._ask(action, verdict, began)
             except KeyboardInterrupt:
                 approval = Approval(answer=Answer.STOP, by="person")
-            self._screen.settle()
             self._last = self._monotonic()
-            if not by_model(action):  # of a call, the trace says with its end what was answered
+            if by_model(action):  # the trace says with its end what was answered
+                self._screen.take_back()
+            else:
+                self._screen.settle()
                 tone = Tone.QUIET if approval.answer is Answer.YES else Tone.WARNING
                 self._screen.line(permanent_line(approval, action.summary, self._last - began), tone)
         return approval

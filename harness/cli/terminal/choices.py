@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
-from harness.cli.terminal.keys import Event, Key, Pasted
+from harness.actions import Access
 from harness.cli.terminal.row_text import Row, cells, prose, rows_of
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
-from harness.policy.grant_offers import GrantChoice, Offer
-from harness.policy.session_grants import GrantScope
+from harness.policy.grant_offers import Offer
+from harness.policy.session_grants import EVERYTHING, GrantPattern, GrantScope
 from harness.record import Record
 from harness.text.visible import one_line, visible_line
 
@@ -19,58 +20,55 @@ class Choice(Record):
 
     key: str
     word: str
-    """In a word or two; with the key it says what happens."""
-    short: str
-    """Key and word in one, the key in brackets."""
+    """In a word or two, the same at every width; with the key it says what happens."""
     sentence: str
     """For `?`, and where keys are told in sentences."""
 
 
-YES = Choice(key="y", word="once", short="[y]es", sentence="y allows this, once")
-YES_TO_PROGRAM = Choice(key="y", word="yes", short="[y]es", sentence="y says yes")
+YES = Choice(key="y", word="yes", sentence="y allows this, once")
+YES_TO_PROGRAM = Choice(key="y", word="yes", sentence="y says yes")
 """To a question of the program's own, whose yes may hold for longer than once."""
-YES_BY_WORD = Choice(
-    key="y", word="by a word", short="[y]es, by a word", sentence="y allows this, once, after a word that you type"
-)
-SESSION = Choice(
-    key="s", word="session", short="[s]ession", sentence="s allows it for this session; the pattern is shown first"
-)
+YES_BY_WORD = Choice(key="y", word="yes", sentence="y allows this, once, after a word that you type")
+NO = Choice(key="n", word="no", sentence="n refuses")
+SESSION = Choice(key="s", word="session", sentence="s allows it for this session; what that covers is shown first")
 PROJECT = Choice(
-    key="p",
-    word="project",
-    short="[p]roject",
-    sentence="p allows it in this project from now on; the pattern is shown first",
+    key="p", word="project", sentence="p allows it in this project for longer; what that covers is shown first"
 )
-EDIT = Choice(key="e", word="edit", short="[e]dit", sentence="e edits it in your editor")
-NO = Choice(key="n", word="no", short="[n]o", sentence="n refuses")
-REASON = Choice(key="r", word="because", short="[r]eason", sentence="r refuses, and tells the model why")
+REASON = Choice(key="r", word="no, but ...", sentence="r refuses, and tells the model why")
 REPLY = Choice(
-    key="r",
-    word="no, but ...",
-    short="[r]eply",
-    sentence="r says no, and sends the model words of yours as your next message",
+    key="r", word="no, but ...", sentence="r says no, and sends the model words of yours as your next message"
 )
 """To a question of the program's own at which words are heard."""
-HALT = Choice(key="h", word="halt", short="[h]alt", sentence="h refuses and ends the run")
-VIEW = Choice(key="v", word="view", short="[v]iew", sentence="v shows it again from the top")
-WHY = Choice(key="?", word="why", short="[?]", sentence="? tells of every part what decided it, and by which rule")
-NEXT = Choice(
-    key="space", word="next page", short="[space]", sentence="space shows the next page, End all that is left"
+WORDS = Choice(
+    key="Tab",
+    word="add words",
+    sentence="Tab takes words of yours that go with the answer: with a yes the model reads them beside the result",
 )
+EDIT = Choice(key="e", word="edit", sentence="e edits it in your editor")
+HALT = Choice(key="h", word="halt", sentence="h refuses and ends the turn: nothing else that was asked for runs")
+VIEW = Choice(key="v", word="view", sentence="v shows it again from the top")
+HELP = Choice(key="?", word="help", sentence="? shows all keys, what is as always, and of every part what decided it")
+NEXT = Choice(key="space", word="next page", sentence="space shows the next page, End all that is left")
 ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
 
 
 def key_line(choices: Sequence[Choice], room: int, *, left: int = 0) -> str:
-    """Return the line of keys that fits into `room` cells, with what is left to be seen; the last resort names only keys."""
-    more = f"-- {left} more lines, y is off until all was seen: " if left else ""
-    short_more = f"{left} more: " if left else ""
-    forms = (
-        more + "  ".join(f"[{choice.key}] {choice.word}" for choice in choices),
-        short_more + " ".join(choice.short for choice in choices),
-        f"{short_more}{' '.join(choice.key for choice in choices)}  (? tells what they do)",
-        f"{short_more}{' '.join(choice.key for choice in choices)}",
-    )
-    return next((form for form in forms if cells(form) <= room), forms[-1])
+    """Return the line of keys that fits into `room` cells, with what is left to be seen.
+
+    Where it is too long the last keys are left out, but for the very last, which shows them all.
+    """
+    heads = (f"-- {left} more lines, y is off until all was seen: ", f"{left} more: ") if left else ("",)
+    *first, last = (f"[{choice.key}] {choice.word}" for choice in choices)
+    for count in range(len(first), 1, -1):
+        for head in heads:
+            line = head + "  ".join((*first[:count], last))
+            if cells(line) <= room:
+                return line
+    for head in heads:
+        line = head + "  ".join(first[:2])
+        if cells(line) <= room:
+            return line
+    return " ".join(choice.key for choice in choices[:4])
 
 
 def sentences(choices: Sequence[Choice], *, left: int = 0) -> str:
@@ -92,27 +90,51 @@ def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
             return f"x no  {shown}  by you, {after}"  # words become what the person says next
 
 
-def until(scope: GrantScope) -> str:
-    """Return how long a grant holds, in words."""
-    return "for this session" if scope is GrantScope.SESSION else "in this project, from now on, until revoked,"
+TIMES: tuple[tuple[str, GrantScope, int | None], ...] = (
+    ("this session", GrantScope.SESSION, None),
+    ("7 days", GrantScope.WORKSPACE, 7),
+    ("until you revoke it, with /grants", GrantScope.WORKSPACE, None),
+)
+"""How long a grant may hold."""
 
 
-def offered_rows(offer: Offer, width: int) -> list[Row]:
-    """Return the rows that show what may be granted, whole: each choice with its number."""
+def times_rows(width: int) -> list[Row]:
+    """Return the rows that say for how long a grant may hold, each with its number."""
+    return [row for number, (name, _, _) in enumerate(TIMES, 1) for row in prose(name, width, gutter=f"  [{number}] ")]
+
+
+def offered_rows(offer: Offer, width: int, *, here: str) -> list[Row]:
+    """Return the rows that show what may be granted, whole: each choice with its number, the narrowest first.
+
+    `here` is the folder that is not named: the workspace.
+    """
     rows: list[Row] = []
     for number, choice in enumerate(offer.choices, 1):
-        only = ", this session only" if choice.session_only else ""
-        rows += prose(f"[{number}] {choice.name}{only}:", width)
+        gutter = f"  [{number}] "
         for pattern in choice.patterns:
-            rows += rows_of(one_line(pattern.text), width, gutter="      ", tone=Tone.WARNING)
+            only = "  (this session only)" if choice.session_only else ""
+            rows += rows_of(one_line(covered(pattern, here)) + only, width, gutter=gutter)
+            gutter = " " * len(gutter)
         for part in choice.asked_still:
-            rows += prose(f"still asked: {part}", width, gutter="      ")
+            rows += prose(f"asked about still: {part}", width, gutter=gutter, tone=Tone.QUIET)
     if offer.no_program:
-        rows += prose(f"no wider grant: {offer.no_program}", width, tone=Tone.QUIET)
+        rows += prose(f"no program with any words: {offer.no_program}", width, tone=Tone.QUIET)
     return rows
 
 
-def chosen(offer: Offer, came: Key | Pasted | Event) -> GrantChoice | None:
-    """Return what a key grants; nothing of any other."""
-    number = int(came.text) if isinstance(came, Key) and len(came.text) == 1 and came.text in "123456789" else 0
-    return offer.choices[number - 1] if 0 < number <= len(offer.choices) else None
+def covered(pattern: GrantPattern, here: str) -> str:
+    """Return what a pattern lets run, and what that may do, in one line; not yet safe to show."""
+    if not pattern.argv:
+        does = "edit" if Access.WRITE in pattern.access else "read"
+        if pattern.path == EVERYTHING:
+            return f"{does} any file of the workspace"
+        path = pattern.path.removeprefix("/")
+        return f"{does} any file in {path.removesuffix('**')}" if path.endswith("/**") else f"{does} {path}"
+    places = ["the workspace" if place == "." else place for place in pattern.write]
+    writes = f"writes {', '.join(places)}" if places else "writes what it names"
+    network = "reaches the network" if pattern.network else "no network"
+    reads = f", could read {', '.join(pattern.exposes)}" if pattern.exposes else ""
+    named = " ".join((*(f"{name}=..." for name in pattern.variables), shlex.join(pattern.argv)))
+    how = " *  in walls" if pattern.program else "  exactly"
+    where = "" if pattern.folder == here else f", in {pattern.folder}"
+    return f"{named}{how}: {writes}, {network}{reads}{where}"

@@ -81,7 +81,7 @@ of one paste arrive within a millisecond, also over a network; a hand needs 80 m
 SURE_SECONDS = 0.25
 """The same of a key that acts: `y` may also begin a sentence of one who believes that they type ahead. Who answers waits
 anyway; what refuses or shows does not wait."""
-ACTS = frozenset("yspeh12YSPEH")
+ACTS = frozenset("yspehYSPEH123456789\t")
 """Keys that allow, grant, change or end something, at any step of a question."""
 TYPING_SECONDS = 0.01
 """The same while words are typed: a hand may roll over keys, a paste does not wait."""
@@ -114,8 +114,8 @@ class Key(Record):
     """One key that was pressed alone."""
 
     text: str
-    """One character, or `esc`, `enter` (also Ctrl-J), `backspace`, `end` (Ctrl-D), `kill` (Ctrl-U), `word` (Ctrl-W); or, of
-    the keys that page, `page` (PageDown, Down) and `rest` (End)."""
+    """One character, or `esc`, `enter` (also Ctrl-J), `tab`, `backspace`, `end` (Ctrl-D), `kill` (Ctrl-U), `word` (Ctrl-W); or,
+    of the keys that page, `page` (PageDown, Down) and `rest` (End)."""
 
 
 class Pasted(Record):
@@ -128,7 +128,7 @@ class Pasted(Record):
 
 _KEYS = {
     b"\x1b": "esc", b"\r": "enter", b"\n": "enter", b"\x7f": "backspace", b"\x08": "backspace", b"\x04": "end",
-    b"\x15": "kill", b"\x17": "word",
+    b"\x15": "kill", b"\x17": "word", b"\t": "tab",
 }  # fmt: skip
 
 

@@ -352,8 +352,7 @@ class Pages:
         # One column stays free: some terminals go to the next line when the last one is written.
         self._rows = self._rows_at(max(self._size[0], LEAST_WIDTH) - 1)
         self._next = 0
-        self._screen.rule(self._title)
-        self._show(self._page - 1)
+        self._show(self._page - 1, title=self._title)
 
     def go_on(self, *, to_end: bool = False) -> None:
         """Show the next page, or all that is left: it stands in the terminal's scrollback then."""
@@ -363,7 +362,7 @@ class Pages:
     def _page(self) -> int:
         return max(self._size[1] - BESIDE, 1)
 
-    def _show(self, count: int) -> None:
-        self._screen.rows(self._rows[self._next : self._next + max(count, 1)])
+    def _show(self, count: int, *, title: str | None = None) -> None:
+        self._screen.passing(self._rows[self._next : self._next + max(count, 1)], title=title)
         self._next = min(self._next + max(count, 1), len(self._rows))
         self._seen = self._seen or self._next >= len(self._rows)

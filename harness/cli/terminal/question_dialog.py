@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.cli.config.declared import LEAST_DEAD_SECONDS
 from harness.cli.terminal import choices
 from harness.cli.terminal.answer_line import Back, Pastes, read_words
-from harness.cli.terminal.choices import Choice, chosen, key_line, offered_rows, sentences, until
+from harness.cli.terminal.choices import TIMES, Choice, key_line, offered_rows, sentences, times_rows
 from harness.cli.terminal.editor import NotEdited, edited_call, is_editable
 from harness.cli.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.cli.terminal.question import (
@@ -76,6 +76,8 @@ class QuestionDialog:
         self._paged_at = 0.0
         self._said: set[str] = set()
         self._keys_shown = ""
+        self._words = ""
+        """What the person wrote to go with their answer."""
 
     def answer(self, *, away_since: float, began: float) -> Approval:
         """Put the question and return the answer. Raises KeyboardInterrupt where a signal ended it."""
@@ -95,6 +97,7 @@ class QuestionDialog:
                 self._notify()
                 notice_at = None
             elif came is Event.RETURNED:
+                self._screen.keep()  # something else may stand below it
                 done = self._draw()
             else:
                 done = self._on(came)
@@ -107,7 +110,7 @@ class QuestionDialog:
             case Event.END:  # hung up: whoever was there said nothing
                 return Approval(answer=Answer.NOBODY, by="nobody")
             case Key(text="end"):
-                return Approval(answer=Answer.NO, by="person")
+                return Approval(answer=Answer.NO, by="person", words=self._words)
             case Key(text=text):
                 return self._on_key(text if len(text) > 1 else text.lower())
             case Pasted(text=text, bracketed=False) if not text.strip(" ") and self._pages.left:
@@ -122,7 +125,7 @@ class QuestionDialog:
             case "n" | "esc":
                 return self._no()
             case "h" if self._question.by_model:
-                return Approval(answer=Answer.HALT, by="person")
+                return Approval(answer=Answer.HALT, by="person", words=self._words)
             case "r" if self._question.hears_words:
                 return self._reason()
             case " " | "page" | "rest" if self._pages.left:
@@ -133,10 +136,11 @@ class QuestionDialog:
             case "page" | "rest":
                 return self._rest()
             case "v":
+                self._screen.take_back()
                 return self._draw()
             case "?":
                 return self._why()
-            case "y" | "s" | "p" | "e":
+            case "y" | "s" | "p" | "e" | "tab":
                 return self._on_key_that_acts(key)
             case "enter":
                 return self._dropped(_ENTER)
@@ -159,18 +163,21 @@ class QuestionDialog:
                 return self._grant(GrantScope.WORKSPACE)
             case "e" if self._is_editable:
                 return self._edit()
+            case "tab" if self._question.by_model and self._may_be_allowed:
+                return self._add_words()
             case _:
                 return self._rest()
 
     # Answers
 
     def _no(self) -> Approval:
-        words = "" if self._may_be_allowed else TOO_LARGE
+        words = self._words or ("" if self._may_be_allowed else TOO_LARGE)
         return Approval(answer=Answer.NO, by="person", words=words)
 
     def _yes(self) -> Approval | None:
+        yes = Approval(answer=Answer.YES, by="person", words=self._words)
         if not self._question.destroys:
-            return Approval(answer=Answer.YES, by="person")
+            return yes
         self._tell(
             f"this destroys; to allow it, type the word {WORD} and press Enter. Anything else goes back.", Tone.BAD
         )
@@ -180,23 +187,33 @@ class QuestionDialog:
         if isinstance(came, Event | Key):
             return self._on(came)
         if came == WORD and self._pages.seen:
-            return Approval(answer=Answer.YES, by="person")
+            return yes
         if came is Back.BY_PASTE:
             return self._dropped(came.value)
         self._tell(f"{WORD} was not typed: nothing is allowed", Tone.QUIET)
         return self._rest()
 
     def _reason(self) -> Approval | None:
-        said = "no, because" if self._question.by_model else "no, but"
-        came = self._line(f"{said} (Enter sends it, Esc goes back): ", Pastes.TEXT)
+        came = self._line("no, but (Enter sends it, Esc goes back): ", Pastes.TEXT)
         if isinstance(came, Event | Key):
             return self._on(came)
         if isinstance(came, str) and came:
             return Approval(answer=Answer.NO, by="person", words=came)
         return self._rest()
 
+    def _add_words(self) -> Approval | None:
+        """Take words that go with the answer; they are none: a yes is still a `y` that is pressed alone."""
+        came = self._line("words for the model (Enter keeps them, Esc goes back): ", Pastes.TEXT)
+        if isinstance(came, Event | Key):
+            return self._on(came)
+        if isinstance(came, str):
+            self._words = came
+            self._tell(f'your answer goes with these words: "{came}"' if came else "your answer goes without words")
+        return self._rest()
+
     def _edit(self) -> Approval | None:
         self._screen.settle()
+        self._screen.keep()  # the editor draws what it likes
         try:
             with self._keyboard.released():
                 arguments = edited_call(self._question.action, self._environment)
@@ -214,27 +231,54 @@ class QuestionDialog:
             self._tell(f"nothing can be granted: {self._offer} (? shows what else helps)", Tone.QUIET)
             return self._rest()
         offer = self._offer
-        pages = Pages(self._screen, f"grant {until(scope)} what?", lambda width: offered_rows(offer, width))
+        what = "for this session" if scope is GrantScope.SESSION else "in this project"
+        here = self._question.usual.folder
+        number = self._number(
+            f"allow {what}: what?", lambda width: offered_rows(offer, width, here=here), len(offer.choices)
+        )
+        if not isinstance(number, int):
+            return self._left(number)
+        choice, days = offer.choices[number - 1], None
+        if choice.session_only:
+            scope = GrantScope.SESSION
+        elif scope is GrantScope.WORKSPACE:
+            number = self._number("for how long?", lambda width: times_rows(width), len(TIMES))  # noqa: PLW0108
+            if not isinstance(number, int):
+                return self._left(number)
+            _, scope, days = TIMES[number - 1]
+        return Approval(
+            answer=Answer.YES, by="person", words=self._words, scope=scope, days=days, patterns=choice.patterns
+        )
+
+    def _number(
+        self, title: str, rows_at: Callable[[int], Sequence[Row]], count: int
+    ) -> int | Key | Pasted | Event | Approval:
+        """Show a numbered list, and return the number that was pressed once all of it was seen; else what came."""
+        pages = Pages(self._screen, title, rows_at)
         pages.begin()
         while pages.left:
             self._prompt(f"{pages.left} more lines: space = next page, any other key goes back")
             came = self._next(None)
             if came not in (Key(text=" "), Key(text="page"), Key(text="rest")) or not pages.is_current:
-                return self._left(came)
+                return came
             pages.go_on(to_end=came == Key(text="rest"))
         if (done := self._rest()) is not None:
             return done
-        numbers = "".join(f"[{number}]" for number in range(1, len(offer.choices) + 1))
-        self._prompt(f"{numbers} grant that  other keys: back")
+        self._prompt(
+            f"press a number, 1 to {count}; any other key goes back"
+            if count > 1
+            else "[1] that; any other key goes back"
+        )
         came = self._next(None)
-        choice = chosen(offer, came)
-        if choice is not None and pages.seen and self._pages.seen:
-            scope = GrantScope.SESSION if choice.session_only else scope
-            return Approval(answer=Answer.YES, by="person", scope=scope, patterns=choice.patterns)
-        return self._left(came)
+        digits = "123456789"[:count]
+        if isinstance(came, Key) and len(came.text) == 1 and came.text in digits and pages.seen and self._pages.seen:
+            return int(came.text)
+        return came
 
-    def _left(self, came: Key | Pasted | Event) -> Approval | None:
-        """Go back to the question, unless that was to stop or the end."""
+    def _left(self, came: Key | Pasted | Event | Approval) -> Approval | None:
+        """Go back to the question, unless that was an answer, to stop or the end."""
+        if isinstance(came, Approval):
+            return came
         if came in (Event.STOP, Event.END, Key(text="end")):
             return self._on(came)
         self._tell("nothing is granted", Tone.QUIET)
@@ -262,24 +306,26 @@ class QuestionDialog:
     @property
     def _choices(self) -> Sequence[Choice]:
         """The keys that work now."""
-        found: list[Choice] = []
-        if self._pages.left:
-            found.append(choices.NEXT)
-        by_model = self._question.by_model
-        if self._pages.seen:
-            if self._may_be_allowed:
-                once = choices.YES if by_model else choices.YES_TO_PROGRAM
-                found.append(choices.YES_BY_WORD if self._question.destroys else once)
-            if self._may_be_allowed and by_model and not self._question.destroys and isinstance(self._offer, Offer):
-                found += [choices.SESSION, choices.PROJECT]
-            if self._is_editable:
-                found.append(choices.EDIT)
-        found.append(choices.NO)
-        if self._question.hears_words:
-            found.append(choices.REASON if by_model else choices.REPLY)
-        if by_model:
-            found.append(choices.HALT)
-        return [*found, choices.VIEW, choices.WHY]
+        question, by_model = self._question, self._question.by_model
+        is_open = self._pages.seen and self._may_be_allowed
+        grants = by_model and not question.destroys and isinstance(self._offer, Offer)
+        works = {
+            choices.NEXT: bool(self._pages.left),
+            choices.YES_TO_PROGRAM: is_open and not by_model,
+            choices.YES: is_open and by_model and not question.destroys,
+            choices.YES_BY_WORD: is_open and by_model and bool(question.destroys),
+            choices.NO: True,
+            choices.SESSION: is_open and grants,
+            choices.PROJECT: is_open and grants,
+            choices.REASON: question.hears_words and by_model,
+            choices.REPLY: question.hears_words and not by_model,
+            choices.WORDS: is_open and by_model,
+            choices.EDIT: self._pages.seen and self._is_editable,
+            choices.HALT: by_model,
+            choices.VIEW: True,
+            choices.HELP: True,
+        }
+        return [choice for choice, does in works.items() if does]
 
     def _draw(self) -> Approval | None:
         """Show the question from its top, and let the keys rest."""
@@ -309,13 +355,13 @@ class QuestionDialog:
         else:
             self._screen.line(text)
 
-    def _tell(self, text: str, tone: Tone) -> None:
+    def _tell(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         self._write(tuple(prose(text, self._screen.width - 1, tone=tone)))
 
     def _write(self, rows: Sequence[Row]) -> None:
         self._screen.settle()
         self._keys_shown = ""
-        self._screen.rows(rows)
+        self._screen.passing(rows)
 
     def _notify(self) -> None:
         action = self._question.action

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
 
 ERASE = "\r\x1b[K"
+TAKE_BACK = "\r\x1b[{}A\x1b[J"
+"""Go up so many rows, and erase from there to the end of the screen (ECMA-48: CUU, ED)."""
 TEXT_SECONDS = 0.01
 """Pieces of text that come within this time are taken in together."""
 MOST_PIECES = 1_024
@@ -122,6 +124,8 @@ class Screen(Console):
         self._painted = ""
         self._signed = False
         """Whether the first line of the text that is open was written."""
+        self._passing, self._passing_size = 0, DEFAULT_SIZE
+        """How many rows at the end are there only for now, and at which size they were written."""
         self._encodable = encodable_for(stream)
 
     @property
@@ -188,9 +192,41 @@ class Screen(Console):
 
     def rule(self, title: str) -> None:
         """Write a line across the terminal with a title in it."""
+        self._lines([(self._titled(title), Tone.QUIET)])
+
+    def _titled(self, title: str) -> str:
         sign, width = self._signs.rule, min(self.width, WIDEST_RULE)
         shown = fitted(f"{sign * 2} {visible_line(title, 200)}", width - 3)
-        self._lines([(f"{shown} {sign * max(0, width - 1 - cells(shown))}", Tone.QUIET)])
+        return f"{shown} {sign * max(0, width - 1 - cells(shown))}"
+
+    def passing(self, rows: Sequence[Row], *, title: str | None = None) -> None:
+        """Write rows that `take_back` erases again, below a line across the terminal if a title is given: a question."""
+        with self._lock:
+            self.end_text()
+            size = (self.width, self.height)
+            above = self._passing if size == self._passing_size else 0
+            above_them = self._rows(self._titled(title), Tone.QUIET) if title is not None else []
+            shown = [*above_them, *(line for row in rows for line in self._row(row))]
+            self._print(shown)
+            self._passing, self._passing_size = above + len(shown), size
+
+    def keep(self) -> None:
+        """Let all that stands there stand, whatever is taken back later: nobody knows any more where on the screen it is."""
+        with self._lock:
+            self._passing = 0
+
+    def take_back(self) -> None:
+        """Erase the rows that were there only for now, if they are still all on the screen as they were written.
+
+        INVARIANT: nothing above them is erased. What else was written since, or a terminal of another size, leaves them; and
+        where a row took more room than was counted, the topmost ones stay.
+        """
+        with self._lock:
+            count, self._passing = self._passing, 0
+            self.settle()
+            if count and self.look.repaints and count < self.height and self._passing_size == (self.width, self.height):
+                self._put(TAKE_BACK.format(count))
+                self._open = False
 
     def live(self, printed: str) -> None:
         """Show what a running command printed: its first lines, then in the line that is written over its last."""
@@ -358,6 +394,7 @@ class Screen(Console):
 
     def _print(self, lines: Sequence[str]) -> None:
         """Write lines for good, and the line that is written over below them, in one write."""
+        self._passing = 0 if lines else self._passing
         if lines:
             self._put("\n".join((*lines, "")) + self._composed())
 
@@ -419,4 +456,4 @@ class Screen(Console):
         """Say in a line of its own that the model is at it."""
         waited = elapsed(self._activity.seconds(self._monotonic()))
         text = f"the model is {'answering' if self._characters else 'thinking'} ({waited})"
-        self._put(f"{self._toned(text, Tone.QUIET)}\n")
+        self._print([self._toned(text, Tone.QUIET)])

@@ -47,7 +47,7 @@ def test_a_yes_runs_and_a_no_with_words_reaches_the_model(program: Program, star
     assert (program.workspace / "made").exists()
     prompt.type("another")
     prompt.press("bash", "r", times=2)
-    prompt.send_words("no, because (Enter sends it, Esc goes back): ", "not on a friday")
+    prompt.send_words("no, but (Enter sends it, Esc goes back): ", "not on a friday")
     prompt.send(ENTER)
     prompt.wait_for("Understood.")
     assert prompt.leave() == 0
@@ -61,7 +61,7 @@ def test_what_is_not_one_lone_y_approves_nothing(program: Program, start: Start)
     prompt = start(replies(TOUCH, OTHER, Reply(text="Fine.")))
     prompt.type("make it")
     prompt.press("bash", "y")
-    prompt.wait_count("bash asks", 2)
+    prompt.wait_question("bash", 2)
     prompt.wait_keys()
     for keys in (ENTER, "yes" + ENTER, "y" + ENTER, paste("y"), "sure, go ahead" + ENTER, UP, ENTER):
         prompt.send(keys)
@@ -248,11 +248,14 @@ def test_hostile_text_cannot_touch_the_terminal(program: Program, start: Start) 
     )
     prompt.press("bash", "n")
     prompt.wait_for("a\\x1b]0;owned\\x07b\\x1b[2Jc")
-    prompt.press("bash", "n", times=2)
-    prompt.wait_for("Fine.")
-    assert "\\x1b[8m" in prompt.text()
-    assert b"owned\x07" not in prompt.raw
+    prompt.wait_question("bash", 2)
+    prompt.wait_keys()
     assert "lies outside the workspace" in prompt.unwrapped().replace("\n", "")
+    prompt.send("n")
+    prompt.wait_for("Fine.")
+    assert b"\\x1b[8m" in prompt.raw
+    assert b"\x1b[8m" not in prompt.raw
+    assert b"owned\x07" not in prompt.raw
     assert ". + allowed  rm  by you" in prompt.rows()
     assert [line for line in prompt.rows() if line.startswith(("why: harmless", "+ allowed"))] == []
     assert prompt.leave() == 0

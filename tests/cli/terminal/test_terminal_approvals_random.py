@@ -16,8 +16,9 @@ from harness.gate.approval import Answer, Approval
 pytestmark = pytest.mark.terminal
 
 BURSTS = (
-    "y", "y", "y", "Y", "n", "\r", " ", " ", "s", "p", "1", "2", "?", "v", "r", "x", "\x1b", "\x1b[A", "yy", "y\r", "ys", "sy",
-    "\x1b[200~y\x1b[201~", "\x1b[200~", "\x1b[201~", "destroy", "destroy\r", "\x1b[?y", "\x1by", "\u0443", "\t", "\x7f", "\x04",
+    "y", "y", "y", "Y", "n", "\r", " ", " ", "s", "p", "1", "1", "2", "3", "?", "v", "r", "x", "\x1b", "\x1b[A", "yy", "y\r",
+    "ys", "sy", "\t", "\t",
+    "\x1b[200~y\x1b[201~", "\x1b[200~", "\x1b[201~", "destroy", "destroy\r", "\x1b[?y", "\x1by", "\u0443", "\x7f", "\x04",
 )  # fmt: skip
 KINDS = {"short": "touch made", "pages": "touch " + "a" * 500, "destroys": "rm -rf src"}
 PAUSES = (0.0, 0.0, 0.02, 0.07, DEAD + 0.15, DEAD + 0.15)
@@ -67,7 +68,7 @@ def explains(sent: list[Sent], approval: Approval, kind: str) -> bool:
     ]
     if approval.scope is not None:
         steps = [index for index, keys in counted if keys in ("s", "p")]
-        return any(step < grant for step in steps for grant, keys in counted if keys in ("y", "Y", "1", "2"))
+        return any(step < grant for step in steps for grant, keys in counted if keys in "123")
     alone = [index for index, keys in counted if keys in ("y", "Y")]
     if kind == "pages":
         alone = [index for index in alone if any(one.keys == " " for one in sent[:index])]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import termios
 from pathlib import Path
+from typing import Any
 
 import pytest
 from question_scene import DEAD, Asked, Played, asked, at_once, command, together
@@ -69,6 +71,15 @@ KEYS = {
     "no grant, and a no": (["s", "\x1b", "n"], Answer.NO, ""),
     "Ctrl-C at the grant": (["s", "\x03"], Answer.STOP, ""),
     "Ctrl-D at the grant": (["p", "\x04"], Answer.NO, ""),
+    "words with a yes": (["\t", "sm", "all", "\r", "y"], Answer.YES, "small"),
+    "words with a no": (["\t", "a", "\r", "n"], Answer.NO, "a"),
+    "words with a halt": (["\t", "a", "\r", "h"], Answer.HALT, "a"),
+    "words instead of them": (["\t", "a", "\r", "r", "b", "\r"], Answer.NO, "b"),
+    "words that are left": (["\t", "a", "\x1b", "y"], Answer.YES, ""),
+    "words that are taken back": (["\t", "a", "\r", "\t", "\r", "y"], Answer.YES, ""),
+    "words are no answer": (["\t", "y", "\r", "n"], Answer.NO, "y"),
+    "Ctrl-C at the words with it": (["\t", "y", "\x03"], Answer.STOP, ""),
+    "Tab among words": (["\t", "a", "\t", "b", "\r", "y"], Answer.YES, "ab"),
 }
 
 
@@ -90,7 +101,7 @@ HASTY = {
     "and slowly": ("yes", 0.2, DEAD, True),
     "a slow paste": ("yes please", 0.06, DEAD, True),
     "hello": ("he", 0.2, DEAD, True),
-    "session": ("sy", 0.2, DEAD, True),
+    "session": ("s1", 0.2, DEAD, True),
     "y, and away": ("y\x1b", 0.2, DEAD, True),
     "y, and a stop": ("y\x03", 0.2, DEAD, False),
     "n is quick": ("n", 0.0, DEAD, False),
@@ -134,7 +145,6 @@ NOTHING = {
     "Alt-y": ("\x1by",),
     "another letter": ("x",),
     "digit": ("1",),
-    "tab": ("\t",),
     "backspace": ("\x7f",),
     "y with an accent": ("ý",),
     "Cyrillic u, which looks like y": ("\u0443",),
@@ -303,37 +313,58 @@ def test_ctrl_z_suspends_and_comes_back(touch: Asked) -> None:
 
 
 @at_once(
-    ("s1", GrantScope.SESSION),
-    ("p1", GrantScope.WORKSPACE),
-    ("P1", GrantScope.WORKSPACE),
+    ("s1", GrantScope.SESSION, None),
+    ("p11", GrantScope.SESSION, None),
+    ("p12", GrantScope.WORKSPACE, 7),
+    ("P13", GrantScope.WORKSPACE, None),
 )
-def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: GrantScope) -> None:
-    """The pattern stands on the screen before the key that grants it."""
+def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: GrantScope, days: int | None) -> None:
+    """What it covers and for how long stands on the screen before the key that grants it."""
     with Played(touch) as played:
         played.press(keys[0])
-        played.wait_for("the command touch made in /")
+        played.wait_for("[1] touch made  exactly: writes what it names, no network, ")
         played.press(keys[1])
+        if keys[2:]:
+            played.wait_for("[3] until you revoke it")
+            played.press(keys[2])
         approval = played.answer()
-        shown = " ".join(played.text().split())
-    assert (approval.answer, approval.scope) == (Answer.YES, scope)
+    assert (approval.answer, approval.scope, approval.days) == (Answer.YES, scope, days)
     assert [pattern.text for pattern in approval.patterns] == [f"the command touch made in {touch.action.cwd}"]
-    assert ("for this session" if scope is GrantScope.SESSION else "in this project, from now on") in shown
+
+
+def test_words_go_with_a_grant(touch: Asked) -> None:
+    with Played(touch) as played:
+        for key in ("\t", "a", "\r", "s", "1"):
+            played.press(key)
+        assert (played.answer().words, played.answer().scope) == ("a", GrantScope.SESSION)
 
 
 @at_once(
-    ("1", "/src/b.py"),
-    ("2", "/src/**"),
-    ("3", "/**"),
+    ("1", "/src/b.py", "[1] edit src/b.py"),
+    ("2", "/src/**", "[2] edit any file in src/"),
+    ("3", "/**", "[3] edit any file of the workspace  (this session only)"),
 )
-def test_files_have_wider_choices(root: str, key: str, path: str) -> None:
+def test_files_have_wider_choices(root: str, key: str, path: str, shown: str) -> None:
     """The folder, and all edits in the workspace: each stands on the screen with its number."""
     about = asked(root, "write_file", {"path": "src/b.py", "content": "x\n"})
-    with Played(about) as played:
-        played.press("s")
-        played.wait_for("src/** of the workspace")
-        played.press(key)
-        approval = played.answer()
-    assert [pattern.path for pattern in approval.patterns] == [path]
+    for first, more in (("s", ""), ("p", "2" if key != "3" else "")):
+        with Played(about) as played:
+            played.press(first)
+            played.wait_for(shown)
+            for each in key + more:
+                played.press(each)
+            approval = played.answer()
+        assert [pattern.path for pattern in approval.patterns] == [path]
+        assert approval.scope is (GrantScope.WORKSPACE if more else GrantScope.SESSION)
+
+
+@at_once(("\r",), ("y",), ("0",), ("4",), ("12",), ("\x1b[200~1\x1b[201~",), ("1\r",))
+def test_how_long_is_said_by_a_lone_number_too(touch: Asked, keys: str) -> None:
+    with Played(touch) as played:
+        for key in ("p", "1", keys):
+            played.press(key)
+        played.wait_for("nothing is granted")
+        assert played.is_open
 
 
 def test_a_number_that_is_not_offered_means_nothing(touch: Asked) -> None:
@@ -416,7 +447,7 @@ def test_a_question_of_the_program_itself_offers_no_grant_edit_or_halt(root: str
     reply = "" if "r" in dead else "[r] no, but ...  "
     with Played(own_question(root, tool)) as played:
         played.rest()
-        assert played.key_line() == f"[y] yes  [n] no  {reply}[v] view  [?] why"
+        assert played.key_line() == f"[y] yes  [n] no  {reply}[v] view  [?] help"
         for key in dead:
             played.press(key)
             assert played.is_open
@@ -528,7 +559,7 @@ def test_what_destroys_is_never_granted(root: str) -> None:
     """s and p are not offered, though the gate could."""
     with Played(command(root, "rm -rf src"), columns=100) as played:
         played.rest()
-        assert "[y] by a word" in played.key_line()
+        assert "[y] yes" in played.key_line()
         assert "[s]" not in played.key_line()
         played.press("s")
         played.press("y")
@@ -643,22 +674,91 @@ def test_what_cannot_be_shown_whole_cannot_be_allowed(touch: Asked) -> None:
 # How it is told
 
 
-@at_once(("y",), ("n",), ("h",), ("\x03",))
-def test_an_answer_leaves_no_line_of_its_own(touch: Asked, keys: str) -> None:
-    """The trace of the call says what was answered; the line of keys goes."""
-    with Played(touch) as played:
-        played.press(keys)
+BEFORE = [f"before {number}" for number in range(6)]
+
+
+def after(about: Asked, *keys: str, columns: int = 80, lines: int = 24, **more: Any) -> list[str]:
+    """Return the rows that are there when a question was answered with those keys, on a screen with some above it."""
+    played = Played(about, columns=columns, lines=lines, **more)
+    os.write(played.slave, "\n".join((*BEFORE, "")).encode())
+    with played:
+        for key in keys:
+            played.press(key)
+            played.go_on(2 * DEAD)
         played.answer()
+        return [row for row in played.rows() if row]
+
+
+@at_once(
+    ("y",), ("n",), ("h",), ("\x03",), ("?", "y"), ("v", "v", "n"), ("\r", "x", "y"), ("s", "x", "n"), ("r", "a", "\r"),
+    ("\t", "a", "\r", "y"),
+)  # fmt: skip
+def test_an_answered_question_leaves_nothing_and_nothing_above_it_goes(touch: Asked, *keys: str) -> None:
+    """The trace of the call says in one line what was answered."""
+    assert after(touch, *keys, lines=60) == BEFORE
+
+
+@at_once(
+    ("touch " + "a" * 300,),
+    ("touch '漢字 é👩‍💻 ☰ 🇩🇪 " + "\u0627" * 30 + "'",),
+    ("touch a\n" * 9,),
+    ("git push \u202e\x1b[9A",),
+)
+def test_rows_of_all_kinds_are_counted(root: str, line: str) -> None:
+    """Wide and wrapped ones: at no width is anything taken that was there before."""
+    for columns in (24, 40, 80, 120):
+        assert after(command(root, line), "v", "?", "n", columns=columns, lines=200) == BEFORE
+
+
+def test_a_question_that_is_longer_than_the_screen_stays(root: str) -> None:
+    rows = after(long_command(root, 12), "\x1b[F", "y", columns=40, lines=10)
+    assert rows[: len(BEFORE)] == BEFORE
+    assert [number for number in range(12) if not any(f"file-{number}" in row for row in rows)] == []
+
+
+@at_once((40, 24), (120, 24), (80, 40), (30, 30))
+def test_a_question_of_another_size_stays_above_the_new_one(root: str, columns: int, lines: int) -> None:
+    """Nobody knows where its rows are now."""
+    played = Played(command(root, "touch " + "a" * 60), columns=80, lines=24)
+    os.write(played.slave, "\n".join((*BEFORE, "")).encode())
+    with played:
         played.rest()
+        played.resize(columns, lines)
+        played.press("\r")
+        played.press("n")
+        played.answer()
         rows = [row for row in played.rows() if row]
-    assert all(row.startswith(("  ", "─")) and "[y]" not in row for row in rows), rows
+    width = min(columns, 80)
+    assert [row for row in rows if row.startswith("before")] == [row[:width] for row in BEFORE]
+
+
+def test_what_somebody_else_writes_meanwhile_stays_and_all_above_it(touch: Asked) -> None:
+    with Played(touch) as played:
+        played.rest()
+        played.console.line("something else")
+        played.press("n")
+        played.answer()
+        rows = [row for row in played.rows() if row]
+    assert rows[-1] == "something else"
+    assert any("$ touch made" in row for row in rows)
+
+
+def test_after_a_suspension_what_was_there_stays(touch: Asked) -> None:
+    """The shell wrote below it."""
+    played = Played(touch)
+    with played:
+        played.press("\x1a")
+        played.press("n")
+        played.answer()
+        rows = [row for row in played.rows() if row]
+    assert sum("$ touch made" in row for row in rows) == 1
 
 
 def test_without_repainting_everything_is_said_in_sentences(touch: Asked) -> None:
     """No escape reaches a dumb terminal, and each key still works."""
     with Played(touch, look=Look(ascii=True)) as played:
         played.press("r")
-        played.wait_for("no, because")
+        played.wait_for("no, but (")
         played.press("b")
         played.press("\x7f")
         played.press("c")

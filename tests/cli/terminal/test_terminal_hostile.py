@@ -399,7 +399,7 @@ def left(terminal: PlayedTerminal) -> None:
 
 def answer(terminal: PlayedTerminal, tool: str, count: int, *keys: str) -> None:
     """Answer the question of that number, whatever it shows; a space is pressed until all was seen."""
-    terminal.wait_count(f"{tool} asks", count)
+    terminal.wait_question(tool, count)
     terminal.wait_keys()
     for key in keys[:-1]:
         if key == " ":

@@ -15,13 +15,14 @@ from harness.actions import Unconfined
 from harness.cli.terminal.choices import (
     EDIT,
     HALT,
+    HELP,
     NEXT,
     NO,
     PROJECT,
     REASON,
     SESSION,
     VIEW,
-    WHY,
+    WORDS,
     YES,
     Choice,
     key_line,
@@ -209,25 +210,32 @@ def test_the_table_names_decision_source_rule_place_layer_and_reason(root: str) 
     assert "auto, by reader" in text
 
 
+ALL_KEYS = [YES, NO, SESSION, PROJECT, REASON, WORDS, EDIT, HALT, VIEW, HELP]
+
+
 @all_rows("room", [8, 20, 38, 78, 198])
-def test_the_line_of_keys_fits(room: int) -> None:
-    """At every width, down to the keys alone."""
-    line = key_line([NEXT, YES, SESSION, NO], room, left=37)
+def test_the_line_of_keys_fits_and_has_the_same_words_at_every_width(room: int) -> None:
+    line = key_line([NEXT, NO, *ALL_KEYS[4:]], room, left=37)
     assert cells(line) <= max(room, 24)
-    assert all(choice.key in line for choice in (NEXT, YES, SESSION, NO))
+    assert all(choice.key in line for choice in (NEXT, NO))
+    words = {f"[{choice.key}] {choice.word}" for choice in (NEXT, *ALL_KEYS)}
+    named = line.rpartition(": ")[2].split("  ")
+    assert set(named) <= words or named == ["space n r Tab"]
 
 
 @all_rows(
     ("room", "line"),
     [
-        (98, "[y] once  [s] session  [p] project  [e] edit  [n] no  [r] because  [h] halt  [v] view  [?] why"),
-        (78, "[y]es [s]ession [p]roject [e]dit [n]o [r]eason [h]alt [v]iew [?]"),
-        (38, "y s p e n r h v ?"),
+        (
+            108,
+            "[y] yes  [n] no  [s] session  [p] project  [r] no, but ...  [Tab] add words  [e] edit  [h] halt  [?] help",
+        ),
+        (78, "[y] yes  [n] no  [s] session  [p] project  [r] no, but ...  [?] help"),
+        (38, "[y] yes  [n] no  [s] session  [?] help"),
     ],
 )
-def test_the_line_of_keys_keeps_its_brackets_where_they_fit(room: int, line: str) -> None:
-    """At 80 columns the words are short."""
-    assert key_line([YES, SESSION, PROJECT, EDIT, NO, REASON, HALT, VIEW, WHY], room) == line
+def test_later_keys_are_left_out_where_there_is_no_room(room: int, line: str) -> None:
+    assert key_line(ALL_KEYS, room) == line
 
 
 def test_the_sentences_name_every_key() -> None:
