@@ -131,6 +131,8 @@ class Opaque(Record):
     paths: tuple[PathAccess, ...] = ()
     whole: bool = True
     """Whether `paths` holds every word that may be a path; a text with too many of them is refused."""
+    given_to: Command | None = None
+    """The interpreter that is given it to run, where that is known, and is no shell."""
 
 
 class Unconfined(Record):

@@ -101,10 +101,8 @@ def offer_for(policy: Policy, action: Action, verdict: Verdict, walls: WallsHere
     asking = [place for place, part in enumerate(verdict.facets) if part.decision is Decision.CONFIRM]
     if verdict.decision is not Decision.CONFIRM or not asking:
         return "nothing is asked about here"
-    if unclear := next(
-        (verdict.facets[place] for place in asking if isinstance(verdict.facets[place].facet, Opaque)), None
-    ):
-        return f"{unclear.by} asks about it; a grant lifts only what no rule speaks of"
+    if opaque := next(filter(_is_opaque, (verdict.facets[place] for place in asking)), None):
+        return f"{opaque.by} asks about it; a grant lifts only what no rule speaks of"
     if action.default_of:
         return "the call would change nothing; what decides is the default for reading"
     if destroying := next(iter(destroys(action)), ""):
@@ -221,12 +219,13 @@ class _Question:
 
     def program(self, facet: Facet) -> GrantPattern | str:
         """Return the pattern for a command's program with any words, inside walls; of a file that file."""
-        if not isinstance(facet, Command):
+        command = _command_of(facet)
+        if command is None:
             return self.exact(facet)
         if not self._walls.confines:
             return f"there are no walls here to hold a program: {self._walls.missing}"
-        found = self._program(facet)
-        if isinstance(found, GrantPattern) and (facet.network and facet.act in _MODELLED):
+        found = self._program(command)
+        if isinstance(found, GrantPattern) and (command.network and command.act in _MODELLED):
             return "it reaches the network"
         if isinstance(found, GrantPattern) and not _NEEDS_NETWORK.isdisjoint(found.argv[1:]):
             return f"{' '.join(found.argv)} does nothing without the network"
@@ -234,14 +233,15 @@ class _Question:
 
     def program_with_network(self, facet: Facet) -> GrantPattern | str:
         """Return the same with what a command gets that a person approves: the network, and folders that the policy names."""
-        if not isinstance(facet, Command):
+        command = _command_of(facet)
+        if command is None:
             return self.exact(facet)
         sandbox = self._policy.sandbox
-        if not self._walls.confines or not sandbox.network or (not facet.network and facet.act in _MODELLED):
+        if not self._walls.confines or not sandbox.network or (not command.network and command.act in _MODELLED):
             return "it does not reach the network"
         if self._walls.exposed:
             return f"with the network it could send {self._walls.exposed[0]} away"
-        found = self._program(facet)
+        found = self._program(command)
         return found if isinstance(found, str) else replace(found, network=True, write=sandbox.write)
 
     def _program(self, command: Command) -> GrantPattern | str:
@@ -319,9 +319,26 @@ def denied_files(policy: Policy, tool: str, names: TreeNames) -> tuple[str, ...]
     return tuple(found)
 
 
+def _command_of(facet: Facet) -> Command | None:
+    """Return the command that a part is, or the interpreter that is given a text."""
+    match facet:
+        case Command():
+            return facet
+        case Opaque():
+            return facet.given_to
+        case _:
+            return None
+
+
+def _is_opaque(verdict: FacetVerdict) -> bool:
+    """Say whether a part is not understood, and no text that a program is given, which walls can hold."""
+    return isinstance(verdict.facet, Opaque) and (verdict.facet.given_to is None or not verdict.facet.whole)
+
+
 def _rule_problem(verdict: FacetVerdict) -> str:
     """Return why a part that is asked about cannot be granted, whatever it is; or nothing."""
-    if verdict.source is not Source.DEFAULT:
+    is_text = isinstance(verdict.facet, Opaque) and verdict.source is Source.OPAQUE
+    if verdict.source is not Source.DEFAULT and not is_text:
         return f"{verdict.by} asks about it; a grant lifts only what no rule speaks of"
     return ""
 

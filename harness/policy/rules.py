@@ -97,7 +97,9 @@ class Rule(Record):
                 return self._covers_command(facet)
             case PathAccess():
                 return self.argv is None and self.path is not None and self._covers_path(facet)
-            case Opaque() | Unconfined() | ToolUse():
+            case Opaque():
+                return self.walled and facet.given_to is not None and self._covers_inside_walls(facet.given_to)
+            case Unconfined() | ToolUse():
                 return False
 
     def _covers_command(self, command: Command) -> bool:

@@ -132,7 +132,8 @@ class SimpleCommands:
         if use.gap and (program in SHELLS or name in ("exec", "eval")):
             raise StopReading(use.gap, text)
         if stdin.text is not None and program in INTERPRETERS and not use.scripts and use.act is not Act.LOOKS:
-            raise StopReading(f"text that {program} is given to run", text)
+            self._add_program_text(argv, text, inside, program, stdin.text)
+            return Outcome(ok=after, failed=after)
         use = self._names.with_names(program, argv, use, inside)
         self._line.layers += 1
         if self._line.layers > MAX_LAYERS:
@@ -194,6 +195,25 @@ class SimpleCommands:
         self._line.layers -= 1
         return outcome
 
+    def _add_program_text(self, argv: tuple[str, ...], text: str, state: ShellState, program: str, given: str) -> None:
+        """Add the facet of an interpreter that is given a text: what it does is not known, and the rest of the line is."""
+        reason = f"text that {program} is given to run"
+        part = text if given in text else f"{text}\n{given}"
+        if program in SHELLS:
+            raise StopReading(reason, part)
+        self._line.add_opaque(reason, part, state, given_to=self._facet(argv, text, state))
+
+    def _facet(self, argv: tuple[str, ...], text: str, state: ShellState) -> Command:
+        """Return what is known of a command without its model."""
+        return Command(
+            text=text,
+            argv=tuple(map(str, argv)),
+            variables=tuple(sorted(state.exported)),
+            folder=state.folders[0] if len(state.folders) == 1 and not state.elsewhere else "",
+            run_by=self._run_by,
+            fed=state.fed,
+        )
+
     def _add_command(
         self, argv: tuple[str, ...], text: str, state: ShellState, use: Use, stdin: Stdin, patterns: Expander | None
     ) -> None:
@@ -216,18 +236,13 @@ class SimpleCommands:
         elif act is Act.WRAPS and shows_something(program, paths):
             act = Act.LOOKS
         self._line.add(
-            Command(
-                text=text,
-                argv=tuple(map(str, argv)),
-                variables=tuple(sorted(state.exported)),
+            replace(
+                self._facet(argv, text, state),
                 paths=tuple(dict.fromkeys(paths)),
                 act=act,
                 network=use.network,
                 model=program,
                 gap=problem,
-                folder=state.folders[0] if len(state.folders) == 1 and not state.elsewhere else "",
-                run_by=self._run_by,
-                fed=state.fed,
             )
         )
 

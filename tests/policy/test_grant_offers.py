@@ -86,7 +86,7 @@ def told(offer: Offer | str, root: str) -> list[str]:
     for choice in offer.choices:
         only = " (session only)" if choice.session_only else ""
         lines.append(f"{choice.name}{only}: " + " | ".join(one.text.replace(root, "ROOT") for one in choice.patterns))
-        lines += [f"still asked: {part}" for part in choice.asked_still]
+        lines += [f"still asked: {part.strip().splitlines()[0]}" for part in choice.asked_still]
     return [*lines, *([f"no program: {offer.no_program}"] if offer.no_program else [])]
 
 

@@ -54,14 +54,16 @@ def test_a_granted_program_runs_with_other_words_and_is_held_to_its_walls(tmp_pa
         bash(python(f"open('{outside}', 'w').write('x')")),
         bash(python("import socket; socket.create_connection(('127.0.0.1', 9))")),
         bash(python("import socket; socket.socket(socket.AF_UNIX).connect('/nowhere')")),
+        bash("python3 - <<'E'\nprint(6 * 7)\nE"),
         approver=granting(GrantScope.SESSION, INSIDE),
         policy=POLICY,
     )
     assert scene.agent.run("go").stop is StopReason.COMPLETED
-    assert decisions(scene) == ["confirm", "auto", "auto", "auto", "auto"]
+    assert decisions(scene) == ["confirm", "auto", "auto", "auto", "auto", "auto"]
     assert (scene.root / "made").read_text() == "x"
     assert not outside.exists()
-    _, _, wrote, reached, socket = contents(scene)
+    _, _, wrote, reached, socket, given = contents(scene)
+    assert given.startswith("42")
     assert "PermissionError" in wrote or "Read-only" in wrote
     assert "it has no network" in reached
     assert "Connection refused" not in reached
