@@ -50,6 +50,13 @@ _SHELLS = frozenset("sh bash dash zsh fish ksh".split())
 """Likewise: what is granted is the script."""
 
 _REMOVES = frozenset("rm rmdir unlink mv shred truncate dd ln".split())
+_OF_THE_MACHINE = frozenset(
+    "kill pkill killall renice systemctl service journalctl loginctl hostname hostnamectl date timedatectl crontab at batch "
+    "mount umount chown chgrp sysctl reboot shutdown halt poweroff".split()
+)
+"""What they do is done to the machine or to what others run, and not to files of the workspace."""
+_SETS_WHAT_RUNS = frozenset((("git", "config"), ("git", "remote"), ("git", "submodule"), ("git", "worktree")))
+"""What they write is what git obeys later: it is protected, and asked about each time."""
 
 _NEEDS_NETWORK = frozenset(
     "push pull fetch clone ls-remote install i ci publish login download get update upgrade search outdated audit".split()
@@ -251,11 +258,15 @@ class _Question:
         name = argv[0].rpartition("/")[2]
         if name in _REMOVES:
             return f"{name} moves or removes files: there is no way back from any words of it"
+        if name in _OF_THE_MACHINE:
+            return f"what {name} does is done to the machine"
         begins = argv[:1]
         if name in _SUBCOMMANDS or name in _SHELLS:
             begins = argv[:2]
             if len(begins) == 1 or begins[1][:1] in ("", "-"):
                 return f"what {name} does stands behind its options"
+        if (name, *begins[1:]) in _SETS_WHAT_RUNS:
+            return f"{name} {begins[1]} sets what {name} runs later"
         if problem := program_problem(begins, command.folder):
             return problem
         if not is_within(command.folder, self._walls.root):
