@@ -125,6 +125,8 @@ def how_decided(decision: LogRecord, answered: LogRecord) -> str:
         return f"[asked: {answer}{scope} by {by}, {seconds} s{words}]"
     # What does not apply, or changes nothing, was judged as the reading that it is (Action.default_of).
     by, as_read = short_place(word(decision.get("by"))), decision.get("default_of")
+    if decision.get("layer") == "session" and decision.get("decision") == "auto":
+        return f"[{word(decision.get('reason'))}: {word(decision.get('rule'))}]"
     said = " as it writes nothing" if as_read and by.startswith("default ") else ""
     return f"[{word(decision.get('decision'))}{said}: {by}]"
 

@@ -81,6 +81,13 @@ class GrantPattern(Record):
         )
 
     @property
+    def name(self) -> str:
+        """What is granted in one or two words, as it is written."""
+        if self.path:
+            return "all edits" if self.path == EVERYTHING else self.path.removeprefix("/")
+        return shlex.join(self.argv) + (" *" if self.program else "")
+
+    @property
     def _program_text(self) -> str:
         named = " ".join((*(f"{name}=..." for name in self.variables), shlex.join(self.argv)))
         network = "reaches the network" if self.network else "no network"
@@ -167,7 +174,7 @@ class Grant(Record):
             argv=argv,
             access=pattern.access,
             path=PathPatterns(patterns=(pattern.path,)) if pattern.path else None,
-            reason=f"a person granted it for this {self.scope.value}",
+            reason=f"a person granted {pattern.name} for this {self.scope.value}",
             write=pattern.write,
             network=pattern.network,
             folder=pattern.folder,
