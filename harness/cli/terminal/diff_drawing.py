@@ -26,6 +26,12 @@ _TONES = {"-": Tone.BAD, "+": Tone.GOOD, " ": Tone.PLAIN}
 _FILLS = {"-": Fill.REMOVED, "+": Fill.ADDED, " ": Fill.CODE}
 
 
+def patch_look(line: str) -> tuple[Fill, Tone]:
+    """Return how a line of a patch is drawn that nobody has read as a whole, with its sign in it."""
+    sign = "" if line.startswith(("+++", "---")) else line[:1]
+    return _FILLS.get(sign, Fill.CODE), _TONES.get(sign, Tone.PLAIN)
+
+
 class _Line:
     """A line of a diff that is drawn."""
 

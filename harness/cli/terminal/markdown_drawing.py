@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from io import StringIO
-from itertools import accumulate
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -20,26 +19,21 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import BlockQuote, CodeBlock, Heading, HorizontalRule, ListElement, ListItem, TableElement
 from rich.markdown import Markdown as RichMarkdown
 from rich.segment import Segment
-from rich.syntax import Syntax
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
 from harness.cli.terminal import styles
-from harness.cli.terminal.row_text import cells, narrowed, pieces, wrapped
-from harness.cli.terminal.styles import Signs
+from harness.cli.terminal.diff_drawing import patch_look
+from harness.cli.terminal.highlighting import Highlighter
+from harness.cli.terminal.row_text import Row, cells, drawn, line_rows, narrowed, wrapped
+from harness.cli.terminal.styles import Fill, Palette, Signs, Tone
 from harness.text.visible import visible
 
 WIDEST_RULE = 40
 NARROW_COLUMN, MOST_COLUMNS = 16, 32
 """Where a table does not fit: columns of fewer cells, or more of them, become named values, one below the other."""
-MOST_COLOURED, LONGEST_COLOURED = 500, 500
-"""Lines of a block of code, and characters of a line, that are coloured."""
-LANGUAGES = frozenset(
-    "bash c c++ cpp css diff dockerfile go html ini java javascript js json jsx kotlin make makefile markdown md perl php "
-    "python py rb ruby rs rust scss sh shell sql swift toml ts tsx typescript xml yaml yml zsh".split()
-)
-"""Names of languages that are coloured: of the lexers of pygments those that many people use."""
 _DELIMITERS = re.compile(r"\|?\s*+:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+")
 _PIPE = re.compile(r"(?<!\\)\|")
 
@@ -47,23 +41,26 @@ _PIPE = re.compile(r"(?<!\\)\|")
 class OpenCode:
     """A block of code that is open, and how its language is coloured."""
 
-    def __init__(self, fence: str, indent: int, language: str) -> None:
+    def __init__(self, info: str, fence: str = "", indent: int = 0) -> None:
+        """Take what stands behind its fence, the fence, and how far it is indented."""
+        language = info.strip().partition(" ")[0].lower()
         self.fence = fence
         self.indent = indent
-        self.language = language
-        self.lines = 0
+        self.is_patch = language in ("diff", "patch")
+        self.highlighter = Highlighter("" if self.is_patch else language)
 
 
 class Drawing:
     """Draws blocks with rich, and returns them as lines."""
 
-    def __init__(self, signs: Signs, *, colour: bool) -> None:
+    def __init__(self, signs: Signs, palette: Palette, *, colour: bool) -> None:
         self._signs = signs
+        self._palette = palette
         self._colour = colour
         self._console = Console(
             file=StringIO(),
             width=80,
-            color_system="standard" if colour else None,
+            color_system="256" if colour else None,
             force_terminal=colour,
             no_color=False,
             force_jupyter=False,
@@ -78,29 +75,28 @@ class Drawing:
         """Return a block as it is shown; what cannot be drawn is shown as it was written."""
         text = "\n".join(_with_all_cells(lines))
         try:
-            return self._drawn(_Block(text, self._signs, self._draw_code, colour=self._colour), room)
+            return self._drawn(_Block(text, self._signs, self._inner_code, colour=self._colour), room)
         except Exception:  # noqa: BLE001 - no text of a model may end the program by how it is drawn
             return [row for line in lines for row in wrapped(line, room)]
 
     def code(self, code: OpenCode, line: str, room: int) -> list[str]:
         """Return a line of code as it is; only what no line can hold is broken, with a mark in the margin."""
-        code.lines += 1
-        coloured = self._colour and code.lines <= MOST_COLOURED
-        return self._texts(self._draw_code(line, code.language if coloured else "", room), room)
+        rows = self._code_rows(code, line, room)
+        if not self._colour:
+            return [row.text.rstrip() for row in rows]
+        return [drawn(row, self._palette, margin=0) for row in rows]
 
-    def _draw_code(self, line: str, language: str, room: int) -> list[Text]:
-        """Return one line of code, in as many lines as it takes."""
-        parts = list(pieces(line, max(1, room - 2)))
-        known = self._colour and language in LANGUAGES and len(line) <= LONGEST_COLOURED
-        text = _syntax(language).highlight(line) if known else Text(line)
-        text.rstrip()
-        shown = text.divide(list(accumulate(map(len, parts[:-1])))) if len(parts) > 1 else [text]
-        return [
-            Text.assemble(self._signs.broken if number else "  ", part, end="") for number, part in enumerate(shown)
-        ]
+    def _code_rows(self, code: OpenCode, line: str, room: int) -> Iterator[Row]:
+        fill, tone = patch_look(line) if code.is_patch else (Fill.CODE, Tone.PLAIN)
+        tints = code.highlighter.line(line) if self._colour else ()
+        yield from line_rows(line, room, gutter="  ", later=self._signs.broken, tone=tone, tints=tints, fill=fill)
 
-    def _texts(self, texts: Iterable[Text], room: int) -> list[str]:
-        return self._fitted([self._line(text.render(self._console, end="")) for text in texts], room)
+    def _inner_code(self, code: OpenCode, line: str, room: int) -> list[Text]:
+        """Return a line of code that stands within a quote or an item: its ground ends where it does."""
+        rows = self._code_rows(code, line, room)
+        if not self._colour:
+            return [Text(row.text.rstrip()) for row in rows]
+        return [Text.from_ansi(drawn(row, self._palette, margin=2, to_the_end=False)) for row in rows]
 
     @staticmethod
     def _fitted(lines: Sequence[str], room: int) -> list[str]:
@@ -121,7 +117,7 @@ class Drawing:
 
     def _line(self, segments: Iterable[Segment]) -> str:
         """Return one line, ready to be written: safe to show, whatever became of the text on the way here."""
-        system = ColorSystem.STANDARD if self._colour else None
+        system = ColorSystem.EIGHT_BIT if self._colour else None
         parts = [part for part in segments if not part.control]
         while parts and not parts[-1].text.strip():
             parts.pop()
@@ -144,11 +140,6 @@ def _theme() -> Theme:
 
 
 @cache
-def _syntax(language: str) -> Syntax:
-    return Syntax("", language, theme=styles.CODE)
-
-
-@cache
 def _parser(*, colour: bool) -> MarkdownIt:
     """Return what reads Markdown, without all that hides text: HTML, entities, definitions of links.
 
@@ -164,7 +155,9 @@ class _Block(RichMarkdown):
 
     inlines = {"em", "strong", "code", "s", "url"}  # noqa: RUF012 - rich declares it so
 
-    def __init__(self, text: str, signs: Signs, code: Callable[[str, str, int], list[Text]], *, colour: bool) -> None:
+    def __init__(
+        self, text: str, signs: Signs, code: Callable[[OpenCode, str, int], list[Text]], *, colour: bool
+    ) -> None:
         super().__init__("", hyperlinks=False)
         self.signs = signs
         self.draw_code = code
@@ -226,10 +219,19 @@ class _Heading(Heading):
 
 
 class _Quote(BlockQuote):
-    """Its sign is the one that it was written with."""
+    """Its sign is a bar where colours are, else the one that it was written with."""
+
+    sign = Segment("> ")
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _Quote:  # noqa: ARG003 - as rich calls it
+        made = cls()
+        if isinstance(markdown, _Block) and markdown.colour:
+            made.sign = Segment(f"{markdown.signs.quote} ", Style.parse(styles.MARKDOWN["markdown.quote"]))
+        return made
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from _behind("> ", "> ", self.elements, console, options)
+        yield from _behind(self.sign, self.sign, self.elements, console, options)
 
 
 class _ListItem(ListItem):
@@ -249,16 +251,16 @@ class _List(ListElement):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for item in self.items:
             lead = item.lead if isinstance(item, _ListItem) else "- "
-            yield from _behind(lead, " " * len(lead), item.elements, console, options)
+            yield from _behind(Segment(lead), Segment(" " * len(lead)), item.elements, console, options)
 
 
 def _behind(
-    first: str, later: str, inner: RenderableType, console: Console, options: ConsoleOptions
+    first: Segment, later: Segment, inner: RenderableType, console: Console, options: ConsoleOptions
 ) -> Iterator[Segment]:
     """Yield the lines of what stands behind a sign."""
-    width = max(1, options.max_width - len(first))
+    width = max(1, options.max_width - len(first.text))
     for number, line in enumerate(console.render_lines(inner, options.update(width=width), pad=False) or [[]]):
-        yield Segment(later if number else first)
+        yield later if number else first
         yield from line
         yield Segment.line()
 
@@ -278,20 +280,18 @@ class _Rule(HorizontalRule):
 class _CodeBlock(CodeBlock):
     """Code within a quote or an item, and what is indented."""
 
-    def __init__(self, draw: Callable[[str, int], list[Text]]) -> None:
-        super().__init__("text", styles.CODE)
-        self._draw = draw
+    draw: Callable[[str, int], list[Text]]
 
     @classmethod
     def create(cls, markdown: RichMarkdown, token: Token) -> _CodeBlock:
-        language = (token.info or "").strip().partition(" ")[0].lower()
-        if isinstance(markdown, _Block):
-            return cls(lambda line, room: markdown.draw_code(line, language, room))
-        return cls(lambda line, _: [Text(line)])
+        made = cls("text", "default")
+        code = OpenCode(token.info or "")
+        made.draw = partial(markdown.draw_code, code) if isinstance(markdown, _Block) else lambda line, _: [Text(line)]
+        return made
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for line in self.text.plain.rstrip("\n").split("\n"):
-            for text in self._draw(line, options.max_width):
+            for text in self.draw(line, options.max_width):
                 yield from text.render(console, end="")
                 yield Segment.line()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from harness.cli.terminal.markdown_drawing import Drawing, OpenCode, begins_table
 from harness.cli.terminal.row_text import wrapped
-from harness.cli.terminal.styles import signs
+from harness.cli.terminal.styles import SIXTEEN, Palette, signs
 from harness.text.visible import visible_prose
 
 MARGIN = "  "
@@ -39,10 +39,12 @@ _UNDERLINE = re.compile(r"={2,}+|-{2,}+")
 class Markdown:
     """One text, from its first piece to `finish`: finds where its blocks end."""
 
-    def __init__(self, width: Callable[[], int], *, colour: bool = False, ascii_only: bool = False) -> None:
+    def __init__(
+        self, width: Callable[[], int], *, colour: bool = False, ascii_only: bool = False, palette: Palette = SIXTEEN
+    ) -> None:
         """Take how many cells a line has, asked for each block anew."""
         self._width = width
-        self._drawing = Drawing(signs(ascii_only=ascii_only), colour=colour)
+        self._drawing = Drawing(signs(ascii_only=ascii_only), palette, colour=colour)
         self._columns = LEAST_WIDTH
         self._begin()
 
@@ -154,7 +156,7 @@ class Markdown:
         if found := _FENCE.fullmatch(trimmed):
             self._end_block()
             self._leave_item(indent)
-            self._code = OpenCode(found["fence"], indent, found["info"].strip().partition(" ")[0].lower())
+            self._code = OpenCode(found["info"], found["fence"], indent)
         elif self._is_alone(trimmed, indent):
             self._end_block()
             self._leave_item(indent)

@@ -213,13 +213,18 @@ def line_rows(
     *,
     gutter: str,
     tone: Tone = Tone.PLAIN,
+    later: str = "",
     tints: Sequence[Tint] = (),
     fill: Fill | None = None,
 ) -> Iterator[Row]:
-    """Yield the rows of one line that `safe_line` gave; `tints` are places in it."""
+    """Yield the rows of one line that `safe_line` gave; `tints` are places in it.
+
+    The first begins with `gutter`, all others with `later`, as wide as that; by default with WRAPPED.
+    """
+    later = later or hanging(gutter)
     at = 0
-    for index, piece in enumerate(pieces(line, max(width - len(hanging(gutter)), LEAST))):
-        start = hanging(gutter) if index else gutter
+    for index, piece in enumerate(pieces(line, max(width - len(later), LEAST))):
+        start = later if index else gutter
         yield Row(text=start + piece, tone=tone, tints=_within(tints, at, at + len(piece), len(start) - at), fill=fill)
         at += len(piece)
 
@@ -256,7 +261,7 @@ HANGING = "    "
 _ENDS_SGR = "\x1b[0m"
 _TO_THE_END = "\x1b[K"
 """Colours the rest of a row without a blank in it: what is copied ends where the text does (EL, ECMA-48 8.3.41)."""
-_SGRS = re.compile(r"\x1b\[[0-9;]*+m")
+_SGRS = re.compile(r"\x1b\[[0-9;]*+[mK]")
 _NARROW = "   "
 """Likewise, where there is hardly room."""
 
@@ -267,26 +272,28 @@ def toned(text: str, tone: Tone, *, colour: bool, palette: Palette = SIXTEEN) ->
     return f"\x1b[{code}m{text}{_ENDS_SGR}" if code else text
 
 
-def drawn(row: Row, palette: Palette) -> str:
-    """Return a row in its colours. Its text is shown as it stands there, whatever its tints say."""
+def drawn(row: Row, palette: Palette, *, margin: int = 2, to_the_end: bool = True) -> str:
+    """Return a row in its colours. Its text is shown as it stands there, whatever its tints say.
+
+    Its fill begins behind a margin, and reaches to the end of the terminal's line.
+    """
     base = palette.tones[row.tone] if row.fill is None else palette.fills[row.fill]
     tints = row.tints
     if not palette.behind and row.fill in (Fill.ADDED, Fill.REMOVED):
         tints = tuple(tint for tint in tints if tint.ink in (Ink.ADDED, Ink.REMOVED))
     text = row.text
-    margin = "" if row.fill is None else text[:2]
-    begin = len(margin)
+    begin = 0 if row.fill is None else min(margin, len(text))
     places = sorted(
         {begin, len(text), *(at for start, end, _ in tints for at in (start, end) if begin < at < len(text))}
     )
-    parts = [margin]
+    parts = [text[:begin]]
     for start, end in pairwise(places):
         inks = (tint.ink for tint in tints if tint.start <= start < tint.end)
         codes = ";".join(
             filter(None, (base, *(palette.tones[i] if isinstance(i, Tone) else palette.inks[i] for i in inks)))
         )
         parts.append(f"\x1b[{codes}m{text[start:end]}{_ENDS_SGR}" if codes else text[start:end])
-    if row.fill is not None and palette.behind:
+    if row.fill is not None and palette.behind and to_the_end:
         parts.append(f"\x1b[{base}m{_TO_THE_END}{_ENDS_SGR}")
     return "".join(parts)
 

@@ -144,7 +144,8 @@ class Screen(Console):
             Markdown,  # with rich, which is not needed before the first answer
         )
 
-        return Markdown(lambda: self._columns, colour=self.look.colour, ascii_only=self.look.ascii)
+        look = self.look
+        return Markdown(lambda: self._columns, colour=look.colour, ascii_only=look.ascii, palette=look.palette)
 
     # What is written for good
 

@@ -32,14 +32,16 @@ class Signs(Record):
     """At the first line of what the model says."""
     bullet: str
     rule: str
+    quote: str
+    """Before each line of a quote, where there are colours; else it is as it was written."""
     broken: str
     """Before the rest of a line of code that was too long."""
     spinner: str
     """One of them at a time."""
 
 
-UNICODE = Signs(answer="●", bullet="•", rule="─", broken="↪ ", spinner="⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
-ASCII = Signs(answer="*", bullet="-", rule="-", broken="\\ ", spinner="|/-\\")
+UNICODE = Signs(answer="●", bullet="•", rule="─", quote="▎", broken="↪ ", spinner="⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+ASCII = Signs(answer="*", bullet="-", rule="-", quote=">", broken="\\ ", spinner="|/-\\")
 
 
 def signs(*, ascii_only: bool) -> Signs:
@@ -168,25 +170,24 @@ def palette_of(theme: str, environment: Mapping[str, str]) -> Palette:
 
 
 MARKDOWN = {
-    "markdown.h1": "bold underline",
-    "markdown.h2": "bold",
+    "markdown.h1": "bold underline magenta",
+    "markdown.h2": "bold magenta",
     "markdown.h3": "bold",
-    "markdown.h4": "bold",
-    "markdown.h5": "bold",
-    "markdown.h6": "bold",
+    "markdown.h4": "bold italic",
+    "markdown.h5": "italic",
+    "markdown.h6": "italic",
     "markdown.strong": "bold",
     "markdown.em": "italic",
     "markdown.s": "strike",
     "markdown.code": "cyan",
     "markdown.url": "underline",
+    "markdown.quote": "magenta",
     "markdown.block_quote": "none",
     "markdown.item": "none",
     "markdown.table.header": "bold",
-    "markdown.table.border": "none",
+    "markdown.table.border": "dim",
 }
 """Of what the model says: names of rich's theme."""
-CODE = "ansi_dark"
-"""The theme of code: it is made of the terminal's own sixteen colours."""
 
 TOOLBAR = {
     Tone.PLAIN: "dim",

@@ -13,17 +13,18 @@ from work import lines_run
 
 from harness.cli.terminal.markdown_stream import MOST_IN_A_BLOCK, MOST_IN_A_LINE, Markdown
 from harness.cli.terminal.row_text import cells, cut, ending, fitted, pieces, wrapped
+from harness.cli.terminal.styles import DARK, Fill, Ink
 from harness.text.visible import visible
 
 WIDTHS = (40, 80, 200)
 MOST_STEPS = 2_000_000
 """Lines of Python: more than any text needs, a tenth of a second."""
-SGR = re.compile(r"\x1b\[[0-9;]*m")
+SGR = re.compile(r"\x1b\[(?:[0-9;]*m|K)")
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
 
 
 def lines_of(text: str, width: int = 40, *, colour: bool = False, ascii_only: bool = False, step: int = 0) -> list[str]:
-    markdown = Markdown(lambda: width, colour=colour, ascii_only=ascii_only)
+    markdown = Markdown(lambda: width, colour=colour, ascii_only=ascii_only, palette=DARK)
     step = step or len(text) or 1
     lines = [line for at in range(0, len(text), step) for line in markdown.feed(text[at : at + step])]
     return lines + markdown.finish()
@@ -126,7 +127,7 @@ def test_where_the_stream_is_cut_makes_no_difference(parts: list[str], cuts: lis
     """Nor is any line too wide, in column 1, or with an escape that is none of our own."""
     text = "".join(parts)
     whole = lines_of(text, width, colour=True)
-    markdown, got, at = Markdown(lambda: width, colour=True), [], 0
+    markdown, got, at = Markdown(lambda: width, colour=True, palette=DARK), [], 0
     for length in [*cuts, len(text)]:
         got += markdown.feed(text[at : at + length])
         at += length
@@ -260,7 +261,46 @@ def test_code_is_coloured_and_holds_what_it_held() -> None:
     text = '```python\ndef f(x):\n    return "a\\n" + x  # why\n```\n```none\nx = 1\n```\n```diff\n-a\n+b\n```\n'
     coloured = lines_of(text, 80, colour=True)
     assert [SGR.sub("", line) for line in coloured] == lines_of(text, 80)
-    assert [line for line in coloured if "\x1b" not in line] == ["    x = 1"]
+    first, _, plain, minus, plus = coloured
+    code, added, removed = (f"\x1b[{DARK.fills[fill]}m" for fill in (Fill.CODE, Fill.ADDED, Fill.REMOVED))
+    assert first.startswith(f"  {code}  \x1b[0m\x1b[{DARK.fills[Fill.CODE]};{DARK.inks[Ink.KEYWORD]}mdef\x1b[0m")
+    assert (plain, minus, plus) == tuple(
+        f"  {fill}{text}\x1b[0m{fill}\x1b[K\x1b[0m"
+        for fill, text in ((code, "  x = 1"), (removed, "  -a"), (added, "  +b"))
+    )
+
+
+def test_a_quote_has_a_bar_and_headings_have_levels_where_there_are_colours() -> None:
+    quote = lines_of("> one\n> > two", colour=True)
+    assert [SGR.sub("", line) for line in quote] == ["    ▎ one", "    ▎ ▎ two"]
+    headings = lines_of("".join(f"{'#' * level} x\n" for level in range(1, 7)), colour=True)
+    assert len(set(headings)) == 5
+    assert {SGR.sub("", line) for line in headings} == {"  x"}
+
+
+HOSTILE_CODE = (
+    "[red]rich[/red] [link=http://x]y[/link] :smile:",
+    "\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\ \x9b2J",
+    "a\u202eb\u2066c \u200b\ufeff \r over \x08\x07",
+    "  | output\n| output\n+ allowed  rm -rf /",
+    '/*"\\' * 300,
+)
+
+
+def test_hostile_code_comes_through_no_lexer_as_anything_but_text() -> None:
+    for language, code, lead in itertools.product(
+        ("python", "c", "diff", "[red]", "\x1b[31m"), HOSTILE_CODE, ("", "> ", "- ")
+    ):
+        fence = "".join(
+            f"{lead if n == 0 or lead == '> ' else '  ' * bool(lead)}{line}\n"
+            for n, line in enumerate((f"```{language}", *code.split("\n"), "```"))
+        )
+        for width in (20, 80):
+            lines = lines_of(fence, width, colour=True)
+            plain = [SGR.sub("", line) for line in lines]
+            assert all(line.isprintable() and cells(line) <= width for line in plain)
+            assert [line for line in plain if re.match(r"\S|  ?[|│]", line)] == []
+            assert all("\x1b" not in SGR.sub("", line) for line in lines)
 
 
 def test_ascii_alone() -> None:

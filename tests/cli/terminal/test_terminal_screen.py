@@ -132,7 +132,7 @@ def test_what_was_written_never_changes(columns: int) -> None:
         checked()
     assert tape.written_over() == ""
     text = "\n".join(before)
-    parts = ("● Title", "  • one", "    1. three", "        return 1", "  a  b", "  > quoted", "  End.")
+    parts = ("● Title", "  • one", "    1. three", "        return 1", "  a  b", "    ▎ quoted", "  End.")
     assert [part for part in parts if part not in text] == []
     live = ["line 0"] * 2 + ["... 53 more lines, 450 B in all"] + ["line 18"] * 2 + ["line 19"] * 3
     assert [line for line in before if line.startswith("  | ")] == [f"  | {line}" for line in live]
