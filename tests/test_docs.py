@@ -41,8 +41,6 @@ from harness.policy import loader as policy_file
 from harness.policy.loader import load_policy, parse_policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
-from harness.programs.runners import INTERPRETERS
-from harness.programs.variables import STEERING
 from harness.tool_kinds import SHIPPED_TOOLS
 
 if TYPE_CHECKING:
@@ -434,18 +432,6 @@ def test_the_policy_reference_lists_the_built_in_names(names: str, title: str) -
     real = vars(built_in)[names]
     text = section(POLICIES, title).partition("at any depth" if title == "Built in" else "The names:")[2]
     assert code(text.partition("\n\n")[0].partition("###")[0]) == set(real)
-
-
-@pytest.mark.parametrize(
-    ("names", "beginning"),
-    [
-        pytest.param(INTERPRETERS, "Interpreters,", id="interpreters"),
-        pytest.param(STEERING, "Variables that", id="steering variables"),
-    ],
-)
-def test_the_policy_reference_lists_what_no_auto_rule_may_have(names: frozenset[str], beginning: str) -> None:
-    text = section(POLICIES, "Lists that the loader holds to").partition(beginning)[2].partition("\n\n")[0]
-    assert code(text) - {"auto", "-m"} == names
 
 
 def _codes_and_stops() -> dict[int, set[str]]:
