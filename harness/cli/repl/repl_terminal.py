@@ -59,6 +59,7 @@ class Terminal:
             redactor=redactor,
             notices=Notices(settings.notify.value),
             way_to_output="/output shows all",
+            way_to_stop="Esc stops",
         )
         self.ahead = TypeAhead(sys.stdin.fileno(), tell=self.screen.queued, stop=_stop_turn, escapes=look.repaints)
         self.approver: TerminalApprover = TerminalApprover(

@@ -58,16 +58,20 @@ def spinner(signs: str, seconds: float) -> str:
     return signs[int(seconds * TURNS_A_SECOND) % len(signs)]
 
 
-def thinking(seconds: float, characters: int) -> str:
-    """Return how long the model has been at it, and about how many tokens came."""
-    tokens = f"  ~{max(1, characters // CHARACTERS_A_TOKEN):,} tokens" if characters else ""
-    return f"{'answering' if characters else 'thinking'} {elapsed(seconds)}{tokens}"
+def thinking(seconds: float, characters: int, stops: str = "") -> str:
+    """Return how long the model has been at it, what stops it, and about how many tokens came."""
+    tokens = f"~{max(1, characters // CHARACTERS_A_TOKEN):,} tokens" if characters else ""
+    return _together(f"{'answering' if characters else 'thinking'} {elapsed(seconds)}", stops, tokens)
 
 
-def running(tool: str, seconds: float, lines: int, count: int) -> str:
-    """Return how long a call has been running, and how much it printed."""
-    printed = f"  {counted(lines, 'line')}  {size_of_bytes(count)}" if count else ""
-    return f"{tool} {elapsed(seconds)}{printed}"
+def running(tool: str, seconds: float, lines: int, count: int, stops: str = "") -> str:
+    """Return how long a call has been running, what stops it, and how much it printed."""
+    printed = f"{counted(lines, 'line')}  {size_of_bytes(count)}" if count else ""
+    return _together(f"{tool} {elapsed(seconds)}", stops, printed)
+
+
+def _together(*parts: str) -> str:
+    return "  ".join(filter(None, parts))
 
 
 def composed(width: int, state: str, tail: str, typed: str) -> str:
@@ -191,10 +195,11 @@ class UnshownOutput(Record):
 class Activity:
     """One thing at a time, since when, and what came of it so far."""
 
-    def __init__(self, redactor: Redactor | None, way: str = "") -> None:
-        """Take what masks secrets in the output of commands, and what shows all of one, in words."""
+    def __init__(self, redactor: Redactor | None, way: str = "", stops: str = "") -> None:
+        """Take what masks secrets in the output of commands, what shows all of one, and what stops it, both in words."""
         self._redactor = redactor
         self._way = way
+        self._stops = stops
         self._since = 0.0
         self._thinks = False
         self._tool = ""
@@ -238,9 +243,9 @@ class Activity:
         seconds = self.seconds(now)
         if self.output is not None:
             shown = self.output.shown >= FIRST_LINES
-            words = running(self._tool, seconds, self.output.lines, self.output.bytes)
+            words = running(self._tool, seconds, self.output.lines, self.output.bytes, self._stops)
             return words, self.output.last if shown else ""
-        return (thinking(seconds, characters), "") if self._thinks else ("", "")
+        return (thinking(seconds, characters, self._stops), "") if self._thinks else ("", "")
 
 
 def _left(output: CommandOutput, outcome: LogRecord, way: str) -> UnshownOutput:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from harness.cli.terminal.markdown_drawing import Drawing, OpenCode, begins_table
 from harness.cli.terminal.row_text import wrapped
 from harness.cli.terminal.styles import SIXTEEN, Palette, signs
+from harness.text.amounts import counted
 from harness.text.visible import visible_prose
 
 MARGIN = "  "
@@ -88,7 +89,9 @@ class Markdown:
 
     @property
     def tail(self) -> str:
-        """What came and is not given out yet, its end at least; not yet safe to show."""
+        """What came and is not given out yet, its end at least, or of a table how long it is; not yet safe to show."""
+        if self._is_table:
+            return f"a table: {counted(len(self._block) - 2, 'row')} so far"
         if self._rest.strip() or not self._block:
             return self._rest[-400:]
         return self._block[-1][-400:]

@@ -304,11 +304,16 @@ def diff_tone(line: str) -> Tone:
 
 
 def toned_rows(line: str, tone: Tone, width: int, *, colour: bool, palette: Palette = SIXTEEN) -> list[str]:
-    """Return one line, which is safe to show and holds no line end, in rows of at most `width` cells."""
-    first, *rest = (
-        toned(row, tone, colour=colour, palette=palette)
-        for row in wrapped(line.expandtabs(TAB), width, width - len(HANGING))
-    )
+    """Return one line, which is safe to show and holds no line end, in rows of at most `width` cells.
+
+    The last row does not hold the end of a figure alone (`0.1` / `s`): it takes a word from the row before.
+    """
+    rows = wrapped(line.expandtabs(TAB), width, width - len(HANGING))
+    if len(rows) > 1 and len(rows[-1]) < len(HANGING):
+        before, blank, word = rows[-2].rpartition(" ")
+        if before.strip() and blank and cells(word) + 1 + len(rows[-1]) <= width - len(HANGING):
+            rows[-2:] = [before, f"{word} {rows[-1]}"]
+    first, *rest = (toned(row, tone, colour=colour, palette=palette) for row in rows)
     return [first, *(f"{HANGING}{row}" for row in rest)]
 
 

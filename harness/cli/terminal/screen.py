@@ -96,9 +96,10 @@ class Screen(Console):
         monotonic: Callable[[], float] = time.monotonic,
         notices: Notices = Notices.BELL,
         way_to_output: str = "",
+        way_to_stop: str = "",
     ) -> None:
         """Take where to write, how, what masks secrets, what gives columns and lines of the terminal at the moment, and
-        what shows all that a command printed, in words."""
+        what shows all that a command printed, and what stops a turn, in words."""
         super().__init__(stream, look, redactor=redactor)
         self._signs = signs(ascii_only=look.ascii)
         self._size = size or (lambda: terminal_size(stream))
@@ -110,7 +111,7 @@ class Screen(Console):
         self._pieces: list[str] = []
         self._characters = 0
         self._due = 0.0
-        self._activity = Activity(redactor, way_to_output)
+        self._activity = Activity(redactor, way_to_output, way_to_stop)
         self._ticker = Ticker(1 / TURNS_A_SECOND, self._tick)
         self._note = ""
         self._typed_numbers = count(1)

@@ -370,6 +370,38 @@ def test_what_is_typed_is_seen_however_narrow_it_is() -> None:
     assert "bash 0 s" in shown
 
 
+@all_rows("columns", [40, 80])
+def test_what_stops_a_turn_is_said_while_it_goes_on(columns: int) -> None:
+    clock, tape = Clock(), Tape(columns, 10)
+    screen = Screen(tape, PLAIN, size=lambda: tape.size, monotonic=clock, way_to_stop="Esc stops")
+    screen.record(record("model_request", turn=1))
+    clock.now += 62
+    screen.text("word " * 300)
+    clock.now += 1
+    screen.text("word")
+    assert SPINNERS.sub("", tape.written_over()).startswith("answering 1 min 03 s  Esc stops")
+    screen.record(record("model_response"))
+    screen.record(BEGIN)
+    screen.live("a line\n" * 2_000)
+    assert SPINNERS.sub("", tape.written_over()).startswith("bash 0 s  Esc stops  ")
+
+
+def test_a_table_that_is_long_is_announced_while_it_comes() -> None:
+    clock, tape = Clock(), Tape(80, 10)
+    screen = screen_on(tape, clock=clock)
+    screen.record(record("model_request", turn=1))
+    screen.text("| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 30)
+    clock.now += 1
+    screen.text("| 1 ")
+    assert tape.written_over().endswith("a table: 30 rows so far")
+
+
+def test_the_end_of_a_figure_does_not_stand_alone() -> None:
+    tape = Tape(20, 10)
+    screen_on(tape).line("- bash exits 0, 0.1 s")
+    assert tape.permanent() == ["- bash exits 0,", "    0.1 s"]
+
+
 def test_where_nothing_is_written_over_lines_are_few_and_whole() -> None:
     """TERM=dumb and screen readers: no escape, no spinner; a line of a running command every two seconds."""
     clock, tape = Clock(), Tape(80)
