@@ -13,7 +13,9 @@ from harness.actions import JsonValue
 from harness.cli.commands.notes_to_model import own_words
 from harness.cli.console import Console, complain, look_here
 from harness.cli.exits import Exit
+from harness.cli.local_time import local_time
 from harness.cli.state import State, here
+from harness.cli.tables import Column, Table, TableRow
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.log.clocks import NANO, nanoseconds
@@ -148,14 +150,25 @@ class SessionOutline(Record):
         nanos = nanoseconds(self.found.time)
         if nanos is None:
             return "at an unknown time"
-        then = nanos / NANO
-        return ago(now - then) if 0 <= now - then < WEEK else time.strftime("%Y-%m-%d %H:%M", time.localtime(then))
+        seconds = now - nanos / NANO
+        return ago(seconds) if 0 <= seconds < WEEK else local_time(self.found.time)
 
-    def words(self, now: float) -> tuple[str, ...]:
-        """What is said of it on one line, each part safe to show: name, age, turns, model, end, title."""
-        told = (self.found.session, self.age(now), counted(self.turns, "turn"), self.model, self.end)
-        forked = (f"(from {self.origin})",) if self.origin else ()
-        return tuple(visible_line(word, 80) for word in (*told, *forked, self.title))
+    def cells(self, now: float) -> tuple[str, ...]:
+        """What is said of it, each part any text: name, age, turns, model, end, title, origin."""
+        of_it = (self.found.session, self.age(now), counted(self.turns, "turn"), self.model, self.end)
+        return (*of_it, visible_line(self.title, 80), f"from {self.origin}" if self.origin else "")
+
+
+_COLUMNS = (
+    Column(name="session"),
+    Column(name="begun"),
+    Column(name="turns", right=True),
+    Column(name="model", folds=True, spare=1),
+    Column(name="ended", folds=True),
+    Column(name="title", folds=True),
+    Column(name="origin", leaves=True, spare=2),
+    Column(name="workspace", folds=True, leaves=True),
+)
 
 
 def outlines(sessions: Iterable[LoggedSession], own: str = "") -> tuple[SessionOutline, ...]:
@@ -227,11 +240,11 @@ def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
         return Exit.DONE
     console = Console(sys.stdout, look_here(sys.stdout, environment))
     shown = [one for one in told if arguments.all or one.is_talk]
-    now = time.time()
-    for one in shown:
-        where = (visible_line(one.found.workspace, 200),) if arguments.all else ()
-        console.line("  ".join((*one.words(now), *where)))
-    if not shown:
+    if shown:
+        now = time.time()
+        rows = tuple(TableRow(cells=(*one.cells(now), one.found.workspace if arguments.all else "")) for one in shown)
+        console.table(Table(columns=_COLUMNS, rows=rows, headed=console.width > 0))
+    else:
         console.line(visible_line(f"no session in {workspace}; --all shows those of other folders", 1_000), Tone.QUIET)
     return Exit.BROKEN_PIPE if console.broken else Exit.DONE
 

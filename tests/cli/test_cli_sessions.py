@@ -125,7 +125,7 @@ class TestList:
         first = run(program, policy, "\n  look around \x1b[2J\nand more", Reply(text="one"))
         second = run(program, policy, "again", Reply(text="two"))
         done = program.run("sessions", "list")
-        lines = [line.split("  ") for line in done.out.splitlines()]
+        lines = [re.split(" {2,}", line) for line in done.out.splitlines()]
         assert done.code == 0
         assert [line[0] for line in lines] == [first, second]
         assert lines[0][2:] == ["1 turn", "scripted", "completed", "look around \\x1b[2J"]

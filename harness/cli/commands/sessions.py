@@ -98,7 +98,7 @@ def _list(conversation: Conversation) -> None:
         )
     now = time.time()
     for one in reversed(others[:MOST_LISTED]):
-        conversation.say_line("  ".join(one.words(now)), most=300)
+        conversation.say_line("  ".join(one.cells(now)).rstrip(), most=300)
     if not others:
         conversation.say("there is no other session in this folder", Tone.QUIET)
     else:
