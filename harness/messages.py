@@ -148,6 +148,8 @@ class StopReason(Enum):
     INTERNAL_ERROR = "internal_error"
     """A bug: an exception that nobody expected passed through the run."""
     INTERRUPTED = "interrupted"
+    TERMINAL_CLOSED = "terminal_closed"
+    """The window in which a person worked was closed."""
 
 
 class RunResult(Record):

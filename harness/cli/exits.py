@@ -52,5 +52,7 @@ def exit_code(stop: StopReason, *, refusals: int, allow_refusals: bool, terminat
             return Exit.INTERNAL
         case StopReason.INTERRUPTED:
             return Exit.TERMINATED if terminated else Exit.INTERRUPTED
+        case StopReason.TERMINAL_CLOSED:
+            return Exit.TERMINATED
         case _:
             assert_never(stop)

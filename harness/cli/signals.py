@@ -40,6 +40,8 @@ class Signals:
 
     def __init__(self, interrupt: Interrupt) -> None:
         self.terminated = False
+        self.hung_up = False
+        """Whether it was the terminal that went (SIGHUP, signal(7))."""
         self._interrupt = interrupt
 
     def install(self) -> None:
@@ -50,6 +52,8 @@ class Signals:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what signal.signal calls
         if number != signal.SIGINT:
             self.terminated = True
+        if number == signal.SIGHUP:
+            self.hung_up = True
         self._interrupt.request()
 
 

@@ -149,7 +149,7 @@ def test_every_stop_reason_and_every_exit_code_has_a_row() -> None:
     rows = [parameter.values for parameter in ENDINGS]
     elsewhere = {
         StopReason.INTERRUPTED, StopReason.LOG_ERROR, StopReason.GATE_ERROR, StopReason.INTERNAL_ERROR,
-        StopReason.WORKSPACE_LOST,
+        StopReason.WORKSPACE_LOST, StopReason.TERMINAL_CLOSED,
     }  # fmt: skip
     assert {StopReason(str(row[4])) for row in rows} == set(StopReason) - elsewhere
     below = {Exit.INTERNAL, Exit.USAGE, Exit.LOG, Exit.INTERRUPTED, Exit.TERMINATED, Exit.BROKEN_PIPE}

@@ -36,6 +36,7 @@ _ENDS = {
     "workspace_lost": "the workspace disappeared",
     "internal_error": "an internal error",
     "interrupted": "interrupted",
+    "terminal_closed": "the terminal was closed",
 }
 
 

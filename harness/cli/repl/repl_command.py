@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -218,13 +219,23 @@ class Repl:
             close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
         screen.settle()
         screen.unbroken(pinned(parts.log), Tone.QUIET)
-        return Exit.TERMINATED if parts.signals.terminated else self._code
+        if not self._is_closed:
+            return Exit.TERMINATED if parts.signals.terminated else self._code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what was written and never came out
+        return Exit.TERMINATED
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the person closed the window: its end may be read before the signal of it comes."""
+        return self._parts.signals.hung_up or not terminal_is_there()
 
     def _toolbar(self, hint: str) -> Sequence[tuple[str, Tone]]:
         return status_parts(replace(status_of(self._conversation), hint=hint), self._screen.width)
 
     def _ending(self) -> RunResult:
         """Return how the session ends: as its last turn did, unless the person simply left."""
+        if self._is_closed:
+            return RunResult(stop=StopReason.TERMINAL_CLOSED, text="", detail="the terminal was closed")
         if self._parts.signals.terminated:
             return RunResult(stop=StopReason.INTERRUPTED, text="", detail="the program was told to end")
         if self._last is not None and self._last.stop in _FATAL:
@@ -283,7 +294,7 @@ class Repl:
                 with interrupt:
                     mark = "plan> " if self._conversation.plans else "> "
                     line = self._lines.read(default=default, pre_run=self._warm_up, prompt=mark).strip()
-            except EOFError:
+            except (EOFError, OSError):  # Ctrl-D, or the terminal is gone
                 return None
             except KeyboardInterrupt:
                 if self._interrupts.again(time.monotonic()):

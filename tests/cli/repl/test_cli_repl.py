@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -333,14 +333,56 @@ def test_a_yes_makes_no_workspace_anew(program: Program, start: Start, reply: Re
     assert (status, content) == ("failed", f"Error: the workspace is gone: {program.workspace}; nothing was done.")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_termination_leaves_with_143(program: Program, start: Start, number: int) -> None:
+def ends_with(program: Program, stop: str) -> None:
+    last = program.records()[-1]
+    assert (last["kind"], last["stop"]) == ("session_ended", stop)
+    assert program.run("audit", "verify").code == 0
+
+
+@pytest.mark.parametrize(("number", "stop"), [(signal.SIGTERM, "interrupted"), (signal.SIGHUP, "terminal_closed")])
+def test_termination_leaves_with_143(program: Program, start: Start, number: int, stop: str) -> None:
     """A signal at the prompt ends the session with a whole log."""
     prompt = start(replies(Reply(text="one")))
     prompt.wait_prompt()
     prompt.signal(number)
     assert prompt.exit_code() == 143
-    assert program.records()[-1]["kind"] == "session_ended"
+    ends_with(program, stop)
+
+
+def at_the_prompt(_program: Program, prompt: Prompt) -> None:
+    prompt.wait_prompt()
+
+
+def at_a_question(_program: Program, prompt: Prompt) -> None:
+    prompt.type("go")
+    prompt.wait_for("bash asks")
+    prompt.wait_keys()
+
+
+def in_a_command(program: Program, prompt: Prompt) -> None:
+    at_a_question(program, prompt)
+    prompt.press("bash", "y")
+    prompt.wait_until((program.workspace / "begun").exists, "the command did not begin")
+
+
+@pytest.mark.parametrize("place", [at_the_prompt, at_a_question, in_a_command])
+def test_a_window_that_is_closed_ends_the_session(
+    program: Program, start: Start, place: Callable[[Program, Prompt], None]
+) -> None:
+    """Its log says so: what never says that it ended was killed, or crashed."""
+    prompt = start(replies(Reply(calls=(call("bash", command="echo > begun; sleep 1000"),))))
+    place(program, prompt)
+    prompt.hang_up()
+    assert prompt.exit_code() == 143
+    ends_with(program, "terminal_closed")
+
+
+def test_a_crash_looks_like_none_of_these(program: Program, start: Start) -> None:
+    prompt = start(replies())
+    prompt.wait_prompt()
+    prompt.signal(signal.SIGKILL)
+    prompt.exit_code()
+    assert "session_ended" not in {record["kind"] for record in program.records()}
 
 
 def test_without_a_terminal_it_refuses(program: Program) -> None:
