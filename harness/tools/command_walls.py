@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from harness.sandbox import Confinement, Machine
 
 
+WORKSPACE = "the workspace"
+OPENED = "open as a whole, to make or remove names there"
+"""Of folders: Landlock knows no single names."""
 MAX_TOLD = 5
 """Paths of one kind that are named in a line."""
 UNCONFINED = "none: it asked to run unconfined"
@@ -89,14 +92,14 @@ class CommandWalls:
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
         notes = (
             ("hidden if bubblewrap works", [p for p in walls.hide if _is_in_any(p, walls.write) or _is_socket(p)]),
-            ("opened as a whole", [path for path in walls.write if path not in named and path not in trees]),
+            (OPENED, [path for path in walls.write if path not in named and path not in trees]),
             ("cannot be written", [path for path in effects.named if not _is_in_any(path, walls.write)]),
             ("cannot be moved or removed", [path for path in effects.entries if _is_held(path, walls.write)]),
             ("not protected", [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)]),
         )
         root = self._workspace.root
         told = (
-            f"{words}: {', '.join('the workspace' if path == root else path for path in paths[:MAX_TOLD])}"
+            f"{words}: {', '.join(WORKSPACE if path == root else path for path in paths[:MAX_TOLD])}"
             for words, paths in notes
             if paths
         )

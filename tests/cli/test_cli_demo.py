@@ -122,7 +122,7 @@ def test_at_a_terminal_the_person_is_asked(program: Program) -> None:
         program.command("demo"), columns=120, lines=50, cwd=program.workspace, environment=program.environment
     ) as played:
         played.press("edit_file", "y")
-        assert "+    words = title.lower().split()" in played.text()
+        assert "+     words = title.lower().split()" in played.text()
         assert played.text().count("Now I run the tests to see the failure.") == 1
         played.press("write_file", "r")
         played.send_words("no, but (Enter sends it, Esc goes back): ", "no more")

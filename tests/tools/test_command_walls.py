@@ -159,8 +159,8 @@ def test_folders_that_a_rule_grants_are_made_where_they_are_missing(place: Place
 
 TOLD: list[tuple[str, tuple[str, ...], tuple[str, ...], str]] = [
     ("nothing of what is to the letter", ("src",), (), ""),
-    ("what is opened as a whole", (), ("./src/new",), "; opened as a whole: ./src"),
-    ("the workspace by name", (), ("./new",), "; opened as a whole: the workspace"),
+    ("what is opened as a whole", (), ("./src/new",), "; open as a whole, to make or remove names there: ./src"),
+    ("the workspace by name", (), ("./new",), "; open as a whole, to make or remove names there: the workspace"),
     ("what cannot be written", (), ("~/.config/new",), "; cannot be written: ~/.config/new"),
 ]
 

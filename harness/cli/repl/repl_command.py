@@ -152,7 +152,11 @@ class Repl:
             interrupt=parts.interrupt,
             redactor=parts.redactor,
             registry=ToolRegistry(parts.tools),
-            usual=Usual(folder=parts.workspace.root, confinement="" if is_unbound(parts.level) else parts.level),
+            usual=Usual(
+                folder=parts.workspace.root,
+                confinement="" if is_unbound(parts.level) else parts.level,
+                write=parts.policy.sandbox.write,
+            ),
             offer=lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
             advise=lambda action, verdict: self._conversation.advice(action, verdict),  # noqa: PLW0108
         )

@@ -1,39 +1,42 @@
-"""What a question shows: the whole call, what it may do, and why it is asked about; and how much of that was seen.
+"""What a question shows at a glance: the call itself, and of all that can be said of it what is unusual.
 
-Nothing here is the model's word but what stands behind a gutter, or in quotes with a note whose words they are.
+Nothing here is the model's word but what stands behind a gutter, or in quotes with a note whose words they are. What is as
+always stands in question_help.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import assert_never
+from collections.abc import Iterator, Sequence
 
-from harness.actions import Access, Action, Command, Enforcement, Facet, Opaque, PathAccess, ToolUse, Unconfined
-from harness.cli.policy.explain import effects_lines
-from harness.cli.terminal.row_text import Row, diff_tone, joined, prose, rows_of
-from harness.cli.terminal.screen import Screen
-from harness.cli.terminal.styles import Tone
+from harness.actions import Access, Action, Enforcement, PathAccess, Unconfined
+from harness.cli.terminal.call_parts import Part, parts_of, split
+from harness.cli.terminal.diff_drawing import diff_rows
+from harness.cli.terminal.highlighting import Highlighter, code_rows
+from harness.cli.terminal.row_text import Row, Tint, cells, joined, line_rows, prose, rows_of, safe_line
+from harness.cli.terminal.screen import WIDEST_RULE
+from harness.cli.terminal.styles import Fill, Tone
 from harness.limits import DEFAULT_COMMAND_SECONDS
-from harness.paths import short_place
-from harness.policy.rules import Decision, Layer
+from harness.paths import is_within
 from harness.policy.verdict import FacetVerdict, Verdict
 from harness.programs.variables import PASSED, SET
-from harness.record import Record
+from harness.record import Record, replace
 from harness.text.visible import one_line, suspicious, visible_line
+from harness.tools.command_walls import OPENED, WORKSPACE
 
 PLAN_TOOL = "plan"
 """What asks whether plan mode is left; no tool of the model."""
 HEARS_WORDS = frozenset((PLAN_TOOL,))
 """What asks, of the program's own, and has somebody to hear the person's words; elsewhere nobody would read them."""
-MOST_FACETS = 200
-"""In the table of `?`; the question itself names every part."""
-MOST_PATHS = 500
-"""Of one kind, named at `?`."""
 
+SHELL = "sh"
+"""The language of commands."""
 _TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
 """What names a terminal begins like that (pts(4), tty(4))."""
 
-_COMMAND, _FURTHER, _TEXT, _PART = "  $ ", "  > ", "    ", 10
+_COMMAND, _FURTHER, _TEXT, _NOTE = "  $ ", "  > ", "    ", "  ! "
+_ASKS, _AUTO, _PART_FURTHER, _PART_NOTE = "  ASKS  ", "  auto  ", "      > ", "      ! "
+_WORD = slice(2, 6)
+"""Where the word stands in the gutter of a part."""
 
 
 class Usual(Record):
@@ -43,6 +46,8 @@ class Usual(Record):
     """The workspace."""
     confinement: str = ""
     """What holds commands to their effects; empty, too, where nothing does: that is never usual."""
+    write: tuple[str, ...] = ()
+    """What every command may write that a person allows, named as in `Effects.granted`: the policy says so."""
 
 
 class Question(Record):
@@ -72,8 +77,22 @@ class Question(Record):
 
     @property
     def title(self) -> str:
-        """Tool and summary, for the line above the question."""
-        return visible_line(f"{self.action.tool} asks: {self.action.summary}", 200)
+        """For the line above the question: what asks, and of a file what is done to it."""
+        action = self.action
+        if action.text:
+            return f"{action.tool} asks"
+        return visible_line(f"{action.tool} asks: {self.head or action.summary}", 1_000)
+
+    @property
+    def head(self) -> str:
+        """The line above a difference: the file and how much of it changes; empty where there is no difference."""
+        if self.action.change is None:
+            return ""
+        return self.action.preview.partition("\n")[0].removeprefix("edit ")
+
+    def has_room(self, width: int) -> bool:
+        """Say whether the title stands whole in a line of that width."""
+        return cells(self.title) <= min(width, WIDEST_RULE) - 6
 
 
 def by_model(action: Action) -> bool:
@@ -84,169 +103,119 @@ def by_model(action: Action) -> bool:
 def question_rows(question: Question, width: int) -> tuple[Row, ...]:
     """Return all rows of a question at a terminal of `width` columns.
 
-    INVARIANT: nothing of the call, of what it may do and of what it gets is left out or cut; what every command gets stands
-    in one row, so that what is unusual is seen.
+    INVARIANT: nothing of the call is left out or cut, and nothing unusual of what it may do and of what it gets.
     """
-    action, verdict = question.action, question.verdict
-    parts = verdict.shown
+    action, parts = question.action, parts_of(question.action, question.verdict)
     return joined((
-        _call(action, width),
+        _call(question, parts, width),
         _odd(action, width),
-        _destroying(question, width),
-        _at_terminals(action, width),
-        *(_unconfined(part, width) for part in parts),
-        *(_part(part, width) for part in (parts if len(parts) > 1 else ())),
-        _facts(question, width),
-        prose(f"why: {verdict.deciding.reason}  [{short_place(verdict.deciding.by)}]", width, tone=Tone.WARNING),
-        *(_note(note, width) for note in verdict.notes),
+        *(_loud(f"this destroys: {reason}", width) for reason in question.destroys),
+        *(_loud(said, width) for said in _at_terminals(action)),
+        *(_unconfined(part, width) for part in question.verdict.facets),
+        _said(question, parts, width),
+        *(_fact(fact, width) for fact in facts_of(question) if not fact.usual),
+        *(_note(note, width) for note in question.verdict.notes),
     ))  # fmt: skip
 
 
-def facet_rows(verdict: Verdict, width: int) -> tuple[Row, ...]:
-    """Return the table of all facets: what each is, its decision, and whose word that is."""
-    rows = [_facet_rows(number, facet, width) for number, facet in enumerate(verdict.facets[:MOST_FACETS], 1)]
-    more = len(verdict.facets) - MOST_FACETS
-    if more > 0:
-        rows.append(prose(f"{more} more parts are not listed here", width, tone=Tone.WARNING))
-    return joined(rows)
+def _call(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
+    action = question.action
+    if action.change is not None:
+        if not question.has_room(width):
+            yield from rows_of(question.head, width, gutter=_TEXT)
+        yield from diff_rows(action.preview.partition("\n")[2], action.change.path, width)
+    elif not action.text:
+        for line in action.preview.split("\n"):
+            yield from rows_of(line, width, gutter=_TEXT)
+    elif len(parts) > 1 and (pieces := split(action.text, parts)):
+        highlighter = Highlighter(SHELL)
+        for part, piece in zip(parts, pieces, strict=True):
+            yield from _part(part, piece.rstrip(" \t\n").split("\n"), highlighter, width)
+    else:
+        yield from code_rows(action.text.split("\n"), SHELL, width, gutter=_COMMAND, further=_FURTHER)
+        for part in parts if len(parts) > 1 else ():
+            if part.text.strip() == action.text.strip():
+                yield from joined(_loud(said, width, Tone.WARNING) for said in _of_part(part))
+            else:
+                yield from _part(part, (one_line(part.text),), Highlighter(""), width)
 
 
-def _facet_rows(number: int, judged: FacetVerdict, width: int) -> Iterator[Row]:
-    tone = Tone.QUIET if judged.decision is Decision.AUTO else Tone.WARNING
-    yield from rows_of(f"{kind_of(judged.facet)}: {one_line(text_of(judged.facet))}", width, gutter=f"  {number:3} ")
-    shipped = judged.layer is Layer.SHIPPED  # whose folder is the program's own: its name says all
-    place = "" if judged.origin is None else f" at {judged.origin}"
-    place = f" at {place.rpartition('/')[2]}" if shipped and place else place
-    rule = "" if judged.rule is None else f", rule {judged.rule}"
-    said = f"{_word(judged)}, by {judged.source.value}{rule}{place}, layer {judged.layer.value}"
-    yield from prose(said, width, gutter=" " * 6, tone=tone)
-    by = short_place(judged.by) if shipped else judged.by
-    why = f"{judged.reason}  [{by}]" if by else judged.reason
-    if why:
-        yield from prose(why, width, gutter=" " * 6)
+def _part(part: Part, lines: Sequence[str], highlighter: Highlighter, width: int) -> Iterator[Row]:
+    """Yield the rows of one command of several: a word says whether it needs the person, and a line what is unusual."""
+    gutter = _ASKS if part.asks else _AUTO
+    tone = Tone.QUIET if not part.asks else Tone.BAD if part.reaches_network else Tone.WARNING
+    for line in lines:
+        safe = safe_line(line)
+        tints = highlighter.line(safe)
+        rows = line_rows(safe, width, gutter=gutter, tints=tints if part.asks else (), tone=tone, fill=_fill(part))
+        for number, row in enumerate(rows):
+            word = (Tint(_WORD.start, _WORD.stop, tone),) if gutter is _ASKS and not number else ()
+            yield replace(row, tints=(*word, *row.tints))
+        gutter = _PART_FURTHER
+    for said in _of_part(part):
+        yield from prose(said, width, gutter=_PART_NOTE, tone=Tone.BAD if part.reaches_network else Tone.WARNING)
 
 
-def kind_of(facet: Facet) -> str:
-    """Return what kind of part this is, in a word or two."""
-    match facet:
-        case Command():
-            return "command"
-        case PathAccess():
-            return f"file to {facet.access.value}" if facet.access.value != "either" else "file to read or write"
-        case Opaque():
-            return "not understood"
-        case Unconfined():
-            return "unconfined"
-        case ToolUse():
-            return "tool"
-        case _:
-            assert_never(facet)
+def _fill(part: Part) -> Fill | None:
+    return Fill.CODE if part.asks else None
 
 
-def text_of(facet: Facet) -> str:
-    """Return the whole of what a part is, as the model wrote it: hostile text."""
-    match facet:
-        case Command() | Opaque():
-            return facet.text
-        case PathAccess():
-            return facet.written if facet.written == facet.names[-1] else f"{facet.written} ({facet.real})"
-        case Unconfined():
-            return "to run without confinement"
-        case ToolUse():
-            return facet.tool
-        case _:
-            assert_never(facet)
-
-
-def _call(action: Action, width: int) -> Iterator[Row]:
-    if action.text:
-        yield from rows_of(action.text, width, gutter=_COMMAND, further=_FURTHER)
-        return
-    for line in action.preview.split("\n"):
-        yield from rows_of(line, width, gutter=_TEXT, tone=diff_tone(line))
+def _of_part(part: Part) -> Iterator[str]:
+    if part.asks and part.reaches_network:
+        yield "it reaches the network"
+    yield from part.reasons
 
 
 def _odd(action: Action, width: int) -> Iterator[Row]:
     paths = " ".join(facet.written for facet in action.facets if isinstance(facet, PathAccess))
     for finding in suspicious(action.text or paths):
-        yield from prose(f"! odd text: {finding}", width, tone=Tone.BAD)
+        yield from _loud(f"odd text: {finding}", width)
 
 
-def _destroying(question: Question, width: int) -> Iterator[Row]:
-    for reason in question.destroys:
-        yield from prose(f"! this destroys: {reason}", width, tone=Tone.BAD)
+def _loud(text: str, width: int, tone: Tone = Tone.BAD) -> Iterator[Row]:
+    yield from prose(text, width, gutter=_NOTE, tone=tone)
 
 
-def _at_terminals(action: Action, width: int) -> Iterator[Row]:
+def _at_terminals(action: Action) -> Iterator[str]:
     """Say where the screen itself is written to: what stands on it afterwards may be no word of the harness."""
     for facet in action.all_facets():
         if not isinstance(facet, PathAccess) or facet.access is Access.READ:
             continue
         if facet.real.startswith(_TERMINALS):
-            text = (
-                f"! it may write to a terminal, {one_line(facet.real)}: what it writes can imitate the harness's lines"
-            )
-            yield from prose(text, width, tone=Tone.BAD)
+            yield f"it may write to a terminal, {one_line(facet.real)}: what it writes can imitate the harness's lines"
 
 
 def _unconfined(part: FacetVerdict, width: int) -> Iterator[Row]:
     if isinstance(part.facet, Unconfined):
         words = one_line(part.facet.justification)
-        yield from prose(f'! it asks to run UNCONFINED; in the model\'s words: "{words}"', width, tone=Tone.BAD)
+        yield from _loud(f'it asks to run UNCONFINED; in the model\'s words: "{words}"', width)
 
 
-def _part(part: FacetVerdict, width: int) -> Iterator[Row]:
-    tone = Tone.QUIET if part.decision is Decision.AUTO else Tone.WARNING
-    # On one line: a line end inside a quoted word must not draw a part of its own.
-    text = one_line(text_of(part.facet))
-    by = f"  [{one_line(short_place(part.by))}]" if part.by else ""
-    yield from rows_of(text + by, width, gutter=f"  {_word(part):{_PART - 4}}  ", tone=tone)
+def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
+    """Say in a line what the whole call may do that not every one may, and why it is asked about."""
+    effects, quiet = question.verdict.effects, []
+    if question.action.cwd and effects.enforcement is Enforcement.OFF:
+        yield from _loud("UNCONFINED: it may do whatever you may do yourself, and reach the network", width)
+    elif question.action.cwd:
+        if effects.network and not any(part.asks and part.reaches_network for part in parts):
+            quiet.append("reach the network")
+        places = [place for place in effects.granted if place not in question.usual.write and not _is_here(place)]
+        if places:
+            quiet.append(f"write {', '.join(map(one_line, places))}")
+    if len(parts) == 1:
+        said = "; ".join(_of_part(parts[0]))
+        if said:
+            yield from _loud(said, width, Tone.BAD if parts[0].reaches_network else Tone.WARNING)
+    if quiet:
+        yield from prose(f"it may {' and '.join(quiet)}", width, gutter=_TEXT, tone=Tone.WARNING)
 
 
-def _word(part: FacetVerdict) -> str:
-    return "ASKS" if part.decision is Decision.CONFIRM else part.decision.word
+def _is_here(place: str) -> bool:
+    """Say whether a place that is granted lies in the workspace, as written."""
+    return not place.startswith(("/", "~"))
 
 
-def _facts(question: Question, width: int) -> Iterator[Row]:
-    """Say what a command may do and what it gets: what the person cannot expect in rows of their own, the rest in one.
-
-    Of a change of a file, say what undo would do.
-    """
-    if not question.action.cwd:
-        if undo := _undo(question):
-            yield from prose(undo, width, tone=Tone.QUIET)
-        return
-    off = question.verdict.effects.enforcement is Enforcement.OFF
-    for line in effects_lines(question.verdict):
-        yield from prose(line, width, tone=Tone.BAD if off else Tone.QUIET)
-    facts = tuple(_given(question))
-    for fact in facts:
-        if not fact.usual:
-            yield from _fact_rows(fact, width, tone=Tone.BAD if off else Tone.WARNING)
-    usual = [fact.text if fact.name == "folder" else f"{fact.name} {fact.text}" for fact in facts if fact.usual]
-    usual += [undo] if (undo := _undo(question)) else []
-    if usual:
-        yield from prose(f"as usual: {'; '.join(usual)}", width, tone=Tone.QUIET)
-
-
-def fact_rows(question: Question, width: int) -> tuple[Row, ...]:
-    """Return the rows that say all that a command gets, and whether undo reaches what the call does: for `?`."""
-    return joined((
-        _all_effects(question.verdict, width),
-        *(_fact_rows(fact, width) for fact in _given(question)),
-        prose(undo, width, tone=Tone.QUIET) if (undo := _undo(question)) else (),
-    ))  # fmt: skip
-
-
-def _all_effects(verdict: Verdict, width: int) -> Iterator[Row]:
-    """Name all paths, where the question names the first of them and counts the others."""
-    lines = effects_lines(verdict, most=MOST_PATHS)
-    if lines != effects_lines(verdict):
-        for line in lines:
-            yield from prose(line, width, tone=Tone.QUIET)
-
-
-class _Fact(Record):
+class Fact(Record):
     """What a command gets."""
 
     name: str
@@ -255,114 +224,56 @@ class _Fact(Record):
     """Whether it is so of nearly every command, and said to the person elsewhere."""
 
 
-def _fact_rows(fact: _Fact, width: int, *, tone: Tone = Tone.QUIET) -> Iterator[Row]:
-    wrap = rows_of if fact.name == "folder" else prose  # of a path every blank counts
-    yield from wrap(f"{fact.name}: {fact.text}", width, tone=tone)
+def facts_of(question: Question) -> Iterator[Fact]:
+    """Yield what a command gets, and of every call that changes something whether undo reaches it."""
+    action, effects = question.action, question.verdict.effects
+    yield from _of_command(question) if action.cwd else ()
+    if action.change is not None:
+        new = action.change.before_sha256 is None
+        kept = "the file is new: undo removes it" if new else "the old content is kept before anything is written"
+        yield Fact(name="undo", text=f"yes, {kept}", usual=True)
+    elif action.cwd and (effects.write != () or effects.granted):
+        yield Fact(name="undo", text="no, what a command changes is not kept", usual=True)
+    elif not action.cwd and effects.write != () and by_model(action) and not action.kind.is_of_files:
+        yield Fact(name="undo", text="no, what this tool changes is not kept", usual=False)
 
 
-def _given(question: Question) -> Iterator[_Fact]:
+def _of_command(question: Question) -> Iterator[Fact]:
     action, usual = question.action, question.usual
-    if not action.cwd:
-        return
-    yield _Fact(name="folder", text=one_line(action.cwd), usual=action.cwd == usual.folder)
+    yield Fact(name="folder", text=one_line(action.cwd), usual=action.cwd == usual.folder)
     limit = "none" if action.seconds is None else f"{action.seconds:g} s"
-    yield _Fact(name="time limit", text=limit, usual=action.seconds == DEFAULT_COMMAND_SECONDS)
+    yield Fact(name="time limit", text=limit, usual=action.seconds == DEFAULT_COMMAND_SECONDS)
     if question.variables is not None:
         odd = [name for name in question.variables if name not in PASSED | SET | {"PATH"}]
         names = ", ".join(question.variables) or "none"
         besides = f", and {question.set_variables} that keep programs from asking and paging"
-        yield _Fact(name="variables of yours", text=f"{names}{besides}", usual=not odd)
-    yield _Fact(name="confinement", text=question.confinement, usual=question.confinement == usual.confinement != "")
+        yield Fact(name="variables of yours", text=f"{names}{besides}", usual=not odd)
+    yield Fact(name="confinement", text=question.confinement, usual=_is_usual_confinement(question))
 
 
-def _undo(question: Question) -> str:
-    """Return whether undo reaches what the call does; nothing for one that changes nothing."""
-    action, effects = question.action, question.verdict.effects
-    if action.change is not None:
-        new = action.change.before_sha256 is None
-        kept = "the file is new: undo removes it" if new else "the old content is kept before anything is written"
-        return f"undo: yes, {kept}"
-    if effects.write == () and not effects.granted:
-        return ""
-    if action.cwd:
-        return "undo: no, what a command changes is not kept"
-    return "undo: no, what this tool changes is not kept" if by_model(action) and not action.kind.is_of_files else ""
+def _is_usual_confinement(question: Question) -> bool:
+    """Say whether a command is held as every one is. That a folder of the workspace is opened is no news."""
+    usual = question.usual
+    if not usual.confinement or not question.confinement.startswith(usual.confinement):
+        return False
+    rest = question.confinement.removeprefix(usual.confinement)
+    opened = rest.removeprefix(f"; {OPENED}: ")
+    if not rest or opened == rest:
+        return not rest
+    return all(place == WORKSPACE or is_within(place, usual.folder) for place in opened.split(", "))
+
+
+def _fact(fact: Fact, width: int) -> Iterator[Row]:
+    yield from fact_row(fact, width, gutter=_TEXT, tone=Tone.WARNING)
+
+
+def fact_row(fact: Fact, width: int, *, gutter: str = "  ", tone: Tone = Tone.QUIET) -> Iterator[Row]:
+    """Yield the rows of one."""
+    wrap = rows_of if fact.name == "folder" else prose  # of a path every blank counts
+    yield from wrap(f"{fact.name}: {fact.text}", width, gutter=gutter, tone=tone)
 
 
 def _note(note: str, width: int) -> Iterator[Row]:
-    yield from prose("changed without your having seen it:", width, tone=Tone.WARNING)
-    for line in note.split("\n"):
-        yield from rows_of(line, width, gutter=_TEXT, tone=diff_tone(line))
-
-
-LEAST_WIDTH, LEAST_HEIGHT = 21, 5
-"""A terminal that is smaller shows no question that could be answered with a yes."""
-BESIDE = 2
-"""Lines of the terminal that stay free for the line of keys."""
-
-
-class Pages:
-    """Rows and how far they were shown at the terminal's size.
-
-    INVARIANT: `seen` is true only if every row was written at the size that the terminal has.
-    """
-
-    def __init__(self, screen: Screen, title: str, rows_at: Callable[[int], Sequence[Row]]) -> None:
-        """Take what gives the rows for a number of columns."""
-        self._screen = screen
-        self._title = title
-        self._rows_at = rows_at
-        self._rows: Sequence[Row] = ()
-        self._next = 0
-        self._size = (0, 0)
-        self._drawn = False
-        self._seen = False
-
-    @property
-    def _size_now(self) -> tuple[int, int]:
-        return self._screen.width, self._screen.height
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the terminal still has the size that was drawn for."""
-        return self._drawn and self._size_now == self._size
-
-    @property
-    def is_tiny(self) -> bool:
-        """Whether the terminal is too small for a question."""
-        width, height = self._size
-        return width < LEAST_WIDTH or height < LEAST_HEIGHT
-
-    @property
-    def left(self) -> int:
-        """How many rows were not shown yet, since the last beginning."""
-        return len(self._rows) - self._next
-
-    @property
-    def seen(self) -> bool:
-        """Whether all of it was shown at this size."""
-        return self._seen and self.is_current and not self.is_tiny
-
-    def begin(self) -> None:
-        """Show the first page, at the size that the terminal has now."""
-        if not self.is_current:
-            self._seen = False
-        self._size = self._size_now
-        self._drawn = True
-        # One column stays free: some terminals go to the next line when the last one is written.
-        self._rows = self._rows_at(max(self._size[0], LEAST_WIDTH) - 1)
-        self._next = 0
-        self._show(self._page - 1, title=self._title)
-
-    def go_on(self, *, to_end: bool = False) -> None:
-        """Show the next page, or all that is left: it stands in the terminal's scrollback then."""
-        self._show(self.left if to_end else self._page)
-
-    @property
-    def _page(self) -> int:
-        return max(self._size[1] - BESIDE, 1)
-
-    def _show(self, count: int, *, title: str | None = None) -> None:
-        self._screen.passing(self._rows[self._next : self._next + max(count, 1)], title=title)
-        self._next = min(self._next + max(count, 1), len(self._rows))
-        self._seen = self._seen or self._next >= len(self._rows)
+    head, _, diff = note.partition("\n")
+    yield from prose(f"changed without your having seen it: {head}", width, gutter=_NOTE, tone=Tone.WARNING)
+    yield from diff_rows(diff, head, width, margin=_TEXT)

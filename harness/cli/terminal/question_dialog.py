@@ -10,15 +10,9 @@ from harness.cli.terminal.answer_line import Back, Pastes, read_words
 from harness.cli.terminal.choices import TIMES, Choice, key_line, offered_rows, sentences, times_rows
 from harness.cli.terminal.editor import NotEdited, edited_call, is_editable
 from harness.cli.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
-from harness.cli.terminal.question import (
-    LEAST_HEIGHT,
-    LEAST_WIDTH,
-    Pages,
-    Question,
-    facet_rows,
-    fact_rows,
-    question_rows,
-)
+from harness.cli.terminal.question import Question, question_rows
+from harness.cli.terminal.question_help import facet_rows, fact_rows
+from harness.cli.terminal.question_pages import LEAST_HEIGHT, LEAST_WIDTH, Pages
 from harness.cli.terminal.row_text import Row, prose, rows_of
 from harness.cli.terminal.screen import Screen
 from harness.cli.terminal.styles import Tone

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from harness.cli.terminal.styles import SIXTEEN, Fill, Ink, Palette, Tone
+from harness.cli.terminal.styles import SIXTEEN, UNICODE, Fill, Ink, Palette, Tone
 from harness.record import Record
 from harness.text.visible import one_line, visible
 
@@ -167,7 +167,7 @@ def _uneven(word: str, room: int, later: int) -> list[str]:
     return [first, *pieces(rest, later)] if rest else [first]
 
 
-WRAPPED = "~ "
+WRAPPED = UNICODE.broken
 """What stands before the rest of a line that was too long; the last two characters of the gutter."""
 TAB = 8
 LEAST = 4
@@ -247,7 +247,7 @@ def prose(text: str, width: int, *, tone: Tone = Tone.PLAIN, gutter: str = "  ")
     """Yield the rows of a sentence, on lines of its own and wrapped between words where that is possible."""
     room = max(width - len(hanging(gutter)), LEAST)
     for index, line in enumerate(wrapped(one_line(text), room)):
-        yield Row(text=(hanging(gutter) if index else gutter) + line, tone=tone)
+        yield Row(text=(" " * len(hanging(gutter)) if index else gutter) + line, tone=tone)
 
 
 def joined(groups: Iterable[Iterable[Row]]) -> tuple[Row, ...]:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console, Look, passing_seconds
 from harness.cli.terminal.activity import BAR, TURNS_A_SECOND, Activity, Ticker, composed, shown_line, spinner
-from harness.cli.terminal.row_text import Row, cells, diff_tone, drawn, fitted, narrowed, toned, toned_rows
+from harness.cli.terminal.row_text import WRAPPED, Row, cells, diff_tone, drawn, fitted, narrowed, toned, toned_rows
 from harness.cli.terminal.styles import Tone, signs
 from harness.log.order import LogRecord
+from harness.record import replace
 from harness.text.amounts import elapsed
 from harness.text.visible import visible, visible_line
 
@@ -387,6 +388,10 @@ class Screen(Console):
         return toned_rows(self._encodable(line), tone, self.width, colour=self.look.colour, palette=self.look.palette)
 
     def _row(self, row: Row) -> list[str]:
+        if self.look.ascii:
+            blanks = len(row.text) - len(row.text.lstrip(" "))
+            if row.text.startswith(WRAPPED, blanks):
+                row = replace(row, text=f"{row.text[:blanks]}{self._signs.broken}{row.text[blanks + len(WRAPPED) :]}")
         if self._encodable(row.text) != row.text or cells(row.text) > self.width:
             return self._rows(row.text, row.tone)
         return [drawn(row, self.look.palette) if self.look.colour else row.text]

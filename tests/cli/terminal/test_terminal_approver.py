@@ -574,7 +574,7 @@ def test_what_destroys_is_never_granted(root: str) -> None:
 
 def test_yes_is_off_until_all_was_seen(root: str) -> None:
     """At 40 by 10 a long command takes pages; y, s, p and e do nothing before the last one."""
-    with Played(long_command(root, 12), columns=40, lines=10) as played:
+    with Played(long_command(root, 24), columns=40, lines=10) as played:
         pages = 0
         played.rest()
         while "more" in played.key_line():
@@ -586,7 +586,7 @@ def test_yes_is_off_until_all_was_seen(root: str) -> None:
             played.rest()
             pages += 1
         assert pages >= 3
-        assert [number for number in range(12) if not re.search(rf"file-{number}\b", played.text())] == []
+        assert [number for number in range(24) if not re.search(rf"file-{number}\b", played.text())] == []
         played.go_on(2 * DEAD)
         played.press("y")
         assert played.answer().answer is Answer.YES

@@ -12,6 +12,7 @@ from question_scene import Asked, asked, command
 from rows import all_rows
 
 from harness.actions import Unconfined
+from harness.cli.terminal.call_parts import parts_of, split
 from harness.cli.terminal.choices import (
     EDIT,
     HALT,
@@ -30,7 +31,8 @@ from harness.cli.terminal.choices import (
     sentences,
 )
 from harness.cli.terminal.editor import _new_texts, _sections, _split, is_editable
-from harness.cli.terminal.question import Question, Usual, facet_rows, fact_rows, question_rows
+from harness.cli.terminal.question import Question, Usual, question_rows
+from harness.cli.terminal.question_help import facet_rows, fact_rows
 from harness.cli.terminal.row_text import WRAPPED, cells, rows_of
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
@@ -62,12 +64,22 @@ def root(tmp_path: Path) -> str:
 @all_rows(
     ("line", "expected"),
     [
-        pytest.param("ls -la && git push", "  auto    ls -la  [model of ls", id="part that runs unasked"),
-        pytest.param("ls && git push", "  ASKS    git push  [rule push (base.toml:9)]", id="part that asks"),
+        pytest.param("ls -la && git push", "  auto  ls -la &&", id="part that runs unasked"),
+        pytest.param("ls && git push", "  ASKS  git push", id="part that asks"),
+        pytest.param("ls && git push", "      ! it reaches the network", id="a part that leaves the machine"),
+        pytest.param("ls && git push", "      ! others see it  [rule push]", id="why a part asks"),
+        pytest.param("ls | cat; touch a", "  auto  cat;", id="what only looks"),
+        pytest.param("echo $(touch a) && ls", "  $ echo $(touch a) && ls", id="parts in one another"),
+        pytest.param("echo $(touch a) && ls", "  ASKS  touch a", id="a part within another"),
+        pytest.param("ls > a; ls", "  ASKS  ls > a;", id="what asks where the output goes asks"),
         pytest.param("touch a", "  $ touch a", id="command"),
-        pytest.param("touch a\nls", "  > ls", id="further line"),
-        pytest.param("make", "  effects: may write the workspace; may reach the network", id="effects"),
-        pytest.param("git push", "  why: others see it  [rule push (base.toml:9)]", id="why"),
+        pytest.param("touch a\nls # b", "  > ls # b", id="further line"),
+        pytest.param("touch 'a\nb' && ls", "      > b' &&", id="further line of a part"),
+        pytest.param("make", "    it may reach the network", id="network"),
+        pytest.param("git push", "  ! it reaches the network; others see it  [rule push]", id="why"),
+        pytest.param("eval $x", "  ! not plainly understood: eval of $x", id="opaque and why"),
+        pytest.param("touch /etc/x", "  ! writes /etc/x, which lies outside the workspace", id="writes outside"),
+        pytest.param("cat /etc/x; make", "      ! reads /etc/x, which lies outside the workspace", id="reads outside"),
         pytest.param("rm -r x", "  ! this destroys: rm -r deletes folders", id="destroys"),
         pytest.param("echo x > /dev/pts/3", "  ! it may write to a terminal, /dev/pts/3: ", id="terminal"),
         pytest.param("t\u043euch a", "  ! odd text: ", id="Cyrillic o in a program's name"),
@@ -78,35 +90,91 @@ def root(tmp_path: Path) -> str:
 )  # fmt: skip
 def test_a_row_of_the_question(root: str, line: str, expected: str) -> None:
     """Each begins like this."""
-    assert [row for row in lines(command(root, line)) if row.startswith(expected)], lines(command(root, line))
+    shown = lines(command(root, line))
+    assert [row for row in shown if row.startswith(expected)], shown
+
+
+FORGED_PARTS = (
+    "ls # && git push\ngit push", "cat <<'E'\nls\nE\ngit push", "echo 'ls && ' && git push", "ls; ls; ls && git push",
+    "git push; #\nls", "if ls; then git push; fi", "ls $(git push)", "(ls; git push) | cat", "for i in ls; do git push; done",
+    "ls && git push # ls", "ls &&\\\n git push", "{ ls; } && ! git push", "ls\n\n\ngit push\n\n", "x=1 ls && y=2 git push",
+)  # fmt: skip
+
+
+@all_rows("line", FORGED_PARTS)
+def test_a_line_is_whole_however_it_is_shown_and_what_asks_is_never_called_auto(root: str, line: str) -> None:
+    about = command(root, line)
+    shown = lines(about, 400)
+    pieces = split(line, parts_of(about.action, about.verdict))
+    whole = [row[8:] for row in shown if row.startswith(("  ASKS  ", "  auto  ", "      > "))]
+    if not pieces:
+        whole = [row[4:] for row in shown if row.startswith(("  $ ", "  > "))]
+    assert "".join("".join(whole).split()) == "".join(line.split())
+    assert "".join(pieces) in (line, "")
+    assert [row for row in shown if row.startswith("  auto  ") and "git push" in row] == []
+    assert [row for row in shown if "git push" in row and row.startswith(("  ASKS  ", "  $ "))]
 
 
 USUAL = [
+    "  effects: reads nothing; writes a; no network",
     "  folder: {root}", "  time limit: 120 s", "  variables of yours: PATH, and 0 that keep programs from asking and paging",
     "  confinement: kernel", "  undo: no, what a command changes is not kept",
 ]  # fmt: skip
 
 
-def test_what_every_command_has_stands_in_one_row_and_in_rows_on_demand(root: str) -> None:
+@all_rows("width", [40, 80, 120])
+def test_a_plain_command_takes_one_row_and_what_is_as_always_is_told_on_demand(root: str, width: int) -> None:
     about = question(command(root, "touch a"), usual=Usual(folder=root, confinement="kernel"))
+    assert [row.text for row in question_rows(about, width)] == ["  $ touch a"]
     wanted = [row.format(root=root) for row in USUAL]
     assert [row.text for row in fact_rows(about, 200)] == wanted
-    rows = [row.text for row in question_rows(about, 1_000)]
-    assert [row.split(": ")[0] for row in rows] == ["  $ touch a", "  effects", "  as usual", "  why"]
-    assert rows[2] == (
-        f"  as usual: {root}; time limit 120 s; variables of yours PATH, and 0 that keep programs from asking and paging; "
-        "confinement kernel; undo: no, what a command changes is not kept"
-    )
 
 
-def test_all_places_that_a_command_may_write_are_told_on_demand(root: str) -> None:
+@all_rows("width", [40, 80, 120])
+def test_an_edit_is_its_difference_below_its_name(root: str, width: int) -> None:
+    about = question(asked(root, "edit_file", {"path": "a.py", "old_string": "one", "new_string": "two"}))
+    assert about.title == "edit_file asks: a.py (+1 -1 lines)"
+    assert [row.text for row in question_rows(about, width)] == ["  1 - one", "  1 + two"]
+
+
+def test_a_name_that_does_not_fit_above_a_difference_stands_whole_in_it(root: str) -> None:
+    name = "n" * 100 + ".py"
+    about = question(asked(root, "write_file", {"path": name, "content": "x\n"}))
+    shown = "".join(row.text[4:] for row in question_rows(about, 60) if not row.text.startswith("  1"))
+    assert f"new file {name}" in shown
+
+
+def test_all_places_that_a_command_may_write_are_told(root: str) -> None:
+    """At once, where not every command may write there; else on demand."""
     about = command(root, "make")
     places = tuple(f"/srv/{number}" for number in range(9))
-    effects = replace(about.verdict.effects, granted=places)
+    effects = replace(about.verdict.effects, granted=(".", *places))
     about = about._replace(verdict=replace(about.verdict, effects=effects))
-    (row,) = (row for row in lines(about, 200) if "effects" in row)
-    assert row == f"  effects: may write {', '.join(places[:8])} and 1 more; may reach the network"
-    assert fact_rows(question(about), 200)[0].text == row.replace(" and 1 more", ", /srv/8")
+    assert f"    it may reach the network and write {', '.join(places)}" in lines(about, 200)
+    usual = question(about, usual=Usual(write=places))
+    assert "    it may reach the network" in [row.text for row in question_rows(usual, 200)]
+    told = f"  effects: may write the workspace, {', '.join(places)}; may reach the network"
+    assert fact_rows(usual, 200)[0].text == told
+
+
+@all_rows(
+    ("confinement", "shown"),
+    [
+        ("kernel", False),
+        ("kernel; open as a whole, to make or remove names there: the workspace", False),
+        ("kernel; open as a whole, to make or remove names there: {root}/src, the workspace", False),
+        ("kernel; open as a whole, to make or remove names there: /srv", True),
+        ("kernel; open as a whole, to make or remove names there: {root}, /srv", True),
+        ("kernel; open as a whole, to make or remove names there: {root}; not protected: {root}/x", True),
+        ("kernel; cannot be written: {root}/a", True),
+        ("kernel2", True),
+        ("none", True),
+    ],
+)
+def test_that_a_folder_of_the_workspace_is_opened_is_no_news(root: str, confinement: str, shown: bool) -> None:
+    about = question(command(root, "touch a"), usual=Usual(folder=root, confinement="kernel"))
+    about = replace(about, confinement=confinement.format(root=root))
+    assert any("confinement: " in row.text for row in question_rows(about, 400)) == shown
 
 
 @all_rows(
@@ -139,11 +207,11 @@ def test_an_unusual_variable_stands_in_the_question(root: str) -> None:
 @all_rows(
     ("arguments", "undo", "diff"),
     [
-        ({"path": "new.py", "content": "x\n"}, "undo: yes, the file is new: undo removes it", ("+x", Tone.GOOD)),
+        ({"path": "new.py", "content": "x\n"}, "undo: yes, the file is new: undo removes it", ("  1 + x", Tone.GOOD)),
         (
             {"path": "a.py", "old_string": "one", "new_string": "two"},
             "undo: yes, the old content is kept",
-            ("-one", Tone.BAD),
+            ("  1 - one", Tone.BAD),
         ),
     ],
 )
@@ -152,9 +220,8 @@ def test_a_file_shows_its_difference_and_what_undo_would_do(
 ) -> None:
     """In colours that say what the sign says."""
     about = asked(root, "write_file" if "content" in arguments else "edit_file", arguments)
-    rows = question_rows(question(about), 100)
-    assert any(undo in row.text for row in rows)
-    assert [row.tone for row in rows if row.text.strip() == diff[0]] == [diff[1]]
+    assert any(undo in row.text for row in fact_rows(question(about), 100))
+    assert [row.tone for row in question_rows(question(about), 100) if row.text == diff[0]] == [diff[1]]
 
 
 def test_the_models_words_for_running_unconfined_are_quoted(root: str) -> None:
@@ -171,12 +238,7 @@ def test_changed_entry_points_are_shown(root: str) -> None:
     """With their difference."""
     about = command(root, "make")
     noted = about._replace(verdict=replace(about.verdict, notes=("Makefile\n-a\n+b",)))
-    assert [row.strip() for row in lines(noted)][-4:] == [
-        "changed without your having seen it:",
-        "Makefile",
-        "-a",
-        "+b",
-    ]
+    assert [row.strip() for row in lines(noted)][-3:] == ["! changed without your having seen it: Makefile", "-a", "+b"]
 
 
 @given(
@@ -205,9 +267,9 @@ def test_rows_never_touch_the_first_two_columns(root: str, width: int) -> None:
 def test_the_table_names_decision_source_rule_place_layer_and_reason(root: str) -> None:
     """For each part."""
     text = "\n".join(row.text for row in facet_rows(command(root, "ls && git push origin x").verdict, 200))
-    assert "command: git push origin x\n      ASKS, by rule, rule push at /policies/base.toml:9, layer file\n" in text
-    assert "others see it  [rule push (/policies/base.toml:9)]" in text
-    assert "auto, by reader" in text
+    said = "ASKS: others see it  [rule push (/policies/base.toml:9); the policy that was given]"
+    assert f"command: git push origin x\n      {said}" in text
+    assert "auto: it only reads  [model of ls, readers (" in text
 
 
 ALL_KEYS = [YES, NO, SESSION, PROJECT, REASON, WORDS, EDIT, HALT, VIEW, HELP]

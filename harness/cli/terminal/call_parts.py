@@ -1,0 +1,123 @@
+"""The parts of a call as a question shows them: each command of a line with all that was judged of it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, ToolUse, Unconfined
+from harness.policy.rules import Decision
+from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.record import Record, replace
+
+_BETWEEN = re.compile(r"[ \t\n;&|(){}!]*")
+"""What may stand between the commands of a line that is shown part by part: operators, and nothing that runs or is data."""
+_REACHES = (Act.LOOKS, Act.WRITES, Act.CHANGES)
+"""Of what runs code nobody knows whether it does."""
+
+
+class Part(Record):
+    """A command, or what was not understood."""
+
+    text: str
+    """As it stands in the call: hostile text."""
+    judged: tuple[FacetVerdict, ...]
+
+    @property
+    def asks(self) -> bool:
+        """Whether it needs the person."""
+        return any(one.decision is Decision.CONFIRM for one in self.judged)
+
+    @property
+    def reaches_network(self) -> bool:
+        """Whether it is known to reach the network."""
+        facets = (one.facet for one in self.judged)
+        return any(isinstance(facet, Command) and facet.network and facet.act in _REACHES for facet in facets)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is asked about, where that is more than that nothing allows it; not yet safe to show."""
+        return tuple(dict.fromkeys(said for one in self.judged if (said := _reason(one))))
+
+
+def _reason(judged: FacetVerdict) -> str:
+    facet = judged.facet
+    usual = judged.source in (Source.DEFAULT, Source.COVERED) or isinstance(facet, Unconfined)
+    if judged.decision is not Decision.CONFIRM or usual:
+        return ""
+    if isinstance(facet, PathAccess):
+        does = {Access.READ: "reads", Access.WRITE: "writes", Access.EITHER: "reads or writes"}[facet.access]
+        named = judged.reason.startswith(f"{facet.written} ")  # as what is built in says it: `/etc lies outside ...`
+        does = f"{does} {facet.written}, which " if named else f"{does} {facet.written}: "
+        return f"{does}{judged.reason.removeprefix(f'{facet.written} ') if named else judged.reason}{_rule(judged)}"
+    return f"{judged.reason}{_rule(judged)}"
+
+
+def _rule(judged: FacetVerdict) -> str:
+    return f"  [rule {judged.rule}]" if judged.rule else ""
+
+
+def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
+    """Return the commands of a call in order, each with what it is given and what runs it.
+
+    INVARIANT: everything that is asked about, but for running unconfined, is in one of them: a path that belongs to no
+    command is counted to the next one, or to the last.
+    """
+    own = set(map(id, action.facets))
+    parts: list[Part] = []
+    waiting: list[FacetVerdict] = []
+    for judged in verdict.facets:
+        facet = judged.facet
+        match facet:
+            case Unconfined():
+                continue
+            case PathAccess() if id(facet) in own:
+                waiting.append(judged)
+            case PathAccess() if parts:
+                parts[-1] = replace(parts[-1], judged=(*parts[-1].judged, judged))
+            case Command() | Opaque() if parts and _is_within(facet, parts[-1].text):
+                parts[-1] = replace(parts[-1], judged=(*parts[-1].judged, *waiting, judged))
+                waiting = []
+            case _:
+                parts.append(Part(text=_text_of(facet), judged=(*waiting, judged)))
+                waiting = []
+    if waiting and parts:
+        parts[-1] = replace(parts[-1], judged=(*parts[-1].judged, *waiting))
+    elif waiting:
+        parts.append(Part(text=_text_of(waiting[0].facet), judged=tuple(waiting)))
+    return tuple(parts)
+
+
+def _is_within(facet: Command | Opaque, text: str) -> bool:
+    """Say whether a facet is a part before it once more: what that runs, or what was not understood of it."""
+    return facet.text == text or (isinstance(facet, Command) and bool(facet.run_by) and facet.text in text)
+
+
+def _text_of(facet: Facet) -> str:
+    match facet:
+        case Command() | Opaque():
+            return facet.text
+        case PathAccess():
+            return facet.written
+        case ToolUse():
+            return facet.tool
+        case Unconfined():
+            return ""
+
+
+def split(text: str, parts: Sequence[Part]) -> tuple[str, ...]:
+    """Return a command line in pieces, one for each part, that together are the whole of it; nothing where that cannot be.
+
+    INVARIANT: it is split only where all of it but operators is the parts, in order: then no piece can hold another part.
+    """
+    starts: list[int] = []
+    at = 0
+    for part in parts:
+        found = text.find(part.text, at) if part.text else -1
+        if found < 0 or not _BETWEEN.fullmatch(text, at, found):
+            return ()
+        starts.append(found)
+        at = found + len(part.text)
+    if not starts or not _BETWEEN.fullmatch(text, at):
+        return ()
+    return tuple(text[start:end] for start, end in zip((0, *starts[1:]), (*starts[1:], len(text)), strict=True))
