@@ -7,7 +7,7 @@ and commands/diff), one is a command and the other its twin at the prompt.
 
 What commands share: `parts` puts a session together, of the `system_prompt`, the `kept_grants` and what `resume` finds.
 `state` names the folders, `own_folders` keeps them out of reach, `environment_secrets` says what to mask. `session_log`
-opens and closes the log. `trace` makes a line of a record, `text_lines` tables, `console` writes, `signals` listens.
+opens and closes the log. `trace` makes a line of a record, `tables` draws, `console` writes, `signals` listens.
 
 Nothing is judged here, and no call runs but through harness/gate. No other room imports this one.
 """

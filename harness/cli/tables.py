@@ -44,6 +44,8 @@ class Column(Record):
     """Whether a terminal does without it where no row has anything in it: nothing, 0 or -."""
     toned: bool = False
     """Whether it has the colour of its row."""
+    in_line: str = "{}"
+    """How a cell is written where a row is a line of a pipe."""
     spare: int = 0
     """Above 0: a terminal does without it where there is no room, the highest first."""
 
@@ -72,6 +74,17 @@ class Table(Record):
 def numbers(*names: str) -> tuple[Column, ...]:
     """Return columns of numbers; a terminal does without those that have none."""
     return tuple(Column(name=name, right=True, leaves=True) for name in names)
+
+
+LABEL = 12
+"""Characters of a label."""
+
+
+def labelled(rows: Iterable[tuple[str, str, Tone]]) -> Table:
+    """Return labels, each with a text beside it, without headings; an empty label goes on with what is said above it."""
+    columns = Column(name="", toned=True), Column(name="", folds=True, toned=True)
+    shown = (TableRow(cells=(f"{label:<{LABEL}}", text), tone=tone) for label, text, tone in rows)
+    return Table(columns=columns, rows=tuple(shown), headed=False)
 
 
 def plain(table: Table) -> Iterator[str]:

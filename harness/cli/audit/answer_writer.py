@@ -64,17 +64,19 @@ class AnswerWriter:
         if self.as_json:
             return
         if not self.at_terminal:
-            self.line(GAP.join(cell for cell in cells if cell), tone, width=8_000)
+            said = (column.in_line.format(cell) for column, cell in zip(columns, cells, strict=True) if cell)
+            self.line(GAP.join(said), tone, width=8_000)
             return
         if columns is not self._columns or len(self._rows) == MOST_ROWS:
             self._write_table()
         self._columns = columns
         self._rows.append(TableRow(cells=tuple(cells), tone=tone))
 
-    def moment(self, record: LogRecord) -> str:
+    def moment(self, record: LogRecord, key: str = "time") -> str:
         """Return when a record was written: on the person's clock at a terminal, else `2026-01-31 10:00:00Z`."""
-        stamp = text(record, "time")
-        return local_time(stamp, seconds=True) if self.at_terminal else moment(record)
+        stamp = word(record.get(key))
+        said = local_time(stamp, seconds=True) if self.at_terminal else f"{stamp[:19].replace('T', ' '):19}Z"
+        return visible_line(said, 20)
 
     def _write_table(self) -> None:
         if self._rows:
@@ -102,20 +104,15 @@ def short_digest(digest: str | None) -> str:
     return visible_line(digest[:12], 12) if digest else "none"
 
 
-def moment(record: LogRecord) -> str:
-    """Return when a record was written: `2026-01-31 10:00:00Z`."""
-    return visible_line(f"{text(record, 'time')[:19].replace('T', ' '):19}Z", 20)
-
-
 def name(call: LoggedCall) -> str:
     """Return `session#call`, of a batch with the task in front."""
     task = f"{visible_line(call.task, 64)} " if call.task else ""
     return f"{task}{visible_line(call.session, 40)}#{visible_line(call.number, 20)}"
 
 
-def what(call: LoggedCall) -> str:
+def what(call: LoggedCall) -> tuple[str, str]:
     """Return the tool and what it was to do."""
-    return f"{visible_line(call.tool, 60)}  {visible_line(call.summary, 100)}"
+    return visible_line(call.tool, 60), visible_line(call.summary, 100)
 
 
 def why(call: LoggedCall) -> str:

@@ -11,9 +11,10 @@ from harness.audit.calls import Fate, edited_from, edited_to, text, word
 from harness.audit.logged_changes import ChangedFile, LoggedChange, OnDisk, WritingCommand, file_on_disk, undone_calls
 from harness.audit.questions import LoggedQuestion, LoggedRefusal, OpenSession, RefusalCounts, Refuser, UnknownCall
 from harness.audit.stats import NO_ANSWER, OTHER_ANSWER, QuestionCount
-from harness.cli.audit.answer_writer import moment, name, quoted, seconds, short_digest, what, who, why
+from harness.cli.audit.answer_writer import AnswerWriter, name, quoted, seconds, short_digest, what, who, why
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.state import State
+from harness.cli.tables import GAP, Column
 from harness.cli.terminal.styles import Tone
 from harness.files.before_images import BeforeImages
 from harness.log.order import ANSWERS
@@ -32,18 +33,51 @@ _TONES = {
 }
 
 
-def question_line(question: LoggedQuestion) -> tuple[str, Tone]:
-    """Return the line for a question."""
+_CALL = (
+    Column(name="when"),
+    Column(name="call", spare=2),
+    Column(name="tool", spare=1),
+    Column(name="what", folds=True),
+)
+QUESTIONS = (
+    *_CALL,
+    Column(name="asked by", folds=True, in_line="[{}]"),
+    Column(name="answer", folds=True, toned=True),
+    Column(name="", toned=True, folds=True, leaves=True),
+)
+REFUSALS = (
+    *_CALL[:2],
+    Column(name="refused", toned=True),
+    *_CALL[2:],
+    Column(name="by", folds=True, in_line="[{}]"),
+    Column(name="why", folds=True, leaves=True, in_line="why: {}"),
+    Column(name="hint", folds=True, leaves=True, in_line="hint: {}"),
+)
+OUTSIDE = (
+    *_CALL,
+    Column(name="ended", spare=3),
+    Column(name="decided by", folds=True, in_line="[{}]"),
+    Column(name="outside", folds=True, toned=True),
+)
+UNKNOWN = (
+    *_CALL,
+    Column(name="allowed by", folds=True, in_line="[{}]"),
+    Column(name="change", folds=True),
+    Column(name="end", folds=True, toned=True),
+)
+
+
+def question_cells(question: LoggedQuestion, output: AnswerWriter) -> tuple[tuple[str, ...], Tone]:
+    """Return the cells of a question, and its tone."""
     call = question.call
-    parts = [moment(call.asked or call.answered), name(call), what(call), f"[{why(call)}]", _answer(question)]
-    if question.call.is_quick:
-        parts.append("under 1 s")
+    remarks = ["under 1 s"] if call.is_quick else []
     if question.in_burst:
-        parts.append("burst")
+        remarks.append("burst")
     if (origin := edited_from(call)) is not None:
-        parts.append(visible_line(f"made of call {origin}", 60))
-    tone = _TONES.get(question.call.answer, Tone.WARNING)
-    return "  ".join(parts), Tone.WARNING if question.call.is_quick or question.in_burst else tone
+        remarks.append(visible_line(f"made of call {origin}", 60))
+    when = output.moment(call.asked or call.answered)
+    cells = when, name(call), *what(call), why(call), _answer(question), "  ".join(remarks)
+    return cells, Tone.WARNING if call.is_quick or question.in_burst else _TONES.get(call.answer, Tone.WARNING)
 
 
 def _answer(question: LoggedQuestion) -> str:
@@ -100,34 +134,31 @@ _BY = {
 }
 
 
-def refusal_lines(refusal: LoggedRefusal) -> Iterator[tuple[str, Tone]]:
-    """Yield the line for a refused call: when, which, how, what, by whom, why, hint."""
+def refusal_cells(refusal: LoggedRefusal, output: AnswerWriter) -> tuple[tuple[str, ...], Tone]:
+    """Return the cells of a refused call: when, which, how, what, by whom, why, hint; and their tone."""
     call = refusal.call
     status = visible_line(text(call.outcome, "status"), 20)
-    parts = [moment(call.outcome), name(call), status, what(call), _by(refusal)]
-    if refusal.reason:
-        parts.append(f"why: {visible_line(refusal.reason, 500)}")
-    if refusal.hint:
-        parts.append(f"hint: {visible_line(refusal.hint, 300)}")
-    yield "  ".join(parts), Tone.WARNING if refusal.refuser in (Refuser.EDIT, Refuser.TOOL) else Tone.BAD
+    said = _by(refusal), visible_line(refusal.reason, 500), visible_line(refusal.hint, 300)
+    tone = Tone.WARNING if refusal.refuser in (Refuser.EDIT, Refuser.TOOL) else Tone.BAD
+    return (output.moment(call.outcome), name(call), status, *what(call), *said), tone
 
 
 def _by(refusal: LoggedRefusal) -> str:
     call = refusal.call
     match refusal.refuser:
         case Refuser.POLICY:
-            return f"[{why(call)}]"
+            return why(call)
         case Refuser.PERSON | Refuser.SCRIPT:
             words = quoted(refusal.words) or "without a word"
-            return f"[{who(call)}, {seconds(call)}: {words}; asked by {why(call)}]"
+            return f"{who(call)}, {seconds(call)}: {words}; asked by {why(call)}"
         case Refuser.NOBODY:
-            return f"[nobody was there to ask; needed by {why(call)}]"
+            return f"nobody was there to ask; needed by {why(call)}"
         case Refuser.EDIT:
-            return f"[{who(call)} put {visible_line(f'call {edited_to(call)}', 60)} in its place]"
+            return f"{who(call)} put {visible_line(f'call {edited_to(call)}', 60)} in its place"
         case Refuser.TOOL:
-            return "[no valid call]"
+            return "no valid call"
         case Refuser.UNSAID:
-            return "[by whom the log does not say]"
+            return "by whom the log does not say"
         case _:
             assert_never(refusal.refuser)
 
@@ -146,28 +177,29 @@ def refusal_counts_line(counts: RefusalCounts, sessions: int, *, listed: bool) -
     return line
 
 
-def read_lines(file: FileRead) -> Iterator[tuple[str, Tone]]:
+def read_lines(file: FileRead, output: AnswerWriter) -> Iterator[tuple[str, Tone]]:
     """Yield the line for a file or folder that was read, and one for each call."""
     outside = "  [outside the workspace]" if file.is_outside else ""
     yield f"{visible_line(file.path, 5_000)}{outside}", Tone.WARNING if outside else Tone.PLAIN
     for one in file.reads:
-        yield f"  {_call(one)}", Tone.PLAIN
+        yield call_line(one, output), Tone.PLAIN
 
 
-def unknown_line(reach: CallEffects) -> tuple[str, Tone]:
-    """Return the line for a call of which it is not known what it read."""
-    return f"  {_call(reach)}", Tone.WARNING
+def call_line(reach: CallEffects, output: AnswerWriter) -> str:
+    """Return the line for a call that read something."""
+    when, named, tool, said, status, by = _call(reach, output)
+    return f"  {GAP.join((when, named, tool, said, status))}  [{by}]"
 
 
-def outside_line(outside: CallEffects) -> tuple[str, Tone]:
-    """Return the line for a call that went outside the workspace, or could reach the network."""
-    return f"{_call(outside)}  {effects_words(outside, outside=True)}", Tone.WARNING
+def outside_cells(outside: CallEffects, output: AnswerWriter) -> tuple[tuple[str, ...], Tone]:
+    """Return the cells of a call that went outside the workspace, or could reach the network."""
+    return (*_call(outside, output), effects_words(outside, outside=True)), Tone.WARNING
 
 
-def _call(reach: CallEffects) -> str:
+def _call(reach: CallEffects, output: AnswerWriter) -> tuple[str, str, str, str, str, str]:
     call = reach.call
     status = visible_line(text(call.outcome, "status"), 20) or "end unknown"
-    return "  ".join((moment(call.intent), name(call), what(call), status, f"[{why(call)}]"))
+    return output.moment(call.intent), name(call), *what(call), status, why(call)
 
 
 def reads_line(files: int, sessions: int) -> str:
@@ -195,7 +227,7 @@ def undone_in(logs: ChosenLogs, state: State) -> Iterator[tuple[str, str]]:
         yield from undone_calls(records(path, ("restored",)))
 
 
-def file_lines(file: ChangedFile, host: str) -> Iterator[tuple[str, Tone]]:
+def file_lines(file: ChangedFile, host: str, output: AnswerWriter) -> Iterator[tuple[str, Tone]]:
     """Yield the line for a file, and one for each change; `host` is where it was looked at."""
     on_disk = f"{file.on_disk.value}: {file.problem}" if file.problem else file.on_disk.value
     if elsewhere := [one for one in file.hosts if one != host]:
@@ -203,27 +235,30 @@ def file_lines(file: ChangedFile, host: str) -> Iterator[tuple[str, Tone]]:
     tone = Tone.WARNING if file.on_disk in (OnDisk.CHANGED, OnDisk.GONE) else Tone.PLAIN
     yield f"{visible_line(file.path, 5_000)}  [{visible_line(on_disk, 200)}]", tone
     for change in file.changes:
-        yield f"  {_change(change)}", Tone.PLAIN if change.sure else Tone.BAD
+        yield f"  {_change(change, output)}", Tone.PLAIN if change.sure else Tone.BAD
 
 
-def command_line(command: WritingCommand) -> tuple[str, Tone]:
+def command_line(command: WritingCommand, output: AnswerWriter) -> tuple[str, Tone]:
     """Return the line for a command that could write."""
     fields = command.fields
     place = _place(fields, word(fields["session"]), word(fields["call"]))
-    time = visible_line(word(fields["time"])[:19].replace("T", " "), 19)
     what = f"{visible_line(word(fields['tool']), 60)}  {visible_line(command.what, 200)}"
-    return f"  {time}Z  {place}  {what}  [{effects_words(command.reach)}]", Tone.WARNING
+    return f"  {output.moment(fields)}  {place}  {what}  [{effects_words(command.reach)}]", Tone.WARNING
 
 
-def _change(change: LoggedChange) -> str:
+def _change(change: LoggedChange, output: AnswerWriter) -> str:
     session, call = change.place
-    time = visible_line(change.time[:19].replace("T", " "), 19)
     did = {True: "created", False: "changed", None: "changed"}[change.created] if change.sure else "MAY HAVE CHANGED"
     if change.sure and change.before_sha256 is not None and change.before_sha256 == change.after_sha256:
         did = "written, the same"
     decided = visible_line(short_place(word(change.fields["decided_by"])), 200)
     by = decided if change.permitted_by == "policy" else f"yes by {_who(change)}; asked by {decided}"
-    parts = [f"{time}Z", _place(change.fields, session, call), visible_line(word(change.fields["tool"]), 60), did]
+    parts = [
+        output.moment({"time": change.time}),
+        _place(change.fields, session, call),
+        visible_line(word(change.fields["tool"]), 60),
+        did,
+    ]
     parts += [
         f"{short_digest(change.before_sha256)} -> {short_digest(change.after_sha256)}",
         f"[{by}]",
@@ -273,28 +308,28 @@ class OpenEnds:
             return one.fields(in_use=self._in_use, torn=self.torn)
         return one.fields(in_use=self._in_use, file_now=_file_now(one))
 
-    def line(self, one: UnknownCall | OpenSession) -> tuple[str, Tone]:
-        """Return the line for people."""
+    def tell(self, one: UnknownCall | OpenSession, output: AnswerWriter) -> None:
+        """Write what people are told."""
         if isinstance(one, OpenSession):
-            return self._session_line(one), Tone.WARNING
-        return self._call_line(one), Tone.WARNING if self._in_use else Tone.BAD
+            output.line(self._session_line(one, output), Tone.WARNING)
+        else:
+            output.entry(UNKNOWN, self._call_cells(one, output), Tone.WARNING if self._in_use else Tone.BAD)
 
-    def _call_line(self, one: UnknownCall) -> str:
+    def _call_cells(self, one: UnknownCall, output: AnswerWriter) -> tuple[str, ...]:
         call = one.call
         allowed = f"yes by {who(call)}" if call.answered else "auto"
-        parts = [moment(call.intent), name(call), what(call), f"[{allowed}: {why(call)}]"]
+        change = _could_write(one.could_write)
         if one.path:
             digests = f"{short_digest(one.before_sha256)} -> {short_digest(one.after_sha256)}"
-            parts.append(f"to change {visible_line(one.path, 1_000)} {digests}: {_NOW[_file_now(one)]}")
-        else:
-            parts.append(_could_write(one.could_write))
+            change = f"to change {visible_line(one.path, 1_000)} {digests}: {_NOW[_file_now(one)]}"
         running = "in use: it may simply be running" if self._in_use else "it may have run, wholly or in part"
-        return "  ".join((*parts, f"end unknown; {running}"))
+        by = f"{allowed}: {why(call)}"
+        return output.moment(call.intent), name(call), *what(call), by, change, f"end unknown; {running}"
 
-    def _session_line(self, one: OpenSession) -> str:
+    def _session_line(self, one: OpenSession, output: AnswerWriter) -> str:
         session = visible_line(text(one.started, "session"), 40)
         where = visible_line(text(one.started, "workspace") or "-", 300)
-        parts = [moment(one.started), f"session {session} in {where} never said that it ended"]
+        parts = [output.moment(one.started), f"session {session} in {where} never said that it ended"]
         if one.not_begun:
             parts.append(f"{counted(len(one.not_begun), 'call')} without an end and not begun")
         if self._in_use:

@@ -11,6 +11,7 @@ from harness.audit.calls import CALL_KINDS
 from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.audit.logs import BROKEN, ChosenLogs, Filled, chosen_logs, log_flags
 from harness.cli.state import State
+from harness.cli.terminal.styles import Tone
 from harness.text.amounts import counted
 
 FOUND = 3
@@ -82,28 +83,28 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Answer the question that `arguments.action` names, and return the exit code. Raises HarnessError."""
     logs = chosen_logs(arguments, environment)
     logs.tell_standing()
-    output = AnswerWriter(environment, as_json=arguments.json)
-    match arguments.action:
-        case "approvals":
-            _approvals(logs, output)
-        case "denied":
-            _denied(logs, output, invalid=arguments.invalid)
-        case "unknown":
-            found = _unknown(logs, output)
-            return logs.code if logs.code == BROKEN or not found else FOUND
-        case "reads":
-            _reads(logs, output)
-        case "outside":
-            _outside(logs, output)
-        case _:
-            _files(logs, output, State.of(environment))
+    with AnswerWriter(environment, as_json=arguments.json) as output:
+        match arguments.action:
+            case "approvals":
+                _approvals(logs, output)
+            case "denied":
+                _denied(logs, output, invalid=arguments.invalid)
+            case "unknown":
+                found = _unknown(logs, output)
+                return logs.code if logs.code == BROKEN or not found else FOUND
+            case "reads":
+                _reads(logs, output)
+            case "outside":
+                _outside(logs, output)
+            case _:
+                _files(logs, output, State.of(environment))
     return logs.code
 
 
 def _approvals(logs: ChosenLogs, output: AnswerWriter) -> None:
     from harness.audit.questions import questions
     from harness.audit.stats import QuestionCount
-    from harness.cli.audit.question_lines import question_counts, question_counts_line, question_line
+    from harness.cli.audit.question_lines import QUESTIONS, question_cells, question_counts, question_counts_line
 
     counts = QuestionCount()
     for question in questions(logs.calls()):
@@ -111,7 +112,7 @@ def _approvals(logs: ChosenLogs, output: AnswerWriter) -> None:
         if output.as_json:
             output.row(question.fields())
         else:
-            output.line(*question_line(question))
+            output.entry(QUESTIONS, *question_cells(question, output))
     output.row({"row": "counts", "sessions": logs.sessions, **question_counts(counts)})
     if counts.asked:
         output.line(question_counts_line(counts))
@@ -121,15 +122,14 @@ def _approvals(logs: ChosenLogs, output: AnswerWriter) -> None:
 
 def _denied(logs: ChosenLogs, output: AnswerWriter, *, invalid: bool) -> None:
     from harness.audit.questions import RefusalCounts, refusals
-    from harness.cli.audit.question_lines import refusal_counts_line, refusal_lines
+    from harness.cli.audit.question_lines import REFUSALS, refusal_cells, refusal_counts_line
 
     counts = RefusalCounts()
     for refusal in refusals(logs.calls(), counts, invalid=invalid):
         if output.as_json:
             output.row(refusal.fields())
-            continue
-        for text, tone in refusal_lines(refusal):
-            output.line(text, tone)
+        else:
+            output.entry(REFUSALS, *refusal_cells(refusal, output))
     output.row({"row": "counts", "sessions": logs.sessions, **counts.fields()})
     output.line(refusal_counts_line(counts, logs.sessions, listed=invalid))
 
@@ -150,7 +150,7 @@ def _unknown(logs: ChosenLogs, output: AnswerWriter) -> bool:
             if output.as_json:
                 output.row(ends.fields(one))
             else:
-                output.line(*ends.line(one))
+                ends.tell(one, output)
         if ends.torn:
             torn += 1
             output.row(ends.torn_fields())
@@ -175,7 +175,7 @@ def _files(logs: ChosenLogs, output: AnswerWriter, state: State) -> None:
         files += 1
         for row in file.rows(host) if output.as_json else ():
             output.row(row)
-        for text, tone in () if output.as_json else file_lines(file, host):
+        for text, tone in () if output.as_json else file_lines(file, host, output):
             output.line(text, tone, width=8_000)
     changes, commands = len(found.changes), len(found.commands)
     output.line(f"{counted(files, 'file')}, {counted(changes, 'change')} in {counted(logs.sessions, 'session')}")
@@ -184,34 +184,34 @@ def _files(logs: ChosenLogs, output: AnswerWriter, state: State) -> None:
         output.line(f"besides, {counted(commands, 'command')} could write; {said} where it could be:")
     for command in found.commands:
         output.row(command.fields)
-        output.line(*command_line(command), width=8_000)
+        output.line(*command_line(command, output), width=8_000)
     counts: dict[str, JsonValue] = {"files": files, "changes": changes, "commands": commands}
     output.row({"row": "counts", "sessions": logs.sessions, **counts})
 
 
 def _reads(logs: ChosenLogs, output: AnswerWriter) -> None:
     from harness.audit.call_effects import reads_of
-    from harness.cli.audit.question_lines import read_lines, reads_line, unknown_line
+    from harness.cli.audit.question_lines import call_line, read_lines, reads_line
 
     found = reads_of(logs.calls())
     for file in found.files:
         for row in file.rows() if output.as_json else ():
             output.row(row)
-        for text, tone in () if output.as_json else read_lines(file):
+        for text, tone in () if output.as_json else read_lines(file, output):
             output.line(text, tone, width=8_000)
     output.line(reads_line(len(found.files), logs.sessions))
     if found.unknown:
         output.line(f"not among them: what {counted(len(found.unknown), 'call')} read of which no model tells all")
     for reach in found.unknown:
         output.row(reach.fields("unknown_reads"))
-        output.line(*unknown_line(reach))
+        output.line(call_line(reach, output), Tone.WARNING)
     counts: dict[str, JsonValue] = {"files": len(found.files), "unknown_reads": len(found.unknown)}
     output.row({"row": "counts", "sessions": logs.sessions, **counts})
 
 
 def _outside(logs: ChosenLogs, output: AnswerWriter) -> None:
     from harness.audit.call_effects import effects_of_calls
-    from harness.cli.audit.question_lines import outside_line
+    from harness.cli.audit.question_lines import OUTSIDE, outside_cells
 
     calls = read = written = network = unknown = 0
     for reach in effects_of_calls(logs.calls()):
@@ -223,7 +223,7 @@ def _outside(logs: ChosenLogs, output: AnswerWriter) -> None:
         written += bool(outside.writes or outside.may_write)
         network += outside.network
         output.row(outside.fields("outside"))
-        output.line(*outside_line(outside), width=8_000)
+        output.entry(OUTSIDE, *outside_cells(outside, output))
     counts: dict[str, JsonValue] = {"calls": calls, "read": read, "wrote": written, "network": network}
     output.row({"row": "counts", "sessions": logs.sessions, **counts, "unknown_reads": unknown})
     by = f"{read} read there, {written} could write there, {network} could reach the network"

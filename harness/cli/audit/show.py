@@ -11,6 +11,7 @@ from harness.actions import JsonValue
 from harness.audit.calls import Fate, Joiner, LoggedCall, edited_from, edited_to, is_typed, text, word
 from harness.cli.audit.answer_writer import AnswerWriter, json_text, short_digest
 from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
+from harness.cli.local_time import local_time, zone
 from harness.cli.state import State
 from harness.cli.terminal.styles import Line, Tone
 from harness.cli.trace import ended_line, event_line, how_decided
@@ -31,7 +32,9 @@ _UNKNOWN = "UNKNOWN: it was begun and its end is not known; it may have run, who
 
 def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
     """Give `parser` the flags of `harness audit show`."""
-    parser.description = "Write a readable timeline, times in UTC; of the latest log where none is named."
+    parser.description = (
+        "Write a readable timeline (UTC, at a terminal your time); of the latest log where none is named."
+    )
     parser.epilog = (
         "With a filter only the calls that fit are shown; of several, all must. --path looks for its text anywhere in a\n"
         "path that the call named or changed (no pattern; the log has the first 20 paths and 50 parts of a call).\n"
@@ -75,7 +78,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 class _Timeline:
-    """Writes lines behind the time of day, in UTC; the date stands on a line of its own where it changes."""
+    """Writes lines behind the time of day; the date stands on a line of its own where it changes."""
 
     def __init__(self, output: AnswerWriter, *, full: bool) -> None:
         self._output = output
@@ -106,11 +109,12 @@ class _Timeline:
         self._lines(call.session, moment, _call_lines(call, full=self._full))
 
     def _lines(self, session: str, moment: str, lines: Iterable[Line], record: LogRecord | None = None) -> None:
+        moment = local_time(moment, seconds=True) if self._output.at_terminal else moment
         beside = f"{visible_line(moment[11:19], 8):8}  "
         for line in lines:
             if moment[:10] != self._date:
                 self._date = moment[:10]
-                self._output.line(f"{self._date} (UTC)", Tone.QUIET)
+                self._output.line(f"{self._date} ({zone() if self._output.at_terminal else 'UTC'})", Tone.QUIET)
             if session != self._session:
                 if self._session and (record is None or record["kind"] != "session_started"):
                     self._output.line(f"{_BESIDE_THE_TIME}session {session} goes on", Tone.QUIET)
@@ -130,7 +134,7 @@ def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, f
         shown += 1
         if (call.log, call.session) != session:
             session = call.log, call.session
-            output.line(_heading(call), Tone.QUIET, width=5_000)
+            output.line(_heading(call, output), Tone.QUIET, width=5_000)
             timeline = _Timeline(output, full=full)
         timeline.call(call)
         for record in call.records if output.as_json else ():
@@ -167,11 +171,11 @@ def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
         yield from _policy_files(record)
 
 
-def _heading(call: LoggedCall) -> str:
+def _heading(call: LoggedCall, output: AnswerWriter) -> str:
     """Return what is said of the session of a call, where nothing else of the session is shown."""
     about = [text(call.started, name) for name in ("mode", "model")]
     about = [one for one in about if one]
-    begun = text(call.started, "time")[:19].replace("T", " ")
+    begun = output.moment(call.started)
     return f"session {call.session} in {text(call.started, 'workspace')} ({', '.join([*about, begun])}), {call.log}"
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.actions import JsonValue
 from harness.cli.console import Console, look_here
-from harness.cli.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Behind, Ground, WallAttempt
+from harness.cli.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Behind, WallAttempt
 from harness.cli.doctor.trials import NO_WALLS, REFUSED, Scene, Trial, TrialOutcome, make
 from harness.cli.exits import Exit
 from harness.cli.state import State
+from harness.cli.tables import labelled
 from harness.cli.terminal.styles import Line, Tone
-from harness.cli.text_lines import paragraph, row
 from harness.errors import UsageError
 from harness.process.hardening import undumpable
 from harness.record import Record, replace
@@ -128,7 +129,11 @@ def tell(report: Report, *, as_json: bool, environment: Mapping[str, str]) -> in
         sys.stdout.write(json.dumps(_fields(report), indent=2) + "\n")
         return Exit.DONE if report.holds else Exit.USAGE
     console = Console(sys.stdout, look_here(sys.stdout, environment))
-    for line in (*_found_lines(report), *_trial_lines(report), *_verdict_lines(report)):
+    console.table(labelled(_found(report)))
+    for ground, trials in itertools.groupby(report.trials, key=lambda trial: trial.attempt.ground):
+        console.line(f"\n{ground.value}")
+        console.table(labelled(_tried(trials, has_walls=enforces(report.findings.machine))))
+    for line in _verdict_lines(report):
         console.line(line.text, line.tone)
     if console.broken:
         return Exit.BROKEN_PIPE
@@ -161,39 +166,37 @@ def _writable(folder: str) -> bool:
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
-def _found_lines(report: Report) -> Iterator[Line]:
+def _found(report: Report) -> Iterator[tuple[str, str, Tone]]:
+    """Yield what is known of the machine: a label, a text, and how it is meant."""
     found = report.findings
     python = ".".join(str(part) for part in sys.version_info[:3])
-    yield from row("harness", f"{__version__}, Python {python}, {found.system}")
-    yield from row("walls", describe(found.machine), Tone.PLAIN if enforces(found.machine) else Tone.BAD)
+    yield "harness", f"{__version__}, Python {python}, {found.system}", Tone.PLAIN
+    yield "walls", describe(found.machine), Tone.PLAIN if enforces(found.machine) else Tone.BAD
     for text in missing(found.machine):
-        yield from row("missing", text, Tone.WARNING)
+        yield "missing", text, Tone.WARNING
     if found.machine.bubblewrap:
-        yield from row("bubblewrap", found.machine.bubblewrap)
-    yield from row("bash", found.bash or "none: commands cannot run", Tone.PLAIN if found.bash else Tone.BAD)
+        yield "bubblewrap", found.machine.bubblewrap, Tone.PLAIN
+    yield "bash", found.bash or "none: commands cannot run", Tone.PLAIN if found.bash else Tone.BAD
     can = "can be written" if found.state_writable else "CANNOT be written: there will be no log, and no session"
-    yield from row("state folder", f"{found.state} ({can})", Tone.PLAIN if found.state_writable else Tone.BAD)
+    yield "state folder", f"{found.state} ({can})", Tone.PLAIN if found.state_writable else Tone.BAD
     if found.root:
         text = "root: limits and file modes do not bind root, and what gets past a wall owns the machine; "
         text += "run the harness as an ordinary user"
-        yield from row("user", text, Tone.WARNING)
+        yield "user", text, Tone.WARNING
     if report.environment_closed:
-        yield from row("environment", "what the harness was started with (keys) is closed to commands")
+        yield "environment", "what the harness was started with (keys) is closed to commands", Tone.PLAIN
     else:
         why = "root may look into every process" if found.root else "the kernel let it be read"
         text = f"what the harness was started with (keys) is open to commands without walls: {why}"
-        yield from row("environment", text, Tone.WARNING)
+        yield "environment", text, Tone.WARNING
 
 
-def _trial_lines(report: Report) -> Iterator[Line]:
-    ground: Ground | None = None
-    for trial in report.trials:
-        if trial.attempt.ground is not ground:
-            ground = trial.attempt.ground
-            yield Line(tone=Tone.PLAIN, text=f"\n{ground.value}")
-        detail = _detail(trial, has_walls=enforces(report.findings.machine))
+def _tried(trials: Iterable[Trial], *, has_walls: bool) -> Iterator[tuple[str, str, Tone]]:
+    """Yield how each attempt ended, what it was, and how that is meant."""
+    for trial in trials:
+        detail = _detail(trial, has_walls=has_walls)
         text = f"{trial.attempt.what}: {detail}" if detail else trial.attempt.what
-        yield from row(f"  {trial.outcome.value}", text, _TONES[trial.outcome])
+        yield f"  {trial.outcome.value}", text, _TONES[trial.outcome]
 
 
 def _detail(trial: Trial, *, has_walls: bool) -> str:
@@ -216,14 +219,14 @@ def _detail(trial: Trial, *, has_walls: bool) -> str:
 def _verdict_lines(report: Report) -> Iterator[Line]:
     yield Line(tone=Tone.PLAIN, text="")
     if report.holds:
-        yield from paragraph("Commands can be confined here, so policies that say required = true (ci) run.", Tone.GOOD)
+        yield Line(tone=Tone.GOOD, text="Commands can be confined here, so policies that say required = true (ci) run.")
     elif enforces(report.findings.machine):
         text = f"The walls do not hold here: {report.failures} of the attempts above ended as they must not. Policies that say "
-        yield from paragraph(f"{text}required = true (ci) must not be relied on; please report this.", Tone.BAD)
+        yield Line(tone=Tone.BAD, text=f"{text}required = true (ci) must not be relied on; please report this.")
     else:
         text = "Commands cannot be confined here: policies that say required = true (ci) do not run here."
-        yield from paragraph(text, Tone.BAD)
-        yield from paragraph(f"What to do: {_remedy(report.findings)}.")
+        yield Line(tone=Tone.BAD, text=text)
+        yield Line(tone=Tone.PLAIN, text=f"What to do: {_remedy(report.findings)}.")
 
 
 def _remedy(found: MachineFindings) -> str:

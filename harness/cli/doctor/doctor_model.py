@@ -13,8 +13,8 @@ from harness.cli.config.settings import DEFAULT, Settings, settings_from
 from harness.cli.console import Console, look_here
 from harness.cli.exits import Exit
 from harness.cli.state import here
-from harness.cli.terminal.styles import Line, Tone
-from harness.cli.text_lines import paragraph, row
+from harness.cli.tables import labelled
+from harness.cli.terminal.styles import Tone
 from harness.errors import ModelError, ModelFault, ToolError
 from harness.gate.arguments import parse_arguments
 from harness.loop.reply_calls import no_answer
@@ -280,8 +280,9 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
         sys.stdout.write(json.dumps(_fields(settings, asked, found, code), indent=2) + "\n")
         return code
     console = Console(sys.stdout, look_here(sys.stdout, environment))
-    for line in _lines(settings, found, code):
-        console.line(line.text, line.tone)
+    console.table(labelled(_told(settings, found)))
+    can = "can use this model" if code is Exit.DONE else "cannot use this model as things are"
+    console.line(f"\nThe harness {can}.", Tone.GOOD if code is Exit.DONE else Tone.BAD)
     return Exit.BROKEN_PIPE if console.broken else code
 
 
@@ -320,18 +321,14 @@ def _code(asked: Asked, found: tuple[ModelFinding, ...]) -> Exit:
     return Exit.MODEL if any(finding.tone is Tone.BAD for finding in found) else Exit.DONE
 
 
-def _lines(settings: Settings, found: tuple[ModelFinding, ...], code: Exit) -> Iterator[Line]:
+def _told(settings: Settings, found: tuple[ModelFinding, ...]) -> Iterator[tuple[str, str, Tone]]:
+    """Yield what was asked, and each finding with what to do about it: a label, a text, and how it is meant."""
     by = "" if settings.api.origin == DEFAULT else f", from {settings.api.origin}"
-    yield from row("asked", f"{settings.model.value} by the {settings.api.value.value} API{by}")
+    yield "asked", f"{settings.model.value} by the {settings.api.value.value} API{by}", Tone.PLAIN
     for finding in found:
-        yield from row(finding.about, finding.said, finding.tone)
+        yield finding.about, finding.said, finding.tone
         if finding.advice:
-            yield from row("", finding.advice)
-    yield Line(tone=Tone.PLAIN, text="")
-    if code is Exit.DONE:
-        yield from paragraph("The harness can use this model.", Tone.GOOD)
-    else:
-        yield from paragraph("The harness cannot use this model as things are.", Tone.BAD)
+            yield "", finding.advice, Tone.PLAIN
 
 
 def _fields(settings: Settings, asked: Asked, found: tuple[ModelFinding, ...], code: Exit) -> dict[str, JsonValue]:
