@@ -192,11 +192,13 @@ class Console:
 
     def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """Write one or more whole lines."""
-        if width := self.width:
+        look, width = self.look, self.width
+        if width:
             lines = visible(text).split("\n")
-            self._finished([row for line in lines for row in toned_rows(line, tone, width, colour=self.look.colour)])
+            rows = (toned_rows(line, tone, width, colour=look.colour, palette=look.palette) for line in lines)
+            self._finished([row for of_line in rows for row in of_line])
         else:
-            self._finished([toned(visible(text), tone, colour=self.look.colour)])
+            self._finished([toned(visible(text), tone, colour=look.colour, palette=look.palette)])
 
     @property
     def width(self) -> int:

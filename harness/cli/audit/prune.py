@@ -14,8 +14,12 @@ from enum import Enum
 
 from harness.actions import JsonValue
 from harness.cli.audit.logs import Filled
+from harness.cli.console import Console, Look, look_here
 from harness.cli.exits import Exit
+from harness.cli.long_work import counted_off
 from harness.cli.state import State
+from harness.cli.tables import Column, Table, TableRow
+from harness.cli.terminal.styles import Tone
 from harness.errors import LogError, UsageError
 from harness.log.clocks import timestamp
 from harness.log.findings import Findings, Soundness, judge_log
@@ -87,14 +91,20 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     done = []
     logs = _oldest_first(state.log_paths())
     total = sum(size for _, _, size in logs)
-    for written, path, size in logs:
+    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    waits = console.width > 0 and not arguments.json
+    look = look_here(sys.stderr, environment) if waits or not console.width else Look()
+    for written, path, size in counted_off(logs, len(logs), "logs looked at", look, lambda one: one[2]):
         reason = _reason(now - written, total, days, keep)
         if not reason:
             continue
         one = _prune(Past(path=path, size=size, reason=reason), state, arguments)
         total -= size if one.fate is not PruneResult.KEPT else 0
         done.append(one)
-        _tell(one, as_json=arguments.json)
+        if not waits:
+            _tell(one, as_json=arguments.json)
+    if waits and done:
+        console.table(_table(done, state))
     images, note = (0, 0), "before-images were not looked at"
     if not arguments.dry_run:
         images, note = remove_unnamed(state, now)
@@ -267,6 +277,17 @@ def _tell(one: Pruned, *, as_json: bool) -> None:
         sys.stdout.write(json.dumps(told, sort_keys=True) + "\n")
         return
     sys.stdout.write(f"{one.fate.value}: {visible_line(one.past.path, 5_000)}: {visible_line(one.why, 1_000)}\n")
+
+
+_COLUMNS = Column(name="", toned=True), Column(name="log", folds=True), Column(name="why", folds=True)
+_TONES = {PruneResult.KEPT: Tone.WARNING, PruneResult.REMOVED: Tone.PLAIN, PruneResult.WOULD_BE: Tone.PLAIN}
+
+
+def _table(done: Sequence[Pruned], state: State) -> Table:
+    cells = ((one.fate.value, one.past.path.removeprefix(f"{state.sessions}/"), one.why) for one in done)
+    tones = (_TONES[one.fate] for one in done)
+    rows = (TableRow(cells=row, tone=tone) for row, tone in zip(cells, tones, strict=True))
+    return Table(columns=_COLUMNS, rows=tuple(rows))
 
 
 def _tell_summary(done: Sequence[Pruned], images: tuple[int, int], note: str, arguments: Namespace) -> None:

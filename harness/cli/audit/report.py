@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
 from harness.audit.report import report
 from harness.cli.audit.export import STDOUT, write_view
 from harness.cli.audit.logs import Filled, chosen_logs, log_flags
-from harness.cli.console import complain
+from harness.cli.console import complain, look_here
 from harness.cli.state import State
 from harness.log.reader import records
 
@@ -28,7 +29,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     state = State.of(environment)
     chosen = chosen_logs(arguments, environment)
     sizes = {path: _size(path) for path in chosen.paths}
-    chosen.verify_all()
+    chosen.verify_all(look_here(sys.stderr, environment))
     broken = [one.path for one in chosen.findings if one.found.broken_line is not None]
     unread = {path: line for path in broken if (line := _unread_from(path)) is not None}
     pieces = report(

@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.audit.logs import Filled, gone, named_logs, worst
+from harness.cli.console import Console, Look, look_here
+from harness.cli.exits import Exit
+from harness.cli.long_work import counted_off
 from harness.cli.state import State, logs_in
+from harness.cli.tables import Column, Table, TableRow
+from harness.cli.terminal.styles import Tone
 from harness.errors import LogError, UsageError
-from harness.log.findings import Findings, Soundness, judge_log
+from harness.log.findings import NEVER_PROVED, Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile, KnownHead
 from harness.record import Record
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -56,31 +62,109 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     given = _checked(arguments)
     heads = HeadsFile(arguments.heads or state.heads)
     named = [state.sessions] if arguments.all else named_logs(arguments, state)
-    came_to, moved = [], set[str]()
-    for path in _logs_of(named, except_for=heads.path):
-        if not os.path.lexists(path) and heads.of_path(path) is not None:
-            continue  # gone: see below
+    logs = [path for path in _logs_of(named, except_for=heads.path) if os.path.lexists(path) or not heads.of_path(path)]
+    answer = _Answer(state, arguments, environment, several=len(logs) > 1)
+    moved = set[str]()
+    for path in counted_off(logs, len(logs), "logs verified", answer.look, _size):
         try:
             signature = _signature(path, arguments, environment)
             findings = judge_log(path, heads, given=given, signature=signature)
         except LogError as error:
             if [path] == named:
                 raise
-            sys.stdout.write(_unreadable(path, str(error), as_json=arguments.json))
-            came_to.append(Soundness.UNREADABLE)
+            answer.unreadable(path, str(error))
             continue
-        sys.stdout.write(_as_json(findings) if arguments.json else _as_text(findings))
-        sys.stdout.write(_judged_again(path, state, arguments, environment))
-        came_to.append(findings.soundness)
+        answer.judged(findings)
         noted = findings.evidence.noted
         if noted is not None and noted.elsewhere:
             moved.add(noted.known.file)
     for known in gone(["/"] if arguments.all else named, heads, moved):
-        sys.stdout.write(_gone_line(known, as_json=arguments.json))
-        came_to.append(Soundness.BROKEN)
-    if not came_to:
+        answer.gone(known)
+    if not answer.came_to:
         raise UsageError(f"there is no action log (*.jsonl) in {', '.join(named)}")
-    return worst(came_to)
+    return answer.end()
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+MAX_WHOLE = 20
+"""Of more logs that are whole, a table has none: what is wrong with others is to be seen."""
+_COLUMNS = (
+    Column(name="log", folds=True),
+    Column(name="standing", toned=True),
+    Column(name="records", right=True),
+    Column(name="what is wrong, open or odd", folds=True, leaves=True),
+)
+_TONES = {
+    Soundness.WHOLE: Tone.GOOD,
+    Soundness.OPEN: Tone.WARNING,
+    Soundness.NO_HEAD: Tone.WARNING,
+    Soundness.BROKEN: Tone.BAD,
+    Soundness.UNREADABLE: Tone.BAD,
+}
+
+
+class _Answer:
+    """What is said of the logs: a text or an object each, of several at a terminal one table."""
+
+    def __init__(self, state: State, arguments: Namespace, environment: Mapping[str, str], *, several: bool) -> None:
+        self.came_to: list[Soundness] = []
+        self._state = state
+        self._arguments = arguments
+        self._environment = environment
+        self._as_json: bool = arguments.json
+        self._console = Console(sys.stdout, look_here(sys.stdout, environment))
+        self._in_table = several and self._console.width > 0 and not arguments.json and not arguments.redecide
+        self._rows: list[TableRow] = []
+        at_work = self._in_table or not self._console.width
+        self.look = look_here(sys.stderr, environment) if at_work else Look()
+        """How it is shown that the work goes on: not where each log is told of at the terminal meanwhile."""
+
+    def judged(self, findings: Findings) -> None:
+        """Say what judging one log showed, and what judging its calls again came to, where that was asked for."""
+        told = _as_json(findings) if self._as_json else _as_text(findings)
+        again = _judged_again(findings.path, self._state, self._arguments, self._environment)
+        self._tell(told + again, findings.path, findings.soundness, findings.found.records, "; ".join(findings.lines))
+
+    def unreadable(self, path: str, why: str) -> None:
+        """Say that a log cannot be read."""
+        told = _unreadable(path, why, as_json=self._as_json)
+        self._tell(told, path, Soundness.UNREADABLE, 0, why)
+
+    def gone(self, known: KnownHead) -> None:
+        """Say that a log that was noted is gone."""
+        why = f"a log that was noted is gone: {known.words}"
+        self._tell(_gone_line(known, as_json=self._as_json), known.file, Soundness.BROKEN, known.records, why)
+
+    def _tell(self, text: str, path: str, soundness: Soundness, records: int, why: str) -> None:
+        self.came_to.append(soundness)
+        if self._in_table:
+            log = path.removeprefix(f"{self._state.sessions}/")
+            word = soundness.name.replace("_", " ")
+            cells = log, word if soundness is Soundness.BROKEN else word.lower(), str(records), why
+            self._rows.append(TableRow(cells=cells, tone=_TONES[soundness]))
+        elif self._console.width and not self._as_json:
+            self._console.line(text.rstrip("\n"))
+        else:
+            sys.stdout.write(text)
+
+    def end(self) -> int:
+        """Write the table, where there is one, and return the exit code: that of the worst."""
+        if self._rows:
+            whole = sum(one is Soundness.WHOLE for one in self.came_to)
+            rows = self._rows if whole <= MAX_WHOLE else [row for row in self._rows if row.tone is not Tone.GOOD]
+            if rows:
+                self._console.table(Table(columns=_COLUMNS, rows=tuple(rows)))
+            self._console.line(f"{whole:,} of {counted(len(self.came_to), 'log')} whole")
+            self._console.line(
+                f"Not proved: {NEVER_PROVED}. `harness audit verify FILE` says of one log what is.", Tone.QUIET
+            )
+        return Exit.BROKEN_PIPE if self._console.broken else worst(self.came_to)
 
 
 def _checked(arguments: Namespace) -> str | None:

@@ -231,12 +231,12 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     out = check_out(arguments.out, folders_of(arguments, mine), mine)
     refuse_other_settings(_with_result(arguments, out, mine))
     reports = BatchReports(arguments, environment, out, mine)
-    progress = Progress(sys.stderr, len(mine), quiet=arguments.quiet, width=_width())
+    progress = Progress(sys.stderr, len(mine), look_here(sys.stderr, environment), quiet=arguments.quiet)
     stopping = Stopping()
     jobs = arguments.jobs or len(os.sched_getaffinity(0))
     began = time.monotonic()
-    outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(mine)
-    progress.finish()
+    with progress:
+        outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(mine)
     code = stopping.exit_code or worst(outcomes)
     seconds = time.monotonic() - began
     summary = write_summary(out, outcomes, int(code), shard=arguments.shard, seconds=seconds)
@@ -270,11 +270,3 @@ def _shown(outcomes: Sequence[TaskOutcome], code: Exit, environment: Mapping[str
         if is_soft(code):
             return Exit.BROKEN_PIPE
     return code
-
-
-def _width() -> int:
-    """Return the width of the terminal on stderr, or 0 where there is none."""
-    try:
-        return os.get_terminal_size(2).columns or 80
-    except OSError:
-        return 0

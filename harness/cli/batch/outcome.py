@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from harness.actions import JsonValue
+from harness.cli.console import Console, Look
 from harness.cli.exits import Exit
+from harness.cli.long_work import LongWork
 from harness.cli.tables import Column, Table, TableRow, numbers
 from harness.record import Record, replace
 from harness.text.amounts import counted, short_count
@@ -18,8 +18,6 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from typing import TextIO
-
-    from harness.cli.console import Console
 
 MAX_ROWS = 200
 """With more tasks, only those whose exit code is not 0 are shown. The rest is counted."""
@@ -174,75 +172,51 @@ def _count(value: JsonValue) -> int:
     return value if type(value) is int and value >= 0 else 0
 
 
-EVERY_SECONDS = 0.2
-_LEAST_WIDTH, _BAR = 40, 20
-
-
 class Progress:
-    """Shows how many of the tasks are done."""
+    """Says how many of the tasks are done: as long work at a terminal, else a line for each."""
 
-    def __init__(self, stream: TextIO, total: int, *, quiet: bool, width: int) -> None:
-        """Write to `stream`, with `quiet` only problems. `width` is that of the terminal, 0 where there is none."""
-        self._stream = stream
+    def __init__(self, stream: TextIO, total: int, look: Look, *, quiet: bool) -> None:
+        """Write to `stream`, with `quiet` only problems."""
         self._total = total
         self._quiet = quiet
-        self._width = max(width, _LEAST_WIDTH) if width else 0
-        self._lock = Lock()
-        self._began = time.monotonic()
-        self._next = 0.0
-        self._shown = False
+        self._is_live = look.repaints and not quiet
+        self._running = self._elsewhere = 0
+        self._work = LongWork(stream, look if self._is_live else Look(), total, self._words)
         self.done = 0
         self.failed = 0
         """How many of the tasks that are done did not end with exit code 0."""
 
+    def __enter__(self) -> Self:
+        self._work.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._work.__exit__(*raised)
+
     def tell(self, line: str) -> None:
         """Write a line that stays, also with `quiet`."""
-        with self._lock:
-            self._clear()
-            self._write(f"harness: {visible_line(line, 2_000)}\n")
+        try:
+            self._work.tell(f"harness: {visible_line(line, 2_000)}")
+        except (OSError, ValueError):
+            self._quiet = True  # nobody reads; the exit code and the summary say it
 
     def ended(self, name: str, how: str, seconds: float, *, failed: bool, why: str = "") -> None:
         """Count a task. Where there is no terminal, say how it ended and why."""
         self.done += 1
         self.failed += failed
-        if not self._quiet and not self._width:
+        self._work.step()
+        if not self._quiet and not self._is_live:
             told = f"{name}: {how}, {seconds:.1f} s ({self.done} of {self._total})"
             self.tell(f"{told}: {why}" if why else told)
 
-    def show(self, running: int, elsewhere: int = 0) -> None:
-        """Draw the line of progress anew, where there is a terminal and the last one is old enough."""
-        now = time.monotonic()
-        if self._quiet or not self._width or now < self._next:
-            return
-        self._next = now + EVERY_SECONDS
-        full = _BAR * self.done // self._total if self._total else _BAR
-        seconds = int(now - self._began)
-        parts = [
-            f"[{'#' * full}{'.' * (_BAR - full)}] {self.done}/{self._total} done",
-            f"{running} running",
-            *([f"{elsewhere} elsewhere"] if elsewhere else []),
-            *([f"{self.failed} not with exit code 0"] if self.failed else []),
-            f"{seconds // 60}:{seconds % 60:02}",
-        ]
-        # One column less: a full line would move the cursor to the next.
-        line = ", ".join(parts)[: self._width - 1]
-        with self._lock:
-            self._shown = True
-            self._write(f"\r{line.ljust(self._width - 1)}")
+    def now(self, running: int, elsewhere: int = 0) -> None:
+        """Take how many tasks run here, and how many in other processes."""
+        self._running, self._elsewhere = running, elsewhere
 
-    def finish(self) -> None:
-        """Remove the line of progress."""
-        with self._lock:
-            self._clear()
-
-    def _clear(self) -> None:
-        if self._shown:
-            self._shown = False
-            self._write(f"\r{' ' * (self._width - 1)}\r")
-
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except (OSError, ValueError):
-            self._quiet = True  # nobody reads; the exit code and the summary say it
+    def _words(self) -> str:
+        parts = [f"{self.done:,} of {self._total:,} tasks", f"{self._running} running"]
+        if self._elsewhere:
+            parts.append(f"{self._elsewhere} elsewhere")
+        if self.failed:
+            parts.append(f"{self.failed} not with exit code 0")
+        return ", ".join(parts)

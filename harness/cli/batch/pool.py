@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.batch.git_runner import VARIABLE, Lifeline
-from harness.cli.batch.outcome import EVERY_SECONDS, Progress, TaskEnd, TaskOutcome, with_result
+from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome, with_result
 from harness.cli.batch.task import Task, of_task, settings_of
 from harness.cli.batch.task_folder import Finished, HeldElsewhere, TaskFolder, finished_task, holder, is_held
 from harness.cli.batch.task_run import HELD
@@ -31,6 +31,8 @@ MAX_TRIES = 3
 """A task whose process is killed gets at most so many processes."""
 GRACE_SECONDS = 30.0
 """How long a process that was asked to end may take. Then it is killed."""
+EVERY_SECONDS = 0.2
+"""The pause between two looks at what ended."""
 ELSEWHERE_SECONDS = 0.5
 """The pause between two looks whether a task that another process runs is free."""
 TELL_SECONDS = 60.0
@@ -118,7 +120,7 @@ class Pool:
             for place, task in enumerate(tasks):
                 hand_out(_Queued(task, place, TaskFolder(os.path.join(self._out, task.id))))
             while taken or (self._elsewhere and not self._is_ending()):
-                self._progress.show(len(self._workers), len(self._elsewhere))
+                self._progress.now(len(self._workers), len(self._elsewhere))
                 if not taken:
                     time.sleep(EVERY_SECONDS)
                 for future in wait(taken, EVERY_SECONDS, FIRST_COMPLETED).done:

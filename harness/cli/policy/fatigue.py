@@ -14,12 +14,12 @@ from harness.audit.fatigue import SessionFatigue, StillAsked, Take, asking_most,
 from harness.audit.suggestions.candidates import SeenCall
 from harness.audit.suggestions.proposals import RuleProposal, suggestions
 from harness.cli.audit.logs import BROKEN, chosen_logs
-from harness.cli.console import complain
+from harness.cli.console import Console, complain, look_here
 from harness.cli.policy.policies import PolicyInForce
 from harness.cli.policy.replay import PolicyOf, Replay
 from harness.cli.policy.seen_calls import RecordedPolicies, seen_calls
 from harness.cli.state import State
-from harness.cli.text_lines import table
+from harness.cli.tables import Column, Table, TableRow
 from harness.paths import short_place
 from harness.policy.grant_offers import WallsHere
 from harness.record import Record
@@ -59,8 +59,10 @@ def fatigue_command(arguments: Namespace, environment: Mapping[str, str]) -> int
         complain(note)
     sessions = list(_counted(replay, seen, Take(arguments.take)))
     rule = max(suggestions(seen, LEAST).proposals, key=lambda proposal: len(proposal.spares), default=None)
-    lines = map(json.dumps, _objects(sessions, rule)) if arguments.json else _lines(sessions, rule)
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if arguments.json:
+        sys.stdout.writelines(f"{json.dumps(one)}\n" for one in _objects(sessions, rule))
+    else:
+        _tell(sessions, rule, Console(sys.stdout, look_here(sys.stdout, environment)))
     return BROKEN if replay.broken else chosen.code
 
 
@@ -86,38 +88,46 @@ def _counted(replay: Replay, seen: Sequence[SeenCall], take: Take) -> Iterator[W
             yield WearySession(log=log, session=name, calls=decided, fatigue=fatigue)
 
 
-def _lines(sessions: Sequence[WearySession], rule: RuleProposal | None) -> Iterator[str]:
+def _tell(sessions: Sequence[WearySession], rule: RuleProposal | None, console: Console) -> None:
     if not sessions:
-        yield "no call was decided in these logs"
+        console.line("no call was decided in these logs")
         return
     rows = [(f"{one.session}  {os.path.basename(one.log)}", *map(str, _counts(one))) for one in sessions]
     columns = list(zip(*map(_counts, sessions), strict=True))
     if len(sessions) > 1:
         rows.append(("in all", *(str(sum(column)) for column in columns)))
         rows.append(("a session", *(f"{sum(column) / len(sessions):.1f}" for column in columns)))
-    yield from table(("session", "calls", "asked then", "asked by the policy", "with grants"), rows)
+    console.table(Table(columns=_SESSIONS, rows=tuple(TableRow(cells=row) for row in rows)))
     fatigues = [one.fatigue for one in sessions]
-    spared = [f"{count:>4}  {visible_line(what, 100)}" for what, count in sparing_most(fatigues)]
-    yield from _list("Questions that a grant spares, taken when it is first offered:", spared)
+    spared = [(count, what) for what, count in sparing_most(fatigues)]
+    _list("Questions that a grant spares, taken when it is first offered:", spared, console)
     reasons = [
-        f"{one.count:>4}  {visible_line(short_place(one.by), 60)}, as: {visible_line(one.example, 100)}"
+        (one.count, f"{visible_line(short_place(one.by), 60)}, as: {visible_line(one.example, 100)}")
         for one in asking_most(fatigues)
     ]
-    yield from _list("Questions at which nothing is offered:", reasons)
-    yield ""
+    _list("Questions at which nothing is offered:", reasons, console)
     if rule is None:
-        yield "No rule that `harness policy suggest` would write saves two questions."
+        console.line("\nNo rule that `harness policy suggest` would write saves two questions.")
         return
-    yield f"The rule that would save most, {len(rule.spares)} of the questions asked then:"
-    yield ""
-    yield from rule.toml.splitlines()
+    console.line(f"\nThe rule that would save most, {len(rule.spares)} of the questions asked then:\n")
+    console.line(rule.toml.rstrip("\n"))
 
 
-def _list(heading: str, lines: Sequence[str]) -> Iterator[str]:
-    if lines:
-        yield from ("", heading, *lines[:MOST_LINES])
-    if len(lines) > MOST_LINES:
-        yield f"      and {len(lines) - MOST_LINES} more"
+_SESSIONS = (
+    Column(name="session", folds=True),
+    *(Column(name=name, right=True) for name in ("calls", "asked then", "asked by the policy", "with grants")),
+)
+_LISTED = Column(name="", right=True), Column(name="", folds=True)
+
+
+def _list(heading: str, found: Sequence[tuple[int, str]], console: Console) -> None:
+    if not found:
+        return
+    console.line(f"\n{heading}")
+    rows = (TableRow(cells=(f"{count:>4}", visible_line(what, 200))) for count, what in found[:MOST_LINES])
+    console.table(Table(columns=_LISTED, rows=tuple(rows), headed=False))
+    if len(found) > MOST_LINES:
+        console.line(f"      and {len(found) - MOST_LINES} more")
 
 
 def _counts(one: WearySession) -> tuple[int, int, int, int]:

@@ -1,0 +1,157 @@
+"""How far long work has come: one live line of rich's on stderr, at a terminal alone, and not for a screen reader.
+
+One thread draws it, beginning when the work is not done soon; the rest of the program only counts. It stays out of the way of
+pipes: where stdout is one, its reader may write to the same terminal, so only work that writes nothing meanwhile is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from harness.cli.console import Look
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from typing import Self, TextIO
+
+    from rich.console import Console as RichConsole
+    from rich.progress import Progress
+
+SOON = 0.5
+"""Seconds after which work is long."""
+EVERY = 0.2
+"""Seconds from one drawing to the next."""
+WIDEST_BAR, NARROW = 30, 60
+"""Cells of the bar; a terminal of fewer columns has none."""
+
+ItemT = TypeVar("ItemT")
+
+
+def is_pipe(stream: TextIO) -> bool:
+    """Say whether another program reads what is written."""
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+class LongWork:
+    """Work that consists of many things; used as a context, whose end takes the line away, however it comes."""
+
+    def __init__(
+        self, stream: TextIO, look: Look, total: float, words: Callable[[], str], *, soon: float = SOON
+    ) -> None:
+        """Take where to draw and how, what all of it weighs, and what says how far it is: any text."""
+        self._stream = stream
+        self._look = look
+        self._total = total
+        self._words = words
+        self._soon = soon
+        self._done = 0.0
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._live: Progress | None = None
+        self._thread = threading.Thread(target=self._draw, daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._look.repaints:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._look.repaints:
+            self._thread.join()
+
+    def step(self, weight: float = 1) -> None:
+        """Count what was done."""
+        self._done += weight
+
+    def tell(self, line: str) -> None:
+        """Write a line that stays, above the live one. Raises OSError where it cannot be written."""
+        with self._lock:
+            if self._live is not None:
+                from rich.text import Text
+
+                self._live.console.print(Text(visible_line(line, 5_000)), soft_wrap=True)
+            else:
+                self._stream.write(f"{visible_line(line, 5_000)}\n")
+                self._stream.flush()
+
+    def _draw(self) -> None:
+        if self._ended.wait(self._soon):
+            return
+        try:
+            self._draw_until_ended()
+        except (OSError, ValueError):
+            pass  # nobody looks any more; the work goes on
+
+    def _draw_until_ended(self) -> None:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        console = _console(self._stream, self._look)
+        bar = (BarColumn(WIDEST_BAR),) if console.width >= NARROW else ()
+        columns = (
+            SpinnerColumn("line" if self._look.ascii else "dots"),
+            *bar,
+            TextColumn("{task.description}", markup=False),
+        )
+        live = Progress(
+            *columns, TimeElapsedColumn(), console=console, auto_refresh=False, transient=True,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        task = live.add_task("", total=self._total or None)
+        with live:
+            self._live = live
+            try:
+                while True:
+                    with self._lock:
+                        live.update(task, completed=self._done, description=visible_line(self._words(), 200))
+                        live.refresh()
+                    if self._ended.wait(EVERY):
+                        return
+            finally:
+                with self._lock:
+                    self._live = None
+
+
+def _console(stream: TextIO, look: Look) -> RichConsole:
+    from rich.console import Console
+    from rich.theme import Theme
+
+    class _Console(Console):
+        """Never hides the cursor: a program that is killed could not show it again."""
+
+        @property
+        def encoding(self) -> str:
+            return "ascii" if look.ascii else "utf-8"
+
+        def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002 - as rich declares it
+            return False
+
+    names = ("bar.complete", "bar.finished", "bar.pulse", "progress.spinner")
+    theme = Theme({**dict.fromkeys(names, "green"), "bar.back": "dim", "progress.elapsed": "none"})
+    return _Console(
+        file=stream, force_terminal=True, color_system="256" if look.colour else None, no_color=not look.colour,
+        legacy_windows=False, force_jupyter=False, markup=False, emoji=False, highlight=False, theme=theme,
+    )  # fmt: skip
+
+
+def counted_off(
+    items: Iterable[ItemT], total: int, noun: str, look: Look, weigh: Callable[[ItemT], float] | None = None
+) -> Iterator[ItemT]:
+    """Yield `items`, and show meanwhile how many of `total` are done: on stderr, where stdout is no pipe."""
+    count = 0
+    shown = look if total > 1 and not is_pipe(sys.stdout) else Look()
+    items = list(items)
+    weights = [weigh(item) if weigh else 1.0 for item in items] if shown.repaints else [1.0] * len(items)
+    with LongWork(sys.stderr, shown, sum(weights), lambda: f"{count:,} of {total:,} {noun}") as work:
+        for item, weight in zip(items, weights, strict=True):
+            yield item
+            count += 1
+            work.step(weight)
