@@ -30,38 +30,33 @@ EXAMPLE_CASE = f'{{"id": "1", "tool": "{BASH.name}", "args": {{"{BASH.subject}":
 MOST_WIDTH = 110
 """Of help, in columns; so wide it is in a file."""
 
-_EPILOG = """\
-commands:
-  harness [PROMPT]       the prompt, in a terminal
-  harness run PROMPT     one prompt, nobody to ask (CI)
-  harness batch TASKS --out DIR    many prompts, each in a folder of its own; goes on where it was stopped
-  harness demo           a scripted model, without key or network
-  harness policy check FILE...     load policies strictly, run their examples
-  harness policy explain WHAT      say what would be decided, and by which rule: 0 auto, 10 confirm, 20 deny, 30 block
-  harness policy test CASES        hold a file of cases against a policy: 0 as expected, 1 not
-  harness policy replay LOG...     judge the calls of old logs again, and list what would change
-  harness policy suggest [LOG...]  propose rules that would have spared your repeated approvals
-  harness policy fatigue [LOG...]  count the questions of old sessions, and those that grants would leave
-  harness policy trust [FILE]      let the auto rules of a project's policy count
-  harness audit list               name the logs in the state folder
-  harness audit show [FILE...]     a readable timeline (the latest log without FILE)
-  harness audit verify [FILE...]   check chain and order: 0 whole, 1 broken, 3 open, 4 no head kept
-  harness audit QUESTION [LOG...]  approvals, denied, unknown, files, reads, outside, stats; diff; redecide
-  harness audit report -o FILE     one page of HTML; export --to csv, jsonl, ocsf, otlp
-  harness audit sign, prune, recover
-                                   sign heads with an SSH key; remove old logs; mend a torn one
-  harness schema log, result       the JSON Schema of the log's records; of what `run --output json` writes
-  harness -c                       go on with the newest session of this folder
-  harness sessions list            what was said here, and how it ended (--all: in every folder)
-  harness sessions resume [ID]     go on with a session, in a new log; fork ID --turn N: from its turn N
-  harness undo                     put back the newest file that a session changed; --to CALL: all back to that call
-  harness config show              every setting; --origin: who said it
-  harness config path              where the user's configuration is
-  harness doctor                   try what this machine can enforce: 0 commands can be confined, 2 they cannot
-  harness doctor --model [NAME]    send one tiny request: 0 the model is usable, 2 settings, 6 it is not
-
+_USAGE = "harness [OPTION ...] [PROMPT]\n       harness COMMAND ...      (harness help COMMAND says how)"
+_COMMANDS = """\
+Every call of the model is decided before it runs. Without a command: the prompt.
+work
+  run PROMPT   one prompt, nobody to ask (CI)
+  batch TASKS  many prompts, each in a folder of its own
+  demo         a scripted model, without key or network
+  sessions     list, resume, fork; harness -c goes on with the newest one here
+  undo         put back what a session changed
+decide
+  policy       {policy}
+look back
+  audit        {audit}
+  schema       the JSON Schema of log and result
+this machine
+  config       which settings hold, and who said them
+  doctor       what can be enforced here; --model: whether a model works"""
+_EXITS = """\
 exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 5 no usable answer, 6 provider failed, \
 7 done but calls were refused, 8 the log cannot be written, 130/143 interrupted, 141 stdout was closed"""
+
+
+def short_help() -> str:
+    """Return what the commands do, on one screen."""
+    parser = parser_for("", "")
+    shown = "\n".join(fitted(line, _width()) for line in str(parser.description).splitlines())
+    return f"{parser.format_usage()}\n{shown}\n`harness --help` has the options of the prompt and the exit codes too.\n"
 
 
 def actions_help(command: str) -> str:
@@ -155,9 +150,11 @@ def parser_for(command: str, action: str) -> ArgumentParser:
                 "--cwd", type=filled, metavar="DIR", help="with --model: the workspace (else the current folder)"
             )
         case _:
-            parser.description = "A coding harness in which every call of the model is decided before it runs."
-            parser.epilog = _EPILOG
-            parser.add_argument("prompt", nargs="?", help="the first thing to do; without it the prompt waits")
+            parser.usage = _USAGE
+            actions = {name: ", ".join(ACTIONS[name]) for name in ("policy", "audit")}
+            parser.description = _COMMANDS.format(**actions)
+            parser.epilog = _EXITS
+            parser.add_argument("prompt", nargs="?", help=argparse.SUPPRESS)
             parser.add_argument(
                 "-c",
                 "--continue",
@@ -345,15 +342,10 @@ def model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
     parser.add_argument("--api", choices=("chat", "responses"), help="which of the OpenAI APIs (else HARNESS_API)")
 
 
-_RUN_EPILOG = """\
-exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 5 no usable answer, 6 provider
-failed, 7 done but calls were refused, 8 the log cannot be written, 130/143 interrupted, 141 stdout was closed"""
-
-
 def run_flags(parser: ArgumentParser) -> None:
     """Add the flags of `harness run`."""
     parser.description = "Run one prompt; never asks, never reads the terminal."
-    parser.epilog = _RUN_EPILOG
+    parser.epilog = _EXITS
     parser.add_argument("prompt", nargs="?", help="what to do; - reads it from stdin")
     parser.add_argument("--prompt-file", type=filled, metavar="FILE", help="read it from a file, {{variables}} and all")
     parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="the value of a {{variable}}")

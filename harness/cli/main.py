@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
-LIGHT = ("--version", "policy", "audit", "schema", "config", "sessions list")
+LIGHT = ("--version", "help", "policy", "audit", "schema", "config", "sessions list")
 """Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
 COMMANDS = ("run", "batch", "demo", "policy", "audit", "undo", "doctor", "config", "sessions", "schema")
 
-_WISHES = {"help": "--help", "version": "--version"}
+_WISHES = {"version": "--version"}
 _NEAR = 0.75
 """How alike a word and a command are (difflib): `doctro`, `polcy`; not `ran`, `doc`."""
 
@@ -177,8 +177,13 @@ def _complain(text: str) -> None:
 
 
 def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
-    from harness.cli.flags import ACTIONS, actions_help, parser_for
+    from harness.cli.flags import ACTIONS, actions_help, parser_for, short_help
 
+    if words == ["help"]:
+        sys.stdout.write(short_help())
+        return 0
+    if words[:1] == ["help"]:
+        words = _helping(words[1:])
     command = words.pop(0) if words and words[0] in COMMANDS else ""
     action = ""
     if command in ACTIONS and words[:1] in (["-h"], ["--help"]):
@@ -194,6 +199,13 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
     return _function_of(command, action)(arguments, environment)
 
 
+def _helping(words: list[str]) -> list[str]:
+    """Return what `harness help` stands for with these words behind it. Raises UsageError for no command."""
+    if words[0] not in COMMANDS:
+        raise UsageError(f"there is no command {words[0]}; `harness help` names all")
+    return [*words, "--help"]
+
+
 def _refuse_misspelt(words: Sequence[str]) -> None:
     """Raise UsageError for a first word that is nearly a command: as a prompt it would be sent at once, and cost money."""
     first = words[0] if words else ""
@@ -201,7 +213,7 @@ def _refuse_misspelt(words: Sequence[str]) -> None:
         return
     from difflib import get_close_matches
 
-    meant = get_close_matches(first, (*COMMANDS, *_WISHES), n=1, cutoff=_NEAR)
+    meant = get_close_matches(first, (*COMMANDS, "help", *_WISHES), n=1, cutoff=_NEAR)
     if meant:
         command = _WISHES.get(meant[0], meant[0])
         raise UsageError(

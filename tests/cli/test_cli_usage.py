@@ -8,6 +8,7 @@ from program import made_program
 from rows import all_rows
 
 from harness.cli.flags import fitted, is_unquoted, parser_for
+from harness.cli.main import COMMANDS
 
 if TYPE_CHECKING:
     from program import Program
@@ -20,7 +21,8 @@ NEEDS_A_TERMINAL = "the prompt needs a terminal"
     [
         (("doctro",), "there is no command doctro; did you mean `harness doctor`? `harness -- doctro` sends it"),
         (("audti", "show"), "did you mean `harness audit`?"),
-        (("help",), "did you mean `harness --help`?"),
+        (("help", "me"), "there is no command me; `harness help` names all"),
+        (("hlep",), "did you mean `harness help`?"),
         (("--", "doctro"), NEEDS_A_TERMINAL),
         (("fun",), NEEDS_A_TERMINAL),
         (("doctor it",), NEEDS_A_TERMINAL),
@@ -54,8 +56,8 @@ def test_only_words_are_taken_for_the_rest_of_a_prompt(message: str, *, is_promp
 
 @all_rows("width", [40, 60, 80, 100, 110])
 def test_help_is_as_wide_as_the_terminal_and_loses_no_word(width: int) -> None:
-    epilog = parser_for("", "").epilog or ""
-    for line in epilog.splitlines():
+    parser = parser_for("", "")
+    for line in f"{parser.description}\n{parser.epilog}".splitlines():
         rows = fitted(line, width).splitlines()
         assert max(map(len, rows), default=0) <= width
         assert " ".join(rows).split() == line.split()
@@ -65,3 +67,26 @@ def test_help_is_as_wide_as_the_terminal_and_loses_no_word(width: int) -> None:
 def test_a_description_goes_on_below_itself() -> None:
     assert fitted("  go WHERE    to the left, then on", 28) == "  go WHERE    to the left,\n              then on"
     assert fitted("short", 28) == "short"
+
+
+@all_rows(
+    ("words", "same"),
+    [
+        (("help", "run"), ("run", "--help")),
+        (("help", "audit"), ("audit", "--help")),
+        (("help", "audit", "verify"), ("audit", "verify", "--help")),
+    ],
+    anew={"program": made_program},
+)
+def test_help_is_a_command_too(program: Program, words: tuple[str, ...], same: tuple[str, ...]) -> None:
+    done = program.run(*words)
+    assert (done.code, done.err, done.out) == (0, "", program.run(*same).out)
+
+
+@all_rows("columns", [80, 120])
+def test_help_names_every_command_on_one_screen(program: Program, columns: int) -> None:
+    code, shown = program.at_terminal("help", columns=columns)
+    assert (code, [name for name in COMMANDS if f"\n  {name} " not in shown]) == (0, [])
+    assert len(shown.splitlines()) < 24
+    whole = program.run("--help").out
+    assert whole.index("  doctor ") < whole.index("  --policy FILE")
