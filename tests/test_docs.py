@@ -424,7 +424,7 @@ def test_everything_that_is_built_in_is_in_the_policy_reference() -> None:
 @pytest.mark.parametrize(
     ("names", "title"),
     [
-        pytest.param("_PROTECTED_NAMES", "Built in", id="protected names"),
+        pytest.param("PROTECTED_NAMES", "Built in", id="protected names"),
         pytest.param("ENTRY_POINTS", "Entry points", id="entry points"),
     ],
 )

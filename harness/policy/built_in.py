@@ -30,7 +30,7 @@ class Finding(Record):
 
 # Names (of files or folders, at any depth, case-folded) in which an edit is an execution later: version control hooks
 # and configuration, CI, editors' tasks, shells' and package managers' start-up files.
-_PROTECTED_NAMES = frozenset(
+PROTECTED_NAMES = frozenset(
     (
         ".git", ".gitmodules", ".gitattributes", ".gitconfig", ".github", ".gitlab-ci.yml", ".gitlab", ".circleci",
         ".buildkite", ".travis.yml", "azure-pipelines.yml", "jenkinsfile", ".vscode", ".idea", ".husky",
@@ -248,7 +248,7 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
 
 def _inspect_write(path: PathAccess) -> Finding | None:
     for name in (*path.names, *path.below):
-        protected = _PROTECTED_NAMES.intersection(fold(name).split("/"))
+        protected = PROTECTED_NAMES.intersection(fold(name).split("/"))
         if protected:
             return _confirm("protected", f"{min(protected)} is executed or obeyed by other programs later")
     if path.shared:

@@ -1,0 +1,95 @@
+"""What stands at a place of the workspace: its state, its content, and the stamp by which a later look knows it again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from typing import NamedTuple, TypeAlias
+
+from harness.files.folders import open_folder
+from harness.place_changes import PlaceKind, PlaceState
+
+MOST_BYTES = 1_000_000
+"""Of a file whose content is kept; a larger one is told by its size and its time stamps alone."""
+
+Stamp: TypeAlias = tuple[int, ...]
+
+
+class PlaceLook(NamedTuple):
+    """One place as it was looked at."""
+
+    stamp: Stamp
+    is_sure: bool
+    """Whether the same stamp means the same content."""
+    state: PlaceState
+    content: bytes | None
+    """Of a file its bytes, of a link what it says, where they were read and may be kept."""
+
+
+def state_of(root: str, path: str) -> PlaceState | None:
+    """Return what stands at a place now, its content read; None where there is nothing."""
+    status = status_at(root, path)
+    return None if status is None else look_at(root, path, status, 0).state
+
+
+def status_at(root: str, path: str) -> os.stat_result | None:
+    """Return what a place is, a link itself and not what it leads to; None where there is nothing to be seen."""
+    try:
+        return os.lstat(f"{root}/{path}".rstrip("/") or "/")
+    except OSError:
+        return None
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """Return what is not the same any more where a file or a folder was changed."""
+    return (
+        status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns,
+    )  # fmt: skip
+
+
+def look_at(root: str, path: str, status: os.stat_result, sure_before: int) -> PlaceLook:
+    """Return a place, its content read where it is not too large. No link is followed on the way."""
+    mode, kind = status.st_mode, PlaceKind.OTHER
+    if stat.S_ISDIR(mode):
+        kind = PlaceKind.FOLDER
+    elif stat.S_ISLNK(mode):
+        kind = PlaceKind.LINK
+    elif stat.S_ISREG(mode):
+        kind = PlaceKind.FILE
+    content = content_at(root, path, kind)
+    state = PlaceState(
+        kind=kind,
+        mode=stat.S_IMODE(mode),
+        size=0 if kind is PlaceKind.FOLDER else status.st_size,
+        sha256=None if content is None else hashlib.sha256(content).hexdigest(),
+    )
+    return PlaceLook(stamp_of(status), is_sure(status, sure_before), state, content)
+
+
+def is_sure(status: os.stat_result, before: int) -> bool:
+    """Say whether something was last changed so long before that another change gives it another stamp."""
+    return status.st_mtime_ns < before and status.st_ctime_ns < before
+
+
+def content_at(root: str, path: str, kind: PlaceKind) -> bytes | None:
+    """Return the bytes of a file, or what a link says; None for all else, and for what is too large or cannot be read.
+
+    No link is followed on the way.
+    """
+    folder, _, name = f"{root}/{path}".rpartition("/")
+    if kind not in (PlaceKind.FILE, PlaceKind.LINK):
+        return None
+    try:
+        opened = open_folder(folder)
+        try:
+            if kind is PlaceKind.LINK:
+                return os.fsencode(os.readlink(name, dir_fd=opened))
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=opened)
+        finally:
+            os.close(opened)
+        with open(descriptor, "rb") as file:
+            data: bytes = file.read(MOST_BYTES + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    except OSError:
+        return None
+    return data if len(data) <= MOST_BYTES else None

@@ -1,0 +1,142 @@
+"""Put protected places back from the copies that were kept, each only if it still is what was told of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+from harness.files import atomic
+from harness.files.before_images import BeforeImages
+from harness.files.folders import open_folder
+from harness.files.place_looks import content_at, state_of
+from harness.paths import fold
+from harness.place_changes import PlaceChange, PlaceKind, PlaceReturn, PlaceState
+from harness.policy.built_in import PROTECTED_NAMES
+
+_CHANGED = "it was changed since; not touched"
+_NO_COPY = "there is no copy of what it was"
+_TOO_LARGE = "it is too large for a copy, and without one it is not removed"
+
+
+def put_back(root: str, changes: Sequence[PlaceChange], images: BeforeImages) -> tuple[PlaceReturn, ...]:
+    """Make the places of a workspace (`root`, links followed) what they were, and say of each what became of it.
+
+    What is there now is kept among the images before. Set-id bits do not come back.
+    """
+    made = [one for one in changes if one.before is None]
+    rest = [one for one in changes if one.before is not None]
+    ordered = (*sorted(made, key=lambda one: one.path, reverse=True), *sorted(rest, key=lambda one: one.path))
+    done = {one.path: _tried(root, one, images) for one in ordered}
+    return tuple(PlaceReturn(change=one, problem=done[one.path]) for one in changes)
+
+
+def _tried(root: str, change: PlaceChange, images: BeforeImages) -> str:
+    """Put one back; return why not, or nothing."""
+    now = state_of(root, change.path)
+    if _is_alike(now, change.before):
+        return ""
+    emptied = now is None and change.after is not None and change.after.kind is PlaceKind.FOLDER
+    if not _is_alike(now, change.after) and not emptied:
+        return _CHANGED
+    content = b""
+    if change.before is not None and change.before.kind is not PlaceKind.FOLDER:
+        kept = images.get(change.before.sha256) if change.before.sha256 else None
+        if kept is None:
+            return _NO_COPY
+        content = kept
+    try:
+        if not _has_copy(root, change, now, images):
+            return _TOO_LARGE
+        _put(root, change, now, content)
+    except atomic.NotKeptError as error:
+        return f"its owner or its permissions cannot be given to a new file ({error})"
+    except OSError as error:
+        return error.strerror or str(error)
+    return "" if _is_alike(state_of(root, change.path), change.before) else "it could not be made what it was"
+
+
+def _is_alike(one: PlaceState | None, other: PlaceState | None) -> bool:
+    """Say whether two states are the same, as far as it is known; of what was not read, the size has to do."""
+    if one is None or other is None:
+        return one is other
+    if one.kind is not other.kind or (one.mode ^ other.mode) & 0o777:
+        return False
+    return one.kind is PlaceKind.FOLDER or (one.sha256, one.size) == (other.sha256, other.size)
+
+
+def _has_copy(root: str, change: PlaceChange, now: PlaceState | None, images: BeforeImages) -> bool:
+    """Keep what is there now, where it is something that can be kept; say whether it may go. Raises OSError."""
+    if now is None or now.kind not in (PlaceKind.FILE, PlaceKind.LINK):
+        return True
+    content = content_at(root, change.path, now.kind)
+    if content is None:
+        return False
+    images.keep(content)
+    return True
+
+
+def _put(root: str, change: PlaceChange, now: PlaceState | None, content: bytes) -> None:
+    """Do it. Raises OSError and NotKeptError."""
+    before = change.before
+    folder_path, name = os.path.split(f"{root}/{change.path}")
+    folder = open_folder(folder_path, None if before is None else [])
+    try:
+        present = atomic.status_of(folder, name)
+        if present is not None and (before is None or _kind_differs(before, present)):
+            (os.rmdir if stat.S_ISDIR(present.st_mode) else os.unlink)(name, dir_fd=folder)
+            present = None
+        if before is None:
+            _remove_empty(root, change.path)
+            return
+        match before.kind:
+            case PlaceKind.FOLDER if present is None:
+                os.mkdir(name, dir_fd=folder)
+            case PlaceKind.LINK:
+                if present is not None:
+                    os.unlink(name, dir_fd=folder)
+                os.symlink(content, os.fsencode(name), dir_fd=folder)
+                return
+            case PlaceKind.FILE if now is None or change.after is None or now.sha256 != before.sha256:
+                atomic.replace(folder, name, content, present=present)
+            case _:
+                pass
+        _give_mode(folder, name, before.mode & 0o777)
+    finally:
+        os.close(folder)
+
+
+def _kind_differs(before: PlaceState, present: os.stat_result) -> bool:
+    kinds = {PlaceKind.FILE: stat.S_ISREG, PlaceKind.FOLDER: stat.S_ISDIR, PlaceKind.LINK: stat.S_ISLNK}
+    return before.kind in kinds and not kinds[before.kind](present.st_mode)
+
+
+def _give_mode(folder: int, name: str, mode: int) -> None:
+    """Give a file or a folder its permission bits, also where it may not be opened (open(2), O_PATH)."""
+    descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.chmod(f"/proc/self/fd/{descriptor}", mode)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_empty(root: str, path: str) -> None:
+    """Remove the folders that a file made, as far as they are empty: those of a protected name, and what lies in one."""
+    for above in _protected_above(path):
+        folder, name = os.path.split(f"{root}/{above}")
+        try:
+            opened = open_folder(folder)
+            try:
+                os.rmdir(name, dir_fd=opened)
+            finally:
+                os.close(opened)
+        except OSError:
+            return
+
+
+def _protected_above(path: str) -> Iterator[str]:
+    """Yield the folders above that are protected, the nearest first."""
+    parts = path.split("/")[:-1]
+    while not PROTECTED_NAMES.isdisjoint(map(fold, parts)):
+        yield "/".join(parts)
+        parts.pop()
