@@ -7,9 +7,10 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from harness.actions import JsonValue
+from harness.place_changes import PlaceChange, change_fields, change_from
 from harness.policy.rules import Origin
 from harness.policy.session_grants import (
     Grant,
@@ -20,10 +21,12 @@ from harness.policy.session_grants import (
     pattern_from,
     pattern_problem,
 )
-from harness.record import Record
+from harness.record import Record, replace
 from harness.safe_files import append_line, open_private
 
 _NOTHING = GrantPattern(tools=())
+MOST_PLACES = 2_000
+"""That one grant sleeps because of: as many as are compared."""
 _GRANT_BEGINS = b'{"access": '
 """So does a line that grants, its keys being sorted, and none that revokes."""
 
@@ -90,6 +93,20 @@ class KeptGrants:
             return False
         return True
 
+    def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> bool:
+        """Note that a grant sleeps because of these changes (none: that it is awake again); say whether that is on disk."""
+        try:
+            self._append(
+                {
+                    "workspace": self._workspace,
+                    "asleep": identity,
+                    "places": [change_fields(one) for one in changes[:MOST_PLACES]],
+                }
+            )
+        except (OSError, ValueError):
+            return False
+        return True
+
     def _lines(self) -> list[str]:
         with open(open_private(self.path, os.O_RDONLY), "rb") as file:
             data = file.read()
@@ -103,6 +120,9 @@ class KeptGrants:
             raise ValueError("it is of another workspace")
         if fields.keys() == {"workspace", "revoked"}:
             grants.pop(str(fields["revoked"]), None)
+            return
+        if fields.keys() == {"workspace", "asleep", "places"}:
+            _put_to_sleep(grants, fields["asleep"], fields["places"])
             return
         until = fields.pop("until", "")
         if not fields.keys() >= {"workspace", *pattern_fields(_NOTHING)}:
@@ -135,6 +155,16 @@ class KeptGrants:
         finally:
             os.close(descriptor)
         return number
+
+
+def _put_to_sleep(grants: dict[str, Grant], identity: object, places: object) -> None:
+    """Take in that a grant sleeps, or with no places that it is awake. Raises ValueError."""
+    if not isinstance(places, list):
+        raise ValueError("places is a list")  # noqa: TRY004
+    changed = tuple(map(change_from, places))
+    held = grants.get(str(identity))
+    if held is not None:
+        grants[held.id] = replace(held, changed=changed)
 
 
 def _cut_off_torn_grant(descriptor: int) -> None:

@@ -26,6 +26,7 @@ from harness.files.before_images import BeforeImages
 from harness.files.repository import checked_out
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approver
+from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.records import Advice
 from harness.gate.tool import ConfinedTool, Tool
 from harness.interrupt import Interrupt
@@ -207,8 +208,10 @@ def agent_of(
     on_text: Callable[[str], None] | None = None,
     done_marker: str | None = None,
     kept: KeptGrants | None = None,
+    ask_places: AskPlaces = nobody_to_ask,
 ) -> Agent:
-    """Return the agent of these parts. `kept` are the grants of its workspace, where a person is there to have given them.
+    """Return the agent of these parts. `kept` are the grants of its workspace, where a person is there to have given them,
+    who is asked about protected places by `ask_places`.
 
     Raises ValueError as Agent does.
     """
@@ -228,7 +231,8 @@ def agent_of(
         interrupt=parts.interrupt,
         done_marker=done_marker,
         grants=kept.read().grants if kept else (),
-        keep_grant=kept.keep if kept else None,
+        kept=kept,
+        ask_places=ask_places,
         dry_run=unattended is not None and unattended.dry_run,
         advise=(_advise_to_leave_plan if unattended.plan else _advise) if unattended else None,
         check_answer=unattended.check_answer if unattended else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from harness.actions import JsonValue
 from harness.audit.calls import is_typed, number, sign_of, word
 from harness.cli.terminal.styles import Line, Tone
 from harness.log.order import SUMMARY, LogRecord
@@ -67,6 +68,10 @@ def event_line(record: LogRecord) -> Line | None:
         case "error":
             text = f"! {word(record.get('where'))}: {word(record.get('message'))}"
             return Line(tone=Tone.BAD, text=visible_line(text, 1_000))
+        case "places_changed":
+            return Line(tone=Tone.BAD, text=_places_changed(record))
+        case "places_answered":
+            return _places_answered(record)
         case "grant" if record.get("not_kept"):
             text = f"~ granted for this session only; it could not be kept: {word(record['not_kept'])}"
             return Line(tone=Tone.WARNING, text=visible_line(text, 1_000))
@@ -88,6 +93,51 @@ def event_line(record: LogRecord) -> Line | None:
             return Line(tone=Tone.BAD, text=visible_line(f"! limit: {word(record.get('limit'))}"))
         case _:
             return None
+
+
+MOST_PLACES_NAMED = 5
+
+
+def _places_changed(record: LogRecord) -> str:
+    """Return what a command changed of protected places, the first by name, and what sleeps for it."""
+    places = record.get("places")
+    named = [one for one in places if isinstance(one, dict)][:MOST_PLACES_NAMED] if isinstance(places, list) else []
+    said = ", ".join(visible_line(f"{word(one.get('path'))} {word(one.get('how'))}", 200) for one in named)
+    count = number(record, "place_count") or 0
+    more = f" and {int(count) - len(named):,} more" if count > len(named) else ""
+    grants = record.get("grants")
+    asleep = f"; until you answer, {_listed(grants)} sleeps" if grants else ""
+    not_kept = f" ({visible_line(word(record['not_kept']), 200)})" if record.get("not_kept") else ""
+    gaps = f"; not looked at: {_listed(record.get('not_looked_at'))}" if record.get("not_looked_at") else ""
+    return visible_line(f"! protected places changed: {said}{more}{asleep}{not_kept}{gaps}", 1_500)
+
+
+def _places_answered(record: LogRecord) -> Line:
+    """Return what became of them."""
+    grants = _listed(record.get("grants"))
+    left = record.get("not_put_back")
+    kept = [one for one in left if isinstance(one, dict)] if isinstance(left, list) else []
+    problems = "; ".join(f"{word(one.get('path'))}: {word(one.get('why'))}" for one in kept[:MOST_PLACES_NAMED])
+    back = f"put back: {_listed(record.get('put_back')) or 'nothing'}"
+    but = f"; not put back: {problems}" if problems else ""
+    match record.get("answer"):
+        case "keep":
+            return Line(tone=Tone.WARNING, text=visible_line(f"~ kept as they are; {grants} is awake again", 1_000))
+        case "put_back":
+            said = f"~ {back}{but}; {grants} is awake again"
+        case "revoke":
+            said = f"~ {back}{but}; {grants} is revoked"
+        case _:
+            said = f"~ nobody answered: all stays as it is, and {grants} sleeps; /grants answer {grants}"
+            return Line(tone=Tone.WARNING, text=visible_line(said, 1_000))
+    return Line(tone=Tone.BAD if problems else Tone.GOOD, text=visible_line(said, 1_500))
+
+
+def _listed(texts: JsonValue) -> str:
+    """Return a list of texts in one line, the first of them by name."""
+    listed = [visible_line(word(one), 200) for one in texts] if isinstance(texts, list) else []
+    more = f" and {len(listed) - MOST_PLACES_NAMED:,} more" if len(listed) > MOST_PLACES_NAMED else ""
+    return f"{', '.join(listed[:MOST_PLACES_NAMED])}{more}"
 
 
 def ended_line(outcome: LogRecord, decision: LogRecord, answered: LogRecord, *, typed: bool = False) -> Line:

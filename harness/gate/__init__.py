@@ -9,6 +9,7 @@ Then what goes with them:
     registry.py     the tools on offer, and how a call becomes an `Action`; arguments.py checks its arguments
     approval.py     who is asked, and what an answer may say
     grants_in_force.py  what was granted so far, on top of the policy
+    place_watch.py  what a granted program did to protected places, and what a person says to it
     records.py      the records that the gate writes into the log
 
 Not here: what a rule decides (policy/), what a tool does (tools/), what becomes of its result (loop/).

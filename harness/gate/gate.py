@@ -13,7 +13,8 @@ from typing import assert_never
 from harness.actions import Action, Command, Opaque, PathAccess, ToolUse, Unconfined, written_paths
 from harness.errors import GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
-from harness.gate.grants_in_force import GrantsInForce, KeepGrant
+from harness.gate.grants_in_force import GrantsInForce, GrantStore
+from harness.gate.place_watch import AskPlaces, PlacesAnswer, PlaceWatch, nobody_to_ask, words_of
 from harness.gate.records import Advice, CallRecords, Proposal, sha256_of
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, rule_on
@@ -82,16 +83,17 @@ class Gate:
         tools: ToolRegistry,
         interrupt: Interrupt | None = None,
         grants: Sequence[Grant] = (),
-        keep_grant: KeepGrant | None = None,
+        kept: GrantStore | None = None,
         dry_run: bool = False,
         advise: Callable[[Policy, Action, Verdict], Advice] | None = None,
+        ask_places: AskPlaces = nobody_to_ask,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts.
 
-        `grants` are in force from the beginning. `keep_grant` keeps what is granted for the workspace, and returns where it
-        stands; or why it cannot be kept: then it holds for the session. `dry_run`: nothing runs. `advise` is asked about
-        each call that is refused, and what it says is recorded.
+        `grants` are in force from the beginning. `kept` keeps what is granted for the workspace; what cannot be kept holds
+        for the session. `dry_run`: nothing runs. `advise` is asked about each call that is refused, and what it says is
+        recorded. `ask_places` asks a person about protected places that a granted program changed.
         """
         self.tools = tools
         self._approver = approver
@@ -101,7 +103,8 @@ class Gate:
         self._advise = advise
         self._monotonic = monotonic
         self._records = CallRecords(log)
-        self._grants = GrantsInForce(policy.guarding(log.path), grants, keep_grant, self._walls_here, self._records)
+        self._grants = GrantsInForce(policy.guarding(log.path), grants, kept, self._walls_here, self._records)
+        self._watch = PlaceWatch(self._grants, self._records, ask_places, monotonic)
         self._policy_sha256 = policy.sha256
         self._proposed = 0
         self._open: dict[int, Proposal] = {}
@@ -141,6 +144,11 @@ class Gate:
     def revoke(self, identity: str) -> Grant | None:
         """End a grant, and return it; None where there is none of that name. Raises LogError."""
         return self._grants.revoke(identity)
+
+    def ask_places(self, grant: Grant) -> PlacesAnswer:
+        """Ask about a grant that sleeps, and do what is answered. Raises LogError."""
+        tool = next(name for name in grant.pattern.tools if name in self.tools.names)
+        return self._watch.ask_again(self.tools[tool], grant)
 
     def narrow(self, held: Grant, narrower: Grant) -> None:
         """Put a grant of less in the place of one that is in force. Raises LogError."""
@@ -219,11 +227,13 @@ class Gate:
                     assert_never(ruling)
 
         self._take_grants(ruling, asked_own=approver is None)
-        confinement = self.tools.confinement(action.tool, verdict.effects)
+        tool = self.tools[action.tool]
+        noted = self._watch.note(tool, ruling)
+        confinement = f"{self.tools.confinement(action.tool, verdict.effects)}{words_of(noted)}"
         self._records.intended(pending.proposal, action, verdict, self._policy_sha256, confinement)
         pending.begun = ruling.seal.armed = True
 
-        tool, left = self.tools[action.tool], seconds_left()
+        left = seconds_left()
         permitted, effects = ruling.redeem(), verdict.effects
         with Attempt(permitted.call, self._monotonic) as attempt, self._interrupt:
             if left is not None and left <= 0 and approval is None:
@@ -237,6 +247,7 @@ class Gate:
                     attempt.take(tool.run(permitted, effects))
 
         result = self._with_words(attempt.result(self._records.redact), approval)
+        result = self._watch.settle(tool, ruling, noted, result)
         self._note_changes(ruling, result)
         self._records.ended(pending.proposal, result, ran=True)
         self._open.pop(pending.proposal.number, None)

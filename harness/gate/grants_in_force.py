@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol, TypeAlias
 
 from harness.actions import Action
 from harness.errors import GateError
 from harness.gate.approval import Answer, Approval
 from harness.gate.records import CallRecords, Proposal
+from harness.place_changes import PlaceChange
 from harness.policy.grant_offers import Offer, WallsHere, all_edits, offer_for
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
@@ -16,8 +17,23 @@ from harness.policy.session_grants import SESSION_GRANTS, Grant, GrantPattern, G
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import replace
 
-KeepGrant: TypeAlias = Callable[[GrantPattern, int | None], Grant | str]
-"""Keeps a grant for the workspace, for so many days (None: until it is revoked), and returns it; or why it cannot be kept."""
+
+class GrantStore(Protocol):
+    """Where grants are kept for the workspace, beyond the session."""
+
+    def keep(self, pattern: GrantPattern, days: int | None) -> Grant | str:
+        """Keep a grant for so many days (None: until it is revoked), and return it; or why it cannot be kept."""
+        ...
+
+    def revoke(self, identity: str) -> bool:
+        """Note the end of a grant; say whether that is kept."""
+        ...
+
+    def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> bool:
+        """Note that a grant sleeps because of these changes (none: that it is awake again); say whether that is kept."""
+        ...
+
+
 WallsOf: TypeAlias = Callable[[Policy, str], WallsHere]
 """What can hold a granted program of a tool, under a policy."""
 EDITS = "edits"
@@ -31,15 +47,15 @@ class GrantsInForce:
         self,
         policy: Policy,
         grants: Sequence[Grant],
-        keep_grant: KeepGrant | None,
+        kept: GrantStore | None,
         walls_of: WallsOf,
         records: CallRecords,
     ) -> None:
-        """Begin with `grants`. Without `keep_grant` there is no place to keep any: they hold for the session."""
+        """Begin with `grants`. Without `kept` there is no place to keep any: they hold for the session."""
         self._files = policy
         self._walls_of = walls_of
         self._grants = list(grants)
-        self._keep_grant = keep_grant
+        self._kept = kept
         self._records = records
         self._count = 0
         self.policy = with_grants(policy, grants)
@@ -72,6 +88,43 @@ class GrantsInForce:
             self._grants.remove(found)
             self.policy = with_grants(self._files, self._grants)
         return found
+
+    def put_to_sleep(
+        self, identities: Collection[str], changes: Sequence[PlaceChange]
+    ) -> tuple[tuple[Grant, ...], str]:
+        """Let grants decide nothing until somebody has answered for these changes.
+
+        Returns them, and why that holds for this session alone where it does.
+        """
+        slept = tuple(replace(one, changed=tuple(changes)) for one in self._grants if one.id in identities)
+        self._put_in_place(slept)
+        lost = [one.id for one in slept if not self._is_kept_asleep(one)]
+        return slept, f"that {', '.join(lost)} sleeps could not be kept for later sessions" if lost else ""
+
+    def wake(self, identity: str) -> None:
+        """Let a grant that slept decide again."""
+        self._put_in_place([replace(one, changed=()) for one in self._grants if one.id == identity])
+        for grant in self._grants:
+            if grant.id == identity:
+                self._is_kept_asleep(grant)
+
+    def end(self, grant: Grant) -> bool:
+        """Revoke a grant, also where it is kept; say whether that could be done. Raises LogError."""
+        is_of_session = grant.scope is GrantScope.SESSION or self._kept is None
+        # First where it is kept: what could not be ended there would be in force again the next time.
+        if not is_of_session and self._kept is not None and not self._kept.revoke(grant.id):
+            return False
+        self.revoke(grant.id)
+        return True
+
+    def _put_in_place(self, grants: Sequence[Grant]) -> None:
+        by_id = {grant.id: grant for grant in grants}
+        self._grants = [by_id.get(grant.id, grant) for grant in self._grants]
+        self.policy = with_grants(self._files, self._grants)
+
+    def _is_kept_asleep(self, grant: Grant) -> bool:
+        of_session = grant.scope is GrantScope.SESSION or self._kept is None
+        return of_session or (self._kept is not None and self._kept.sleep(grant.id, grant.changed))
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return what the person may grant at the question whether `action` may run; else why nothing."""
@@ -109,18 +162,19 @@ class GrantsInForce:
     def add(self, proposal: Proposal, approval: Approval, wanted: GrantScope) -> None:
         """Record what is granted, and judge by it from now on. Raises LogError."""
         for pattern in approval.patterns:
-            kept = self._kept(pattern, approval.days) if wanted is GrantScope.WORKSPACE else ""
+            kept = self._keep(pattern, approval.days) if wanted is GrantScope.WORKSPACE else ""
             self._count += 1
             origin = Origin(file=SESSION_GRANTS, line=proposal.number)
             of_session = Grant(id=f"grant-{self._count}", scope=GrantScope.SESSION, pattern=pattern, origin=origin)
             grant = of_session if isinstance(kept, str) else kept
+            self.revoke(grant.id)  # of this name one may sleep
             self._records.grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")
-            self._grants = [one for one in self._grants if one.id != grant.id]
             self._grants.append(grant)
         self.policy = with_grants(self._files, self._grants)
 
     def narrow(self, held: Grant, narrower: Grant) -> None:
         """Put a grant of less in the place of one that is in force. Raises LogError."""
+        narrower = replace(narrower, changed=held.changed)
         self._records.grant(narrower, "narrowed", of=held.id)
         self._grants = [narrower if grant == held else grant for grant in self._grants if grant.id != narrower.id]
         self.policy = with_grants(self._files, self._grants)
@@ -140,5 +194,5 @@ class GrantsInForce:
         """Whether all edits in the workspace are granted as the mode of that name."""
         return any(grant.id == EDITS for grant in self._grants)
 
-    def _kept(self, pattern: GrantPattern, days: int | None) -> Grant | str:
-        return self._keep_grant(pattern, days) if self._keep_grant else "there is no place to keep it"
+    def _keep(self, pattern: GrantPattern, days: int | None) -> Grant | str:
+        return self._kept.keep(pattern, days) if self._kept else "there is no place to keep it"

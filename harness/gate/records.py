@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from harness.actions import Action, Effects, Facet, JsonValue, describe_facet
 from harness.gate.approval import Answer, Approval
 from harness.log.action_log import ActionLog
 from harness.log.order import MOST_FACETS
 from harness.messages import ToolCall, ToolResult
+from harness.place_changes import PlaceReturn, PlacesFound, change_fields
 from harness.policy.session_grants import Grant, pattern_fields
 from harness.policy.verdict import Verdict
 from harness.record import Record, field_names
@@ -29,6 +31,8 @@ MAX_LOGGED_ARGUMENTS = 64_000
 MAX_CUT_ARGUMENTS = 1000
 """How much of the beginning of those is kept."""
 MAX_LOGGED_PATHS = 20
+MOST_LOGGED_PLACES = 100
+"""Protected places that a record names; it says how many there are."""
 
 
 class Proposal(Record):
@@ -181,6 +185,8 @@ class CallRecords:
             fields["of"] = of
         if grant.until:
             fields["until"] = grant.until
+        if grant.changed:
+            fields["asleep"] = True
         self._log.append("grant", fields)
 
     def intended(
@@ -204,6 +210,38 @@ class CallRecords:
             change = action.change
             fields["change"] = {name: getattr(change, name) for name in field_names(type(change))}
         self._log.append("intent", fields, sync=True)
+
+    def places_changed(self, call: int, grants: Sequence[Grant], found: PlacesFound, not_kept: str) -> None:
+        """Record that a command changed protected places, and which grants sleep; on disk when this returns."""
+        fields: dict[str, JsonValue] = {
+            "call": call,
+            "grants": [grant.id for grant in grants],
+            "places": [change_fields(one) for one in found.changes[:MOST_LOGGED_PLACES]],
+            "place_count": len(found.changes),
+            "not_looked_at": list(found.gaps),
+        }
+        if not_kept:
+            fields["not_kept"] = not_kept
+        self._log.append("places_changed", fields, sync=True)
+
+    def places_answered(
+        self, call: int | None, grants: Sequence[Grant], answer: str, seconds: float, returns: Sequence[PlaceReturn]
+    ) -> None:
+        """Record what was answered, and what was put back; `call` is None where that was in an earlier session."""
+        back: list[JsonValue] = [one.change.path for one in returns if not one.problem]
+        kept: list[JsonValue] = [{"path": one.change.path, "why": one.problem} for one in returns if one.problem]
+        self._log.append(
+            "places_answered",
+            {
+                **({} if call is None else {"call": call}),
+                "grants": [grant.id for grant in grants],
+                "answer": answer,
+                "by": "nobody" if answer == "nobody" else "person",
+                "seconds": round(seconds, 3),
+                "put_back": back[:MOST_LOGGED_PLACES],
+                "not_put_back": kept[:MOST_LOGGED_PLACES],
+            },
+        )
 
     def advised(self, proposal: Proposal, advice: Advice) -> None:
         """Record what would let a refused call run; nothing that holds a secret."""

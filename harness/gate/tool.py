@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
@@ -11,6 +11,7 @@ from harness.errors import ToolError, WorkspaceError
 from harness.limits import Limits
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
+from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
 from harness.record import Record
@@ -120,6 +121,45 @@ class CallWalls(Protocol):
 
     def in_words(self, effects: Effects) -> str:
         """Return in the same words what will hold a call to `effects`."""
+        ...
+
+
+class NotedBefore(Protocol):
+    """The protected places of a workspace as they were before a call."""
+
+    @property
+    def words(self) -> str:
+        """How many there are, and what was not looked at."""
+        ...
+
+    def compared(self) -> PlacesFound:
+        """Return what has changed since; a copy of what stood there is stored then."""
+        ...
+
+
+class PlacesOfTool(Protocol):
+    """The protected places of the workspace that a tool works in."""
+
+    def note(self, also: Sequence[str]) -> NotedBefore:
+        """Look at them, and at further files (absolute paths) that lie there."""
+        ...
+
+    def shown(self, changes: Sequence[PlaceChange]) -> tuple[PlaceChange, ...]:
+        """Return changes of an earlier session with their differences, as far as they are known."""
+        ...
+
+    def put_back(self, changes: Sequence[PlaceChange]) -> tuple[PlaceReturn, ...]:
+        """Make places what they were, each only if it still is what was told of it."""
+        ...
+
+
+@runtime_checkable
+class WatchedTool(Protocol):
+    """A tool whose calls may change protected places, past all walls."""
+
+    @property
+    def places(self) -> PlacesOfTool:
+        """These places."""
         ...
 
 

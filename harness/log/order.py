@@ -10,6 +10,8 @@ from harness.actions import JsonValue
 DECISIONS = ("auto", "confirm", "deny", "block")
 """From the mildest to the strictest."""
 ANSWERS = ("yes", "no", "stop", "halt", "edit", "nobody")
+PLACES_ANSWERS = ("put_back", "keep", "revoke", "nobody")
+"""Of the question about protected places."""
 RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
 """Statuses of calls that were begun."""
 CUT_SHORT = ("timeout", "interrupted", "crashed")
@@ -63,12 +65,14 @@ class _Call:
 class _Session:
     """An open session: its policy, its grants, its calls, and how many there were of what."""
 
-    __slots__ = ("begun", "calls", "counts", "dry_run", "ended", "grants", "halted", "policy", "wanted")
+    __slots__ = ("asleep", "begun", "calls", "counts", "dry_run", "ended", "grants", "halted", "policy", "wanted")
 
     def __init__(self, policy: JsonValue, *, dry_run: bool) -> None:
         self.policy = policy
         self.dry_run = dry_run
         self.grants: set[str] = set()
+        self.asleep: set[str] = set()
+        """Grants that decide nothing until somebody has answered for changed places."""
         self.begun = False
         """Whether anything but grants from earlier was recorded."""
         self.halted = False
@@ -114,6 +118,8 @@ class Ledger:
         if kind == "grant":
             return _enter_grant(session, record)
         session.begun = True
+        if kind in ("places_changed", "places_answered"):
+            return _enter_places(session, kind, record)
         if kind == "user_message":
             session.halted = False
         if kind not in _BEFORE:
@@ -170,10 +176,13 @@ def _enter_grant(session: _Session, record: LogRecord) -> str:
         if name not in session.grants:
             return f"revokes {name}, which is not in force"
         session.grants.discard(name)
+        session.asleep.discard(name)
         return ""
     if name in session.grants:
         return f"grants {name}, which is in force already"
     session.grants.add(name)
+    if record.get("asleep"):
+        session.asleep.add(name)
     if change == "narrowed":
         of = str(record.get("of"))
         if of not in session.grants or of == name:
@@ -186,6 +195,23 @@ def _enter_grant(session: _Session, record: LogRecord) -> str:
         early = not session.begun and record.get("scope") == "workspace"
         return "" if early else f"takes up {name}, which a session does as it begins, of what was kept"
     return _wrong_grant(session, name, record)
+
+
+def _enter_places(session: _Session, kind: str, record: LogRecord) -> str:
+    """Take in that grants sleep, or what was answered; return what is wrong with it, or nothing."""
+    named = record.get("grants")
+    grants = set(map(str, named)) if isinstance(named, list) else set()
+    if kind == "places_answered":
+        if not grants <= session.asleep:
+            return f"answers for {min(grants - session.asleep)}, which does not sleep"
+        if record.get("answer") != "nobody":
+            session.asleep -= grants
+        return ""
+    call = session.calls.get(str(record.get("call")))
+    session.asleep |= grants
+    if call is None or call.step != "intent":
+        return f"tells what call {str(record.get('call'))[:20]} changed, which is not running"
+    return "" if grants <= session.grants else f"lets {min(grants - session.grants)} sleep, which is not in force"
 
 
 def _wrong_grant(session: _Session, name: str, record: LogRecord) -> str:
@@ -273,6 +299,8 @@ def _wrong_decision(session: _Session, call: _Call, record: LogRecord) -> str:
     if judged and not record.get("facet_count"):
         return f"decides on call {call.number}, and on no part of it"
     by_grant = record.get("layer") == "session" and record.get("decision") == "auto"
+    if by_grant and str(record.get("rule")) in session.asleep:
+        return f"lets call {call.number} run by {str(record.get('rule'))[:100]}, which sleeps"
     if by_grant and str(record.get("rule")) not in session.grants:
         return f"lets call {call.number} run by {str(record.get('rule'))[:100]}, which nobody granted"
     return _other_digest(session, call, record, judged=judged)

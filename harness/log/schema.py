@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.log.order import ANSWERS, DECISIONS, STATUSES
+from harness.log.order import ANSWERS, DECISIONS, PLACES_ANSWERS, STATUSES
 from harness.text.fields import Fields
 
 VERSION = 1
@@ -119,6 +119,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "not_kept?": "text",
         "of?": "text",
         "until?": "text",
+        "asleep?": "flag",
         "text": "text",
         "tools": "list of text",
         "argv": "list of text",
@@ -158,6 +159,23 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "changed_path?": "text",
         "before_sha256?": "digest|null",
         "after_sha256?": "digest|null",
+    },
+    "places_changed": {
+        "call": "count",
+        "grants": "list of text",
+        "places": "list of place",
+        "place_count": "count",
+        "not_looked_at": "list of text",
+        "not_kept?": "text",
+    },
+    "places_answered": {
+        "call?": "count",
+        "grants": "list of text",
+        "answer": f"one of {' '.join(PLACES_ANSWERS)}",
+        "by": "text",
+        "seconds": "number",
+        "put_back": "list of text",
+        "not_put_back": "list of unmoved_place",
     },
     "advice": {"call": "count", "toml?": "text", "why?": "text"},
     "answer_checked": {"fits": "flag", "problem": "text"},
@@ -245,6 +263,15 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
         "after_sha256": "digest",
         "before_mode": "count|null",
     },
+    "place": {
+        "path": "text",
+        "how": "text",
+        "before": "place_state|null",
+        "after": "place_state|null",
+        "is_kept": "flag",
+    },
+    "place_state": {"kind": "text", "mode": "count", "size": "count", "sha256": "digest|null"},
+    "unmoved_place": {"path": "text", "why": "text"},
     "message": {
         "role": "text",
         "content": "text",

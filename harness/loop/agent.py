@@ -17,7 +17,8 @@ from harness.actions import Action, JsonValue
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, WorkspaceError
 from harness.gate.approval import Answer, Approval, Approver
 from harness.gate.gate import Gate
-from harness.gate.grants_in_force import KeepGrant
+from harness.gate.grants_in_force import GrantStore
+from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.records import Advice
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import LimitedTool, Tool
@@ -84,8 +85,10 @@ class AgentParts(Record):
     """A command that succeeds and prints this as its first line ends the run."""
     grants: Sequence[Grant] = ()
     """In force from the beginning."""
-    keep_grant: KeepGrant | None = None
+    kept: GrantStore | None = None
     """Keeps what is granted for the workspace; see Gate."""
+    ask_places: AskPlaces = nobody_to_ask
+    """Asks a person about protected places that a granted program changed."""
     dry_run: bool = False
     """Whether every call is judged and recorded, and none is run."""
     advise: Callable[[Policy, Action, Verdict], Advice] | None = None
@@ -137,7 +140,8 @@ class Agent:
             tools=registry,
             interrupt=self._interrupt,
             grants=parts.grants,
-            keep_grant=parts.keep_grant,
+            kept=parts.kept,
+            ask_places=parts.ask_places,
             dry_run=parts.dry_run,
             advise=parts.advise,
             monotonic=parts.monotonic,

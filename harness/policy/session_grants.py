@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from harness.actions import Access, Act, Command, JsonValue
+from harness.place_changes import PlaceChange
 from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.effects import DEFAULT_WRITE, place_problem
 from harness.policy.matchers import ArgvPattern, PathPatterns
@@ -158,6 +159,8 @@ class Grant(Record):
     """Where it is kept: a file and its line; of this session SESSION_GRANTS and the call's number."""
     until: str = ""
     """When it ends (UTC, as in `2026-11-30T12:00:00Z`), looked at as a session begins; empty: when it is revoked."""
+    changed: tuple[PlaceChange, ...] = ()
+    """Protected places that a command changed which ran by it, and that nobody has answered for: until then it sleeps."""
 
     @property
     def rule(self) -> Rule:
@@ -192,8 +195,9 @@ def kept_id(pattern: GrantPattern) -> str:
 
 
 def with_grants(policy: Policy, grants: Sequence[Grant]) -> Policy:
-    """Return `policy` with the rules of these grants; its digest stays that of its files."""
-    return replace(policy, rules=(*policy.rules, *(grant.rule for grant in grants))) if grants else policy
+    """Return `policy` with the rules of these grants, but for those that sleep; its digest stays that of its files."""
+    awake = [grant.rule for grant in grants if not grant.changed]
+    return replace(policy, rules=(*policy.rules, *awake)) if awake else policy
 
 
 def pattern_problem(pattern: GrantPattern) -> str:

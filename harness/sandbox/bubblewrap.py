@@ -55,6 +55,10 @@ def _layers(walls: Walls) -> dict[str, tuple[str, ...]]:
         if stat.S_ISLNK(mode) or os.path.realpath(path) != path:
             raise Unenforceable(f"cannot allow writing to {path}: it is reached over a link")
         layers[path] = ("--dev-bind" if stat.S_ISCHR(mode) else "--bind", path, path)
+    for path in walls.hold:
+        mode = _mode(path)
+        if mode is not None and path not in layers and not stat.S_ISLNK(mode) and os.path.realpath(path) == path:
+            layers[path] = ("--ro-bind", path, path)
     for path in walls.hide:
         hidden = os.path.realpath(path)
         mode = _mode(hidden)

@@ -18,6 +18,7 @@ from harness.actions import (
     Unconfined,
 )
 from harness.errors import ErrorCode, ToolError
+from harness.files.protected_places import ProtectedPlaces
 from harness.files.workspace import Workspace
 from harness.gate.arguments import flag, number, text
 from harness.gate.tool import Arguments, ToolOutput
@@ -81,6 +82,7 @@ class BashTool:
         environment: Mapping[str, str] | None = None,
         walls: CommandWalls | None = None,
         temporary: TemporaryFolder | None = None,
+        places: ProtectedPlaces | None = None,
         outputs: OutputFolder | None = None,
         on_output: Callable[[str], None] | None = None,
         interrupts: Callable[[], int] | None = None,
@@ -90,7 +92,8 @@ class BashTool:
 
         Their few variables are taken from `environment`, that of this process where it is None. `walls` puts up the walls
         around them; None: those of this machine. `temporary` is where TMPDIR points for commands that may write; None: a
-        folder of this tool's own, which goes with it. What is cut from a result stays whole in `outputs`.
+        folder of this tool's own, which goes with it. `places` are the protected ones of the workspace; None: without copies
+        of what stands there. What is cut from a result stays whole in `outputs`.
         `on_output` is told what is printed, ten times a second; `interrupts` counts a person's wishes to stop: the second
         one during a call kills at once. `pace` is how long each step of a command's end may take.
         """
@@ -102,6 +105,7 @@ class BashTool:
         self._environment = child_environment(os.environ if environment is None else environment)
         self.walls = walls or CommandWalls(workspace)
         self._temporary = temporary or TemporaryFolder()
+        self.places = places or ProtectedPlaces(workspace.root, None)
         self._outputs = outputs
         self._on_output = on_output
         self._interrupts = interrupts
@@ -116,6 +120,7 @@ class BashTool:
             environment=self._environment,
             walls=self.walls,
             temporary=self._temporary,
+            places=self.places,
             outputs=self._outputs,
             on_output=self._on_output,
             interrupts=self._interrupts,
@@ -214,7 +219,10 @@ class BashTool:
             launch = replace(launch, argv=argv, descriptors=(script,))
         confinement = None
         try:
-            confinement = self.walls.confinement(effects, self._temporary.path)
+            hold = (
+                () if effects.sockets else self.places.held
+            )  # noted before a granted program, whose sockets are closed
+            confinement = self.walls.confinement(effects, self._temporary.path, hold)
             if confinement is not None:
                 launch = replace(
                     launch,

@@ -396,9 +396,17 @@ def _any_value(chance: random.Random) -> JsonValue:
 def _steps(chance: random.Random, *, spoil: float) -> list[Step]:
     """Return the records of sessions in which any field holds a hostile text, and some hold anything at all."""
     steps: list[Step] = []
-    calls = [
+    words = list(HOSTILE.values())
+    state = {"kind": chance.choice(words), "mode": 0o644, "size": 7, "sha256": None}
+    place = {
+        "path": chance.choice(words), "how": chance.choice(words), "before": state, "after": None, "is_kept": True,
+    }  # fmt: skip
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("call_proposed", {}), ("decision", {"decision": "confirm"}), ("approval_asked", {}),
-        ("approval_answered", {"answer": "yes"}), ("intent", {}), ("outcome", {"status": "ok"}),
+        ("approval_answered", {"answer": "yes"}), ("intent", {}),
+        ("places_changed", {"places": [place], "not_looked_at": [chance.choice(words)], "place_count": 1}),
+        ("places_answered", {"not_put_back": [{"path": chance.choice(words), "why": chance.choice(words)}]}),
+        ("outcome", {"status": "ok"}),
     ]  # fmt: skip
     kinds: list[tuple[str, dict[str, Any]]] = [
         ("session_started", {}),

@@ -156,6 +156,14 @@ EFFECTS: st.SearchStrategy[JsonValue] = st.fixed_dictionaries(
     },
     optional={"read_count": st.integers(0), "write_count": st.integers(0), "named": st.lists(st.text(max_size=4))},
 )
+PLACE_STATES: st.SearchStrategy[JsonValue] = st.fixed_dictionaries(
+    {
+        "kind": st.text(max_size=4),
+        "mode": st.integers(0, 0o7777),
+        "size": st.integers(0),
+        "sha256": st.none() | st.just(DIGEST),
+    }
+)
 PLAIN: Mapping[str, st.SearchStrategy[JsonValue]] = {
     "text": st.text(max_size=12),
     "count": st.integers(0, 2**70),
@@ -182,6 +190,16 @@ PLAIN: Mapping[str, st.SearchStrategy[JsonValue]] = {
             "before_mode": st.none() | st.integers(0, 0o777),
         }
     ),
+    "place": st.fixed_dictionaries(
+        {
+            "path": st.text(max_size=4),
+            "how": st.text(max_size=4),
+            "before": st.none() | PLACE_STATES,
+            "after": st.none() | PLACE_STATES,
+            "is_kept": st.booleans(),
+        }
+    ),
+    "unmoved_place": st.fixed_dictionaries({name: st.text(max_size=4) for name in ("path", "why")}),
     "message": st.fixed_dictionaries({"role": st.text(max_size=4), "content": st.text(max_size=4)}),
     "asked": st.fixed_dictionaries(
         {

@@ -13,8 +13,11 @@ from log_scene import unsynced
 
 from harness.actions import Action
 from harness.cli.kept_grants import KeptGrants
+from harness.files.before_images import BeforeImages
+from harness.files.protected_places import ProtectedPlaces
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.tool import Tool
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
@@ -63,6 +66,7 @@ class Scene:
         kept: bool = False,
         policy: bytes = POLICY,
         machine: Machine | None = None,
+        ask_places: AskPlaces = nobody_to_ask,
     ) -> None:
         for name in ("w", "state"):
             (folder / name).mkdir(exist_ok=True)
@@ -71,15 +75,17 @@ class Scene:
         self.kept = KeptGrants(str(folder / "state" / "grants"), "w", str(self.root))
         log = ActionLog.open(self.path, sync=unsynced)
         self._approver = approver
+        self._ask_places = ask_places
         self.agent: Agent = Agent(
             model=Playing([*replies, DONE]),
-            tools=_tools(Workspace(str(self.root), str(folder)), machine),
+            tools=_tools(Workspace(str(self.root), str(folder)), machine, BeforeImages(str(folder / "images"))),
             policy=held(policy),
             approver=self._ask,
             about={"workspace": str(self.root)},
             log=log,
             grants=self.kept.read().grants if kept else (),
-            keep_grant=self.kept.keep if kept else None,
+            kept=self.kept if kept else None,
+            ask_places=self._ask_places,
         )
 
     def _ask(self, action: Action, verdict: Verdict) -> Approval:
@@ -95,10 +101,11 @@ class Scene:
         assert audited(self.path).breaches == []
 
 
-def _tools(workspace: Workspace, machine: Machine | None) -> tuple[Tool, ...]:
+def _tools(workspace: Workspace, machine: Machine | None, images: BeforeImages) -> tuple[Tool, ...]:
     environment = {"PATH": os.environ["PATH"]}
     _, *others = builtin_tools(workspace, environment=environment)
-    return (BashTool(workspace, environment=environment, walls=CommandWalls(workspace, machine=machine)), *others)
+    walls, places = CommandWalls(workspace, machine=machine), ProtectedPlaces(workspace.root, images)
+    return (BashTool(workspace, environment=environment, walls=walls, places=places), *others)
 
 
 def granting(scope: GrantScope, choice: str = "exactly this") -> Callable[[Agent], Approver]:

@@ -59,6 +59,8 @@ class Call:
         by_grant = decision is not None and decision["decision"] == "auto" and decision["layer"] == "session"
         if by_grant and decision is not None and decision["rule"] not in session.granted_at(decision["seq"]):
             yield f"runs by {decision['rule']}, which was not granted then"
+        if by_grant and decision is not None and decision["rule"] in session.asleep_at(decision["seq"]):
+            yield f"runs by {decision['rule']}, which slept then"
         yield from self._asking(decision)
         if intent is not None and not self._permitted(decision, intent):
             yield "ran without a decision before it that permits it"
@@ -125,6 +127,7 @@ class Session:
         self.clock = started["mono_ns"]
         self.policies: list[Record] = [started]
         self.grants: list[Record] = []
+        self.places: list[Record] = []
 
     def policy_at(self, seq: int) -> object:
         """Return the digest of the policy that was in force when a record was written."""
@@ -139,6 +142,20 @@ class Session:
                     in_force - {record["grant"]} if record["change"] == "revoked" else in_force | {record["grant"]}
                 )
         return in_force
+
+    def asleep_at(self, seq: int) -> set[str]:
+        """Return the names of the grants that slept when a record was written."""
+        asleep: set[str] = set()
+        for record in sorted((*self.grants, *self.places), key=lambda one: one["seq"]):
+            if record["seq"] >= seq:
+                break
+            if record["kind"] == "grant":
+                asleep = asleep - {record["grant"]} | ({record["grant"]} if record.get("asleep") else set())
+            elif record["kind"] == "places_changed":
+                asleep |= set(record["grants"])
+            elif record["answer"] != "nobody":
+                asleep -= set(record["grants"])
+        return asleep
 
     def grant_breaches(self) -> Iterator[str]:
         for grant in self.grants:
@@ -220,6 +237,8 @@ class Audit:
             session.policies.append(record)
         elif kind == "grant":
             session.grants.append(record)
+        elif kind in ("places_changed", "places_answered"):
+            session.places.append(record)
         elif kind in OF_CALLS:
             call = session.calls.setdefault(record["call"], Call(record["call"]))
             call.of[kind].append(record)

@@ -158,6 +158,7 @@ def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
     event = event_line(record)
     if event is not None:
         yield event
+        yield from _places(record, full=full)
     elif change := _change_words(record):
         yield Line(tone=Tone.WARNING, text=visible_line(change, _WIDTH))
     elif said := _record_words(record):
@@ -254,6 +255,33 @@ def _begun(record: LogRecord) -> Iterator[Line]:
     yield from _policy_files(record)
     yield Line(tone=Tone.QUIET, text="system prompt:")
     yield from _block(text(record, "system"))
+
+
+MOST_PLACES_SHOWN = 20
+
+
+def _places(record: LogRecord, *, full: bool) -> Iterator[Line]:
+    """Yield the protected places that a record names, each with its digests before and after."""
+    places = record.get("places")
+    listed = [one for one in places if isinstance(one, dict)] if isinstance(places, list) else []
+    shown = listed if full else listed[:MOST_PLACES_SHOWN]
+    for one in shown:
+        digests = " -> ".join(_state_words(one.get(name)) for name in ("before", "after"))
+        said = f"  {word(one.get('how'))}  {word(one.get('path'))}  {digests}"
+        yield Line(tone=Tone.BAD, text=visible_line(said, 5_000 if full else _WIDTH))
+    if len(shown) < len(listed):
+        yield Line(tone=Tone.QUIET, text=f"  {len(listed) - len(shown)} more; --full names them")
+
+
+def _state_words(state: JsonValue) -> str:
+    if not isinstance(state, dict):
+        return "nothing"
+    digest = state.get("sha256")
+    return (
+        short_digest(digest)
+        if isinstance(digest, str)
+        else f"{word(state.get('kind'))} of {word(state.get('size'))} bytes"
+    )
 
 
 def _policy_files(record: LogRecord) -> Iterator[Line]:

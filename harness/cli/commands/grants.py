@@ -8,6 +8,7 @@ from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError, nearest
 from harness.policy.session_grants import Grant, GrantScope, narrowed
 from harness.record import replace
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 
@@ -25,11 +26,14 @@ def grants(conversation: Conversation, rest: str) -> None:
                 conversation.say("there is nothing to revoke", Tone.QUIET)
         case "revoke", identity if identity:
             _revoke(conversation, _found(held, identity))
+        case "answer", identity if identity:
+            _answer(conversation, _found(held, identity))
         case "narrow", said if len(words := said.split()) > 1:
             _narrow(conversation, _found(held, words[0]), words[1:])
         case _:
             raise UsageError(
-                "usage: /grants, /grants revoke ID|all, or /grants narrow ID offline|WORDS|PATH (a folder ends in /)"
+                "usage: /grants, /grants revoke ID|all, /grants answer ID, or /grants narrow ID offline|WORDS|PATH (a folder "
+                "ends in /)"
             )
 
 
@@ -47,10 +51,26 @@ def _list(conversation: Conversation, held: tuple[Grant, ...]) -> None:
         scope = "this session" if grant.scope is GrantScope.SESSION else kept
         when = f"call {grant.origin.line}" if grant.scope is GrantScope.SESSION else str(grant.origin)
         conversation.say_line(f"  {grant.id}  {scope}  {grant.pattern.text}  [{when}]", most=2_000)
+        if asleep := asleep_words(grant):
+            conversation.say_line(f"    {asleep}", Tone.WARNING)
     if not held:
         conversation.say("nothing is granted beyond the policy", Tone.QUIET)
     if conversation.plans and held:
         conversation.say("in plan mode none of them counts", Tone.QUIET)
+
+
+def asleep_words(grant: Grant) -> str:
+    """Return why a grant sleeps, and what wakes it; nothing of one that is awake."""
+    places = counted(len(grant.changed), "protected place")
+    return f"{grant.id} sleeps: a command changed {places}; /grants answer {grant.id}" if grant.changed else ""
+
+
+def _answer(conversation: Conversation, grant: Grant) -> None:
+    """Ask about the protected places for which a grant sleeps."""
+    if not grant.changed:
+        raise UsageError(f"{grant.id} does not sleep")
+    conversation.agent.log.session = conversation.session.identity
+    conversation.agent.gate.ask_places(grant)
 
 
 def _revoke(conversation: Conversation, grant: Grant) -> None:
@@ -63,6 +83,8 @@ def _revoke(conversation: Conversation, grant: Grant) -> None:
 
 
 def _narrow(conversation: Conversation, grant: Grant, words: list[str]) -> None:
+    if grant.changed:
+        raise UsageError(f"{grant.id} sleeps: /grants answer {grant.id} comes first")
     pattern = narrowed(grant.pattern, words)
     if isinstance(pattern, str):
         raise UsageError(f"{grant.id} is not narrowed: {visible_line(pattern, 200)}")
@@ -82,9 +104,10 @@ def _narrow(conversation: Conversation, grant: Grant, words: list[str]) -> None:
 COMMANDS = (
     SlashCommand(
         name="/grants",
-        arguments="[revoke ID|all, narrow ID ...]",
+        arguments="[revoke ID|all, narrow ID ..., answer ID]",
         summary="what you granted beyond the policy",
         group=HelpGroup.RULES,
         does=grants,
+        most=None,
     ),
 )

@@ -115,11 +115,36 @@ class LoggedSetting:
         """Changes of entry points that no person had seen, as the gate keeps them."""
         self.grants: dict[str, Grant] = {}
         """What was granted at the time, by id."""
+        self.asleep: set[str] = set()
+        """Grants of these that decided nothing, until somebody answered for what a command had changed."""
+
+    @property
+    def in_force(self) -> tuple[Grant, ...]:
+        """What was granted, and did not sleep."""
+        return tuple(grant for name, grant in self.grants.items() if name not in self.asleep)
 
     def take_grant(self, record: LogRecord) -> None:
-        """Take in what was granted or revoked; what is no grant that the harness writes counts for nothing."""
+        """Take in what was granted or revoked, what sleeps and is awake; what no gate writes counts for nothing."""
+        if record["kind"] == "grant":
+            self._take_grant(record)
+        else:
+            self._take_places(record)
+
+    def _take_places(self, record: LogRecord) -> None:
+        grants = record.get("grants")
+        named = {str(one) for one in grants} if isinstance(grants, list) else set()
+        if record["kind"] == "places_changed":
+            self.asleep |= named
+        elif record.get("answer") != "nobody":
+            self.asleep -= named
+
+    def _take_grant(self, record: LogRecord) -> None:
         name = str(record.get("grant"))
-        self.grants.pop(name, None)
+        for ended in (name, str(record.get("of"))):
+            self.grants.pop(ended, None)
+            self.asleep.discard(ended)
+        if record.get("asleep"):
+            self.asleep.add(name)
         if record.get("change") == "revoked":
             return
         try:
@@ -235,7 +260,7 @@ class Replay:
                 session.proposed[call] = record
             case "policy_changed":
                 session.started = {**session.started, **{name: record.get(name) for name in _OF_POLICY}}
-            case "grant" if self._granted:
+            case "grant" | "places_changed" | "places_answered" if self._granted:
                 session.take_grant(record)
             case "decision" if record.get("decision") == "none":
                 self.undecided += 1
@@ -266,7 +291,7 @@ class Replay:
         policy = self._policy_of(log, session)
         if isinstance(policy, str):
             return replace(judged, action=action, problem=policy)
-        policy = with_grants(policy, tuple(session.grants.values()))
+        policy = with_grants(policy, session.in_force)
         verdict = evaluate(policy, action, judged.unseen)
         return replace(judged, action=action, policy=policy, verdict=verdict)
 

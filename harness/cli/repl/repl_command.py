@@ -14,6 +14,7 @@ from typing import assert_never
 from harness.actions import Action, Effects, JsonValue
 from harness.cli.commands.context import usage_in_words
 from harness.cli.commands.conversation import Conversation, Turns
+from harness.cli.commands.grants import asleep_words
 from harness.cli.commands.notes_to_model import is_unanswered
 from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of
 from harness.cli.config.settings import TerminalSettings, settings_from
@@ -167,11 +168,17 @@ class Repl:
         kept = KeptGrants(state.grants, state.name_of(root), root)
         about = about_of(parts, "repl")
         self._agent = agent_of(
-            parts, approver=self._terminal.approver, about=about, on_text=self._screen.text, kept=kept
+            parts,
+            approver=self._terminal.approver,
+            about=about,
+            on_text=self._screen.text,
+            kept=kept,
+            ask_places=self._terminal.approver.ask_places,
         )
         self._notes = [Line(tone=Tone.QUIET, text=note) for note in parts.system.notes]
-        if problem := kept.read().problem:
-            self._notes.append(Line(tone=Tone.WARNING, text=visible_line(problem, 2_000)))
+        held = kept.read()
+        warnings = [held.problem, *map(asleep_words, held.grants)]
+        self._notes += [Line(tone=Tone.WARNING, text=visible_line(said, 2_000)) for said in warnings if said]
         self._conversation = self._begun(about, kept, arguments.policy, carried)
         parts.log.observers.append(self._conversation.record)
         self._lines = self._terminal.prompt_line(state.history, root, parts.redactor, self._toolbar)

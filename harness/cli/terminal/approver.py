@@ -11,11 +11,13 @@ from contextlib import AbstractContextManager, nullcontext
 from harness.actions import Action, Effects
 from harness.cli.terminal.choices import permanent_line
 from harness.cli.terminal.keys import Keyboard
+from harness.cli.terminal.places_dialog import PlacesDialog
 from harness.cli.terminal.question import Question, Usual, by_model, question_rows
 from harness.cli.terminal.question_dialog import QuestionDialog
 from harness.cli.terminal.screen import Screen
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
+from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
 from harness.interrupt import Interrupt
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
@@ -101,6 +103,25 @@ class TerminalApprover:
                 tone = Tone.QUIET if approval.answer is Answer.YES else Tone.WARNING
                 self._screen.line(permanent_line(approval, action.summary, self._last - began), tone)
         return approval
+
+    def ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
+        """Show what changed of protected places, and return what is to become of it; whatever goes wrong is no answer."""
+        with self._paused():
+            try:
+                with self._keyboard() as keyboard:
+                    dialog = PlacesDialog(
+                        question,
+                        screen=self._screen,
+                        keyboard=keyboard,
+                        interrupt=self._interrupt,
+                        dead_seconds=self._dead_seconds,
+                    )
+                    return dialog.answer()
+            except (OSError, KeyboardInterrupt):
+                return PlacesAnswer.NOBODY
+            finally:
+                self._screen.settle()
+                self._last = self._monotonic()
 
     def _ask(self, action: Action, verdict: Verdict, began: float) -> Approval:
         given = child_environment(self._environment)

@@ -81,7 +81,7 @@ of one paste arrive within a millisecond, also over a network; a hand needs 80 m
 SURE_SECONDS = 0.25
 """The same of a key that acts: `y` may also begin a sentence of one who believes that they type ahead. Who answers waits
 anyway; what refuses or shows does not wait."""
-ACTS = frozenset("yspehYSPEH123456789\t")
+ACTS = frozenset("yspehkxYSPEHKX123456789\t")
 """Keys that allow, grant, change or end something, at any step of a question."""
 TYPING_SECONDS = 0.01
 """The same while words are typed: a hand may roll over keys, a paste does not wait."""

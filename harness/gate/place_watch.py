@@ -1,0 +1,146 @@
+"""What a granted program did to protected places: they are noted before it runs and compared when it has ended.
+
+The kernel cannot take a file out of a folder that may be written, so a person looks: until they have answered, the grant by
+which the program ran sleeps, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TypeAlias
+
+from harness.gate.grants_in_force import GrantsInForce
+from harness.gate.records import CallRecords
+from harness.gate.ruling import Permit
+from harness.gate.tool import NotedBefore, PlacesOfTool, Tool, WatchedTool
+from harness.messages import ToolResult
+from harness.place_changes import PlaceReturn, PlacesFound
+from harness.policy.session_grants import Grant
+from harness.policy.verdict import Verdict
+from harness.record import Record, replace
+from harness.text.visible import visible_line
+
+MOST_TOLD = 10
+"""Places that the model is told of by name."""
+
+
+class PlacesAnswer(Enum):
+    """What a person wants done about changed places."""
+
+    PUT_BACK = "put_back"
+    KEEP = "keep"
+    REVOKE = "revoke"
+    """Put back, and the grant ends."""
+    NOBODY = "nobody"
+    """Nobody answered: all stays as it is, and the grant sleeps."""
+
+
+class PlacesQuestion(Record):
+    """What a person is asked."""
+
+    about: str
+    """What ran, in a few words; empty where that was in an earlier session."""
+    grants: tuple[Grant, ...]
+    """By which it ran, and which sleep now."""
+    found: PlacesFound
+
+
+AskPlaces: TypeAlias = Callable[[PlacesQuestion], PlacesAnswer]
+
+
+def nobody_to_ask(question: PlacesQuestion) -> PlacesAnswer:  # noqa: ARG001 - what asks
+    """Leave all as it is: nobody is there."""
+    return PlacesAnswer.NOBODY
+
+
+class PlaceWatch:
+    """Looks after the protected places around calls that a granted program runs by."""
+
+    def __init__(
+        self, grants: GrantsInForce, records: CallRecords, ask: AskPlaces, monotonic: Callable[[], float]
+    ) -> None:
+        """Take the grants, where it is recorded, who is asked, and a clock in seconds."""
+        self._grants = grants
+        self._records = records
+        self._ask = ask
+        self._monotonic = monotonic
+
+    def note(self, tool: Tool, permit: Permit) -> NotedBefore | None:
+        """Note the places before a call that only a granted program lets run; None for any other."""
+        if permit.approval is not None or not isinstance(tool, WatchedTool) or not _programs(permit.verdict):
+            return None
+        return tool.places.note(permit.verdict.effects.keep)
+
+    def settle(self, tool: Tool, permit: Permit, noted: NotedBefore | None, result: ToolResult) -> ToolResult:
+        """Compare them; where some changed, let the grants sleep, record it, ask, and do what is answered. Raises LogError.
+
+        Returns the result with a word of it for the model.
+        """
+        found = None if noted is None else noted.compared()
+        if found is None or not found.changes or not isinstance(tool, WatchedTool):
+            return result
+        grants, problem = self._grants.put_to_sleep(_programs(permit.verdict), found.changes)
+        call = permit.proposal.number
+        self._records.places_changed(call, grants, found, problem)
+        about = self._records.brief(permit.action)
+        answer, returns = self._ask_and_do(tool.places, PlacesQuestion(about=about, grants=grants, found=found), call)
+        said = _told(found, answer, returns)
+        return replace(result, content=f"{result.content}\n[{said}]")
+
+    def ask_again(self, tool: Tool, grant: Grant) -> PlacesAnswer:
+        """Ask about a grant that sleeps, and do what is answered. Raises LogError."""
+        if not isinstance(tool, WatchedTool):
+            return PlacesAnswer.NOBODY
+        found = PlacesFound(changes=tool.places.shown(grant.changed), gaps=())
+        return self._ask_and_do(tool.places, PlacesQuestion(about="", grants=(grant,), found=found), None)[0]
+
+    def _ask_and_do(
+        self, places: PlacesOfTool, question: PlacesQuestion, call: int | None
+    ) -> tuple[PlacesAnswer, tuple[PlaceReturn, ...]]:
+        started = self._monotonic()
+        try:
+            answer = self._ask(question)
+        except KeyboardInterrupt:
+            answer = PlacesAnswer.NOBODY
+        seconds = self._monotonic() - started
+        puts_back = answer in (PlacesAnswer.PUT_BACK, PlacesAnswer.REVOKE)
+        returns = places.put_back(question.found.changes) if puts_back else ()
+        self._records.places_answered(call, question.grants, answer.value, seconds, returns)
+        for grant in question.grants:
+            match answer:
+                case PlacesAnswer.PUT_BACK | PlacesAnswer.KEEP:
+                    self._grants.wake(grant.id)
+                case PlacesAnswer.REVOKE:
+                    self._grants.end(grant)
+                case PlacesAnswer.NOBODY:
+                    pass
+        return answer, returns
+
+
+def words_of(noted: NotedBefore | None) -> str:
+    """Return what is said of noted places behind what holds a call; nothing where none were noted."""
+    return "" if noted is None else f"; {noted.words}"
+
+
+def _programs(verdict: Verdict) -> frozenset[str]:
+    """Return the ids of the grants of programs that a verdict rests on."""
+    return frozenset(rule.id for part in verdict.facets for rule in part.rules if rule.walled)
+
+
+def _told(found: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn]) -> str:
+    """Return what the model is told."""
+    names = ", ".join(f"{visible_line(one.path, 200)} {one.how}" for one in found.changes[:MOST_TOLD])
+    more = len(found.changes) - MOST_TOLD
+    said = (
+        f"protected places changed: {names}{f' and {more} more' if more > 0 else ''}; other programs run or obey them"
+    )
+    stays = ", ".join(visible_line(one.change.path, 200) for one in returns[:MOST_TOLD] if one.problem)
+    match answer:
+        case PlacesAnswer.KEEP:
+            return f"{said}. The person keeps them so."
+        case PlacesAnswer.NOBODY:
+            return f"{said}. Nobody has answered for it: such a command is asked about again from now on."
+        case PlacesAnswer.PUT_BACK | PlacesAnswer.REVOKE:
+            but = f", but for {stays}" if stays else ""
+            return f"{said}. The person put them back{but}; do not change them again."

@@ -1,0 +1,292 @@
+"""Protected places around a granted program, through the agent with real commands: told, answered, and what sleeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from grant_scene import Scene, bash, granting, held
+from log_auditor import audited
+from log_scene import forged
+from rows import all_rows
+
+from harness.actions import JsonValue
+from harness.cli.kept_grants import KeptGrants
+from harness.cli.policy.replay import Replay
+from harness.cli.trace import event_line
+from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
+from harness.log.reader import read_log
+from harness.log.verify import verify
+from harness.policy.session_grants import GrantScope
+from harness.record import replace
+from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
+
+INSIDE = "this program, any words, inside walls"
+POLICY = b"""
+version = 1
+[tools]
+default = "confirm"
+[[rule]]
+id = "secrets"
+decision = "deny"
+access = ["read", "write"]
+path = [".env"]
+reason = "Secrets."
+"""
+HOSTILE = "open('.npmrc', 'a').write('b=2'); open('.envrc', 'w').write('x')"
+pytestmark = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine")
+
+
+def python(code: str) -> str:
+    return f"python3 -c {json.dumps(code)}"
+
+
+class Asking:
+    """Who is asked about protected places: what they were shown, and what they answer, one after another."""
+
+    def __init__(self, *answers: PlacesAnswer) -> None:
+        self.answers = list(answers)
+        self.shown: list[str] = []
+
+    def __call__(self, question: PlacesQuestion) -> PlacesAnswer:
+        self.shown.append(", ".join(f"{one.how} {one.path}" for one in question.found.changes))
+        return self.answers.pop(0)
+
+
+def scene(
+    folder: Path,
+    *commands: str,
+    asking: Asking,
+    scope: GrantScope = GrantScope.SESSION,
+    kept: bool = False,
+    machine: Machine | None = None,
+) -> Scene:
+    (folder / "w").mkdir(exist_ok=True)
+    (folder / "w" / ".npmrc").write_text("a=1\n")
+    return Scene(
+        folder,
+        *(bash(command) for command in commands),
+        approver=granting(scope, INSIDE),
+        policy=POLICY,
+        ask_places=asking,
+        kept=kept,
+        machine=machine,
+    )
+
+
+def decisions(scene: Scene) -> list[object]:
+    return [record["decision"] for record in scene.records("decision")]
+
+
+@all_rows(
+    "answer, npmrc, then, said, line",
+    {
+        "put back": (
+            PlacesAnswer.PUT_BACK,
+            "a=1\n",
+            "auto",
+            "The person put them back; do not change them again.",
+            "~ put back: .envrc, .npmrc; grant-1 is awake again",
+        ),
+        "kept": (
+            PlacesAnswer.KEEP,
+            "a=1\nb=2",
+            "auto",
+            "The person keeps them so.",
+            "~ kept as they are; grant-1 is awake again",
+        ),
+        "revoked": (
+            PlacesAnswer.REVOKE,
+            "a=1\n",
+            "confirm",
+            "The person put them back; do not change them again.",
+            "~ put back: .envrc, .npmrc; grant-1 is revoked",
+        ),
+        "nobody": (
+            PlacesAnswer.NOBODY,
+            "a=1\nb=2",
+            "confirm",
+            "Nobody has answered for it: such a command is asked about again from now on.",
+            "~ nobody answered: all stays as it is, and grant-1 sleeps; /grants answer grant-1",
+        ),
+    },
+)
+def test_what_a_granted_program_changed_is_told_and_answered(
+    tmp_path: Path, answer: PlacesAnswer, npmrc: str, then: str, said: str, line: str
+) -> None:
+    asking = Asking(answer)
+    run = scene(tmp_path, "python3 -c 1", python(HOSTILE), "python3 -c 2", asking=asking)
+    run.agent.run("go")
+    assert decisions(run) == ["confirm", "auto", then]
+    assert asking.shown == ["created .envrc, changed .npmrc"]
+    assert (run.root / ".npmrc").read_text() == npmrc
+    assert (run.root / ".envrc").exists() == (npmrc != "a=1\n")
+    told = f"[protected places changed: .envrc created, .npmrc changed; other programs run or obey them. {said}]"
+    assert str(run.records("outcome")[1]["content"]).endswith(told)
+    (changed,), (answered,) = run.records("places_changed"), run.records("places_answered")
+    assert (changed["call"], changed["grants"], changed["place_count"]) == (2, ["grant-1"], 2)
+    assert (answered["answer"], answered["grants"]) == (answer.value, ["grant-1"])
+    shown = event_line(changed)
+    assert shown is not None
+    assert shown.text == "! protected places changed: .envrc created, .npmrc changed; until you answer, grant-1 sleeps"
+    ended = event_line(answered)
+    assert ended is not None
+    assert ended.text == line
+    confinement = str(run.records("intent")[1]["confinement"])
+    assert confinement.endswith("; 1 protected place compared when it ends")
+    run.close()
+
+
+def test_a_call_that_a_person_allowed_and_one_that_changed_nothing_protected_are_not_asked_about(
+    tmp_path: Path,
+) -> None:
+    run = scene(tmp_path, python(HOSTILE), python("open('made', 'w').write('x')"), asking=Asking())
+    run.agent.run("go")
+    assert decisions(run) == ["confirm", "auto"]
+    assert not run.records("places_changed")
+    run.close()
+
+
+def test_a_kept_grant_sleeps_until_somebody_answers_in_whatever_session(tmp_path: Path) -> None:
+    first = scene(
+        tmp_path,
+        "python3 -c 1",
+        python(HOSTILE),
+        asking=Asking(PlacesAnswer.NOBODY),
+        scope=GrantScope.WORKSPACE,
+        kept=True,
+    )
+    first.agent.run("go")
+    first.close()
+
+    def later(*answers: PlacesAnswer) -> Scene:
+        return Scene(
+            tmp_path,
+            bash("python3 -c 2"),
+            approver=granting(GrantScope.SESSION, "none of them"),
+            policy=POLICY,
+            ask_places=Asking(*answers),
+            kept=True,
+        )
+
+    second = later(PlacesAnswer.NOBODY, PlacesAnswer.PUT_BACK)
+    session = second.agent.start()
+    (grant,) = second.agent.gate.grants
+    assert [one.path for one in grant.changed] == [".envrc", ".npmrc"]
+    second.agent.run("go", session)
+    assert decisions(second)[-1] == "confirm"
+    second.agent.gate.ask_places(grant)
+    assert [one.changed != () for one in second.agent.gate.grants] == [True]
+    second.agent.gate.ask_places(grant)
+    assert (tmp_path / "w" / ".npmrc").read_text() == "a=1\n"
+    assert [one.changed for one in second.agent.gate.grants] == [()]
+    second.close()
+
+    third = later()
+    third.agent.run("go")
+    assert decisions(third)[-1] == "auto"
+    third.close()
+
+
+def test_a_grant_that_is_kept_anew_is_awake_and_one_that_ended_is_gone(tmp_path: Path) -> None:
+    run = scene(
+        tmp_path,
+        "python3 -c 1",
+        python(HOSTILE),
+        "python3 -c 2",
+        "python3 -c 3",
+        python("open('.envrc', 'w').write('y')"),
+        asking=Asking(PlacesAnswer.NOBODY, PlacesAnswer.REVOKE),
+        scope=GrantScope.WORKSPACE,
+        kept=True,
+    )
+    run.agent.run("go")
+    assert decisions(run) == ["confirm", "auto", "confirm", "auto", "auto"]
+    assert run.agent.gate.grants == ()
+    assert run.kept.read().grants == ()
+    run.close()
+
+
+def test_a_file_of_kept_grants_that_says_something_else_of_places_counts_for_nothing(tmp_path: Path) -> None:
+    kept = KeptGrants(str(tmp_path), "w", "/w")
+    place = {"after": None, "before": None, "how": "created", "is_kept": True, "path": ".envrc"}
+
+    odd: list[object] = ["x", [1], [{}], [{**place, "path": "../x"}], [{**place, "path": "/x"}], [{**place, "more": 1}]]
+
+    def problem(places: object) -> str:
+        line = json.dumps({"workspace": "/w", "asleep": "kept-1", "places": places})
+        Path(kept.path).write_text(f"{line}\n")
+        Path(kept.path).chmod(0o600)
+        return kept.read().problem
+
+    assert problem([place]) == ""
+    for wrong in odd:
+        assert "not understood" in problem(wrong), wrong
+
+
+@pytest.mark.forges_logs
+@all_rows(
+    "at, changes, problem",
+    {
+        "what sleeps decides": ("places_answered", {"answer": "nobody"}, "run by grant-1, which sleeps"),
+        "an answer for what is awake": ("places_answered", {"grants": ["grant-7"]}, "grant-7, which does not sleep"),
+        "the sleep of what is not granted": (
+            "places_changed",
+            {"grants": ["grant-7"]},
+            "grant-7 sleep, which is not in force",
+        ),
+        "a change by what does not run": ("places_changed", {"call": 1}, "call 1 changed, which is not running"),
+    },
+)
+def test_a_log_in_which_a_sleeping_grant_decides_is_no_whole_log(
+    tmp_path: Path, at: str, changes: dict[str, JsonValue], problem: str
+) -> None:
+    run = scene(tmp_path, "python3 -c 1", python(HOSTILE), "python3 -c 2", asking=Asking(PlacesAnswer.KEEP))
+    run.agent.run("go")
+    run.close()
+    chained = ("seq", "prev", "kind", "v")
+    steps = [
+        (
+            str(one["kind"]),
+            {name: value for name, value in one.items() if name not in chained}
+            | (changes if one["kind"] == at else {}),
+        )
+        for one in read_log(run.path)
+    ]
+    path = tmp_path / "forged.jsonl"
+    path.write_bytes(b"".join(forged(steps)))
+    assert problem in str(verify(str(path)).problem)
+    assert bool(audited(str(path)).breaches) == (at == "places_answered")
+
+
+@all_rows("answer, then", {"awake again": (PlacesAnswer.KEEP, "auto"), "asleep": (PlacesAnswer.NOBODY, "confirm")})
+def test_what_slept_then_sleeps_where_calls_are_judged_again(tmp_path: Path, answer: PlacesAnswer, then: str) -> None:
+    run = scene(tmp_path, "python3 -c 1", python(HOSTILE), "python3 -c 2", asking=Asking(answer))
+    run.agent.run("go")
+    run.close()
+    replay = Replay(lambda _log, _session: held(POLICY), {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "s")})
+    again = [one.new.word for one in replay.calls(run.path) if one.new is not None]
+    assert again == ["confirm", "auto", then]
+
+
+@all_rows("holds", {"bubblewrap stands": True, "Landlock alone": False})
+def test_where_bubblewrap_stands_the_places_are_held_from_the_start(tmp_path: Path, holds: bool) -> None:
+    machine = replace(probe(), bubblewrap=None if holds else "")
+    if holds and not hides_where_it_may_write(machine):
+        pytest.skip("bubblewrap does not work here")
+    (tmp_path / "w").mkdir()
+    if holds:  # what has to be hidden is what bubblewrap is taken for
+        (tmp_path / "w" / ".env").write_text("KEY=1")
+    code = "import os; os.rename('.npmrc', 'x')"
+    asking = Asking(PlacesAnswer.PUT_BACK)
+    run = scene(
+        tmp_path, "python3 -c 1", python(code), python("open('made', 'w').write('x')"), asking=asking, machine=machine
+    )
+    run.agent.run("go")
+    assert decisions(run) == ["confirm", "auto", "auto"]
+    assert asking.shown == ([] if holds else ["removed .npmrc"])
+    assert ("Device or resource busy" in str(run.records("outcome")[1]["content"])) == holds
+    assert (run.root / ".npmrc").read_text() == "a=1\n"
+    assert (run.root / "made").read_text() == "x"
+    run.close()
