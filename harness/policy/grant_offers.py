@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from harness.actions import (
     Access,
-    Act,
     Action,
     Command,
     Effects,
@@ -20,6 +19,7 @@ from harness.actions import (
 from harness.paths import TreeNames, is_within
 from harness.policy.destruction import destroys
 from harness.policy.effects import DEFAULT_WRITE
+from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
 from harness.policy.rules import Decision, Origin
@@ -31,37 +31,11 @@ from harness.policy.session_grants import (
     GrantPattern,
     GrantScope,
     exact_problem,
-    program_problem,
     with_grants,
 )
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import Record, replace
 from harness.tool_kinds import Does, shipped_that
-
-_SUBCOMMANDS = frozenset(
-    "bun bundle cargo composer conda deno dotnet gem gh git go gradle hatch helm just kubectl mix mvn nox npm npx pdm pip pip3 "
-    "pipenv pnpm pnpx bunx poetry rake rustup swift task terraform tox uv uvx yarn".split()
-)
-"""Programs whose first word says what they do: the word belongs to what is granted."""
-
-_MODELLED = (Act.LOOKS, Act.WRITES)
-"""Of commands of these kinds it is known whether they reach the network."""
-_SHELLS = frozenset("sh bash dash zsh fish ksh".split())
-"""Likewise: what is granted is the script."""
-
-_REMOVES = frozenset("rm rmdir unlink mv shred truncate dd ln".split())
-_OF_THE_MACHINE = frozenset(
-    "kill pkill killall renice systemctl service journalctl loginctl hostname hostnamectl date timedatectl crontab at batch "
-    "mount umount chown chgrp sysctl reboot shutdown halt poweroff".split()
-)
-"""What they do is done to the machine or to what others run, and not to files of the workspace."""
-_SETS_WHAT_RUNS = frozenset((("git", "config"), ("git", "remote"), ("git", "submodule"), ("git", "worktree")))
-"""What they write is what git obeys later: it is protected, and asked about each time."""
-
-_NEEDS_NETWORK = frozenset(
-    "push pull fetch clone ls-remote install i ci publish login download get update upgrade search outdated audit".split()
-)
-"""Such words: without the network there is nothing that they could do."""
 
 
 class WallsHere(Record):
@@ -146,6 +120,7 @@ class _Question:
             ("all edits in the workspace", self.all_edits),
             ("this program, any words, inside walls", self.program),
             ("the same, with the network and the package caches", self.program_with_network),
+            ("any known command, inside walls", self.any_command),
         )
 
     def choice(
@@ -226,49 +201,55 @@ class _Question:
 
     def program(self, facet: Facet) -> GrantPattern | str:
         """Return the pattern for a command's program with any words, inside walls; of a file that file."""
-        command = _command_of(facet)
+        command = command_of(facet)
         if command is None:
             return self.exact(facet)
         if not self._walls.confines:
             return f"there are no walls here to hold a program: {self._walls.missing}"
         found = self._program(command)
-        if isinstance(found, GrantPattern) and (command.network and command.act in _MODELLED):
+        if isinstance(found, GrantPattern) and (command.network and command.act in MODELLED):
             return "it reaches the network"
-        if isinstance(found, GrantPattern) and not _NEEDS_NETWORK.isdisjoint(found.argv[1:]):
+        if isinstance(found, GrantPattern) and needs_network(found.argv):
             return f"{' '.join(found.argv)} does nothing without the network"
         return found
 
     def program_with_network(self, facet: Facet) -> GrantPattern | str:
         """Return the same with what a command gets that a person approves: the network, and folders that the policy names."""
-        command = _command_of(facet)
+        command = command_of(facet)
         if command is None:
             return self.exact(facet)
         sandbox = self._policy.sandbox
-        if not self._walls.confines or not sandbox.network or (not command.network and command.act in _MODELLED):
+        if not self._walls.confines or not sandbox.network or (not command.network and command.act in MODELLED):
             return "it does not reach the network"
         if self._walls.exposed:
             return f"with the network it could send {self._walls.exposed[0]} away"
         found = self._program(command)
         return found if isinstance(found, str) else replace(found, network=True, write=sandbox.write)
 
+    def any_command(self, facet: Facet) -> GrantPattern | str:
+        """Return the pattern for every command that plainly works in the workspace, and what such a line writes there."""
+        if self._action.kind.does is not Does.RUNS:
+            return self.all_edits(facet)
+        command = command_of(facet)
+        narrower = self.exact(facet) if command is None else self.program(facet)
+        if isinstance(narrower, str):
+            return narrower
+        if not self._walls.confines or (command is not None and not is_known_work(command)):
+            return "what it does in the workspace is not known"
+        return GrantPattern(
+            tools=(self._action.tool,),
+            path=EVERYTHING,
+            access=(Access.READ, Access.WRITE),
+            write=DEFAULT_WRITE,
+            folder=self._walls.root,
+            program=True,
+            exposes=self._walls.exposed,
+        )
+
     def _program(self, command: Command) -> GrantPattern | str:
-        # What runs it is granted, and with it what it runs.
-        chain = (*command.run_by, command.argv)
-        argv = next((words for words in chain if not program_problem(words[:1], command.folder)), command.argv)
-        name = argv[0].rpartition("/")[2]
-        if name in _REMOVES:
-            return f"{name} moves or removes files: there is no way back from any words of it"
-        if name in _OF_THE_MACHINE:
-            return f"what {name} does is done to the machine"
-        begins = argv[:1]
-        if name in _SUBCOMMANDS or name in _SHELLS:
-            begins = argv[:2]
-            if len(begins) == 1 or begins[1][:1] in ("", "-"):
-                return f"what {name} does stands behind its options"
-        if (name, *begins[1:]) in _SETS_WHAT_RUNS:
-            return f"{name} {begins[1]} sets what {name} runs later"
-        if problem := program_problem(begins, command.folder):
-            return problem
+        begins = granted_words(command)
+        if isinstance(begins, str):
+            return begins
         if not is_within(command.folder, self._walls.root):
             return "it runs outside the workspace"
         return GrantPattern(
@@ -330,7 +311,7 @@ def denied_files(policy: Policy, tool: str, names: TreeNames) -> tuple[str, ...]
     return tuple(found)
 
 
-def _command_of(facet: Facet) -> Command | None:
+def command_of(facet: Facet) -> Command | None:
     """Return the command that a part is, or the interpreter that is given a text."""
     match facet:
         case Command():

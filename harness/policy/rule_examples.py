@@ -108,6 +108,8 @@ Problem: TypeAlias = "tuple[str, str]"
 
 def rule_problem(rule: Rule) -> Problem | None:
     """Return why a rule cannot be: it could never match, or would let through what no rule can vouch for."""
+    if rule.walled:  # whatever the words say, and the variables, the kernel holds it
+        return None
     if rule.argv is None and rule.path is None and not (rule.text or rule.env or rule.tools):
         return "", "matches nothing: give argv, path, text, env or tool"
     if rule.tools and not _runs(rule.tools) and (rule.argv or rule.text or rule.env):
@@ -135,8 +137,6 @@ def _auto_problems(rule: Rule) -> Iterator[Problem]:
         yield "text", "an auto rule cannot be about a piece of text: use argv"
     if rule.argv is None and rule.path is None:
         yield "", "an auto rule needs argv or path; a whole tool is set under [tools]"
-    if rule.walled:  # whatever the words say, and the variables, the kernel holds it
-        return
     if rule.argv is not None:
         yield from _argv_problems(rule.argv)
     for name in rule.env:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum, IntEnum
 
-from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
+from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.paths import is_within
+from harness.policy.granted_programs import MODELLED, is_known_work
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.programs.catalog import is_more_than_a_name
 from harness.record import Record
@@ -79,7 +80,8 @@ class Rule(Record):
     """Of a grant for a command: the folder that it runs in. INVARIANT: a grant covers no command that is fed."""
     walled: bool = False
     """Of a grant for a program: it covers whatever follows the words of `argv`, in `folder` and below, also what such a
-    command runs. What it lets run is held by the kernel, or does not run (verdict._effects)."""
+    command runs; without `argv` every command that plainly works there, and what the line writes of `path`. What it lets run
+    is held by the kernel, or does not run (verdict._effects)."""
     exact: bool = False
     """Of a grant for one file: its pattern is that very name, and nothing below a folder of the name."""
 
@@ -116,17 +118,14 @@ class Rule(Record):
         return self.path is None or all(self._covers_path(path) for path in command.paths)
 
     def _covers_inside_walls(self, command: Command) -> bool:
-        begins = tuple(token[0] for token in self.argv.tokens) if self.argv is not None else ()
+        if not command.folder.startswith("/") or not is_within(command.folder, self.folder):
+            return False
+        if self.argv is None:
+            return is_known_work(command)
+        begins = tuple(token[0] for token in self.argv.tokens)
         is_program = any(words[: len(begins)] == begins for words in (command.argv, *command.run_by))
-        here = command.folder.startswith("/") and is_within(command.folder, self.folder)
         known = all(name in self.env for name in command.variables)
-        return (
-            bool(begins)
-            and is_program
-            and here
-            and known
-            and (self.network or not command.network or command.act not in (Act.LOOKS, Act.WRITES))
-        )
+        return is_program and known and (self.network or not command.network or command.act not in MODELLED)
 
     def _covers_path(self, path: PathAccess) -> bool:
         if self.path is None or path.place is not Place.INSIDE or not self._accounts_for(path.access):

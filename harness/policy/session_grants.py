@@ -17,6 +17,7 @@ from harness.actions import Access, Act, Command, JsonValue
 from harness.place_changes import PlaceChange
 from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.effects import DEFAULT_WRITE, place_problem
+from harness.policy.granted_programs import program_problem
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
@@ -26,8 +27,6 @@ from harness.record import Record, replace
 
 SESSION_GRANTS = "grants of this session"
 """What stands in the place of a file's name where a grant decided that is kept in none."""
-_FROM_REGISTRIES = frozenset(("bunx", "npx", "pnpx", "uvx"))
-"""Wrappers that run a program of a package, which the walls hold like any other."""
 EVERYTHING = "/**"
 """The pattern of all files of the workspace."""
 _ENTRY_POINTS = PathPatterns(patterns=(*sorted(ENTRY_POINTS), "pytest/*.py", "unittest/*.py"))
@@ -59,8 +58,9 @@ class GrantPattern(Record):
     folder: str = ""
     """Of a command: the folder that it runs in; of a program, that folder and those below it."""
     program: bool = False
-    """Of a command: `argv` is only how it begins. It runs inside walls: it writes `write` and its temporary folder, and
-    reaches no Unix socket."""
+    """Of a command: `argv` is only how it begins; without it every command is meant that plainly works in the workspace, and
+    what its line writes of `path`. It runs inside walls: it writes `write` and its temporary folder, and reaches no Unix
+    socket."""
     variables: tuple[str, ...] = ()
     """Of a program: the names that may be set in front of it."""
     exposes: tuple[str, ...] = ()
@@ -90,10 +90,11 @@ class GrantPattern(Record):
 
     @property
     def _program_text(self) -> str:
-        named = " ".join((*(f"{name}=..." for name in self.variables), shlex.join(self.argv)))
+        words = f"{shlex.join(self.argv)} *" if self.argv else "any known command"
+        named = " ".join((*(f"{name}=..." for name in self.variables), words))
         network = "reaches the network" if self.network else "no network"
         seen = f"; it could read {', '.join(self.exposes)}" if self.exposes else ""
-        return f"{named} * in {self.folder}, inside walls: writes {_places(self.write)}, {network}{seen}"
+        return f"{named} in {self.folder}, inside walls: writes {_places(self.write)}, {network}{seen}"
 
 
 def _places(write: Sequence[str]) -> str:
@@ -264,18 +265,4 @@ def exact_problem(command: Command) -> str:
         return "the folder that it runs in is not known"
     if command.variables:
         return f"variables are set in front of it: {', '.join(command.variables)}"
-    return ""
-
-
-def program_problem(argv: Sequence[str], folder: str) -> str:
-    """Return why a program that begins so, with any words, cannot be granted even inside walls; or nothing."""
-    name = argv[0].rpartition("/")[2] if argv else ""
-    if not name:
-        return "it names no program"
-    if name in WRAPPERS - _FROM_REGISTRIES:
-        return f"{name} runs other commands; those can be granted"
-    if not all(word.isprintable() for word in argv):
-        return "its words hold characters that cannot be shown plainly"
-    if not folder.startswith("/"):
-        return "the folder that it runs in is not known"
     return ""

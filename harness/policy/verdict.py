@@ -180,7 +180,10 @@ class _Judge:
         self._autos_on_others: list[Rule] = []
         for rule in policy.rules:
             if rule.decision is Decision.AUTO:
-                (self._autos_on_paths if rule.argv is None else self._autos_on_others).append(rule)
+                if rule.argv is None:
+                    self._autos_on_paths.append(rule)
+                if rule.argv is not None or rule.walled:
+                    self._autos_on_others.append(rule)
                 continue
             if rule.argv is None and not rule.env:
                 self._strict_on_paths.append(rule)

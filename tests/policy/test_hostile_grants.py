@@ -20,11 +20,11 @@ from places import ROOT, SUPPORT
 from recorded_tasks import tasks
 from rows import all_rows
 
-from harness.actions import Access, Action, Command, Effects, Enforcement, PathAccess, Place, Unconfined
+from harness.actions import Access, Action, Effects, Enforcement, PathAccess, Place, Unconfined
 from harness.cli.policy.judged_call import action_for
 from harness.policy.destruction import destroys
 from harness.policy.effects import sandbox_of
-from harness.policy.grant_offers import WallsHere, offer_for
+from harness.policy.grant_offers import WallsHere, command_of, offer_for
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
 from harness.policy.session_grants import SESSION_GRANTS, Grant, GrantPattern, GrantScope, with_grants
@@ -47,10 +47,10 @@ class Offered(NamedTuple):
 
     def covering(self, action: Action) -> list[Grant]:
         """Return the programs that cover a part of an action: no other makes a difference to it."""
-        commands = [facet for facet in action.facets if isinstance(facet, Command)]
+        commands = [command for facet in action.facets if (command := command_of(facet)) is not None]
         heads = {words[0] for command in commands for words in (command.argv, *command.run_by)}
-        near = [grant for grant in self.programs if grant.pattern.argv[0] in heads]
-        return [grant for grant in near if any(grant.rule.covers(action, facet) for facet in commands)]
+        near = [grant for grant in self.programs if not grant.pattern.argv or grant.pattern.argv[0] in heads]
+        return [grant for grant in near if any(grant.rule.covers(action, facet) for facet in action.facets)]
 
 
 @pytest.fixture(scope="module")

@@ -124,7 +124,7 @@ def offered_rows(offer: Offer, width: int, *, here: str) -> list[Row]:
 
 def covered(pattern: GrantPattern, here: str) -> str:
     """Return what a pattern lets run, and what that may do, in one line; not yet safe to show."""
-    if not pattern.argv:
+    if not pattern.argv and not pattern.program:
         does = "edit" if Access.WRITE in pattern.access else "read"
         if pattern.path == EVERYTHING:
             return f"{does} any file of the workspace"
@@ -134,7 +134,8 @@ def covered(pattern: GrantPattern, here: str) -> str:
     writes = f"writes {', '.join(places)}" if places else "writes what it names"
     network = "reaches the network" if pattern.network else "no network"
     reads = f", could read {', '.join(pattern.exposes)}" if pattern.exposes else ""
-    named = " ".join((*(f"{name}=..." for name in pattern.variables), shlex.join(pattern.argv)))
-    how = " *  in walls" if pattern.program else "  exactly"
+    words = shlex.join(pattern.argv) or "any known command"
+    named = " ".join((*(f"{name}=..." for name in pattern.variables), words))
+    how = "  exactly" if not pattern.program else " *  in walls" if pattern.argv else "  in walls"
     where = "" if pattern.folder == here else f", in {pattern.folder}"
     return f"{named}{how}: {writes}, {network}{reads}{where}"

@@ -214,6 +214,7 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ],
     ("policy", "replay"): [["policy", "replay", "--policy", "default", LOG], ["policy", "replay", "--policy", POLICY, LOG]],
     ("policy", "suggest"): [["policy", "suggest", LOG], ["policy", "suggest", "--all"]],
+    ("policy", "fatigue"): [["policy", "fatigue", LOG], ["policy", "fatigue", LOG, "--json", "--policy", POLICY]],
     ("policy", "trust"): [["policy", "trust", POLICY], ["policy", "trust", ANY[:200]]],
     ("audit", "list"): [["audit", "list"], ["audit", "list", "--all", "--json"]],
     ("audit", "show"): [

@@ -1,0 +1,106 @@
+"""What of a command is granted where a person grants its program with any words, and which programs never are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.actions import Act, Command
+from harness.programs.runners import INTERPRETERS, WRAPPERS
+
+_SUBCOMMANDS = frozenset(
+    "bun bundle cargo composer conda deno dotnet gem gh git go gradle hatch helm just kubectl mix mvn nox npm npx pdm pip pip3 "
+    "pipenv pnpm pnpx bunx poetry rake rustup swift task terraform tox uv uvx yarn".split()
+)
+"""Programs whose first word says what they do: the word belongs to what is granted."""
+
+MODELLED = (Act.LOOKS, Act.WRITES)
+"""Of commands of these kinds it is known whether they reach the network."""
+_SHELLS = frozenset("sh bash dash zsh fish ksh".split())
+"""Likewise: what is granted is the script."""
+
+_REMOVES = frozenset("rm rmdir unlink mv shred truncate dd ln".split())
+_OF_THE_MACHINE = frozenset(
+    "kill pkill killall renice systemctl service journalctl loginctl hostname hostnamectl date timedatectl crontab at batch "
+    "mount umount chown chgrp sysctl reboot shutdown halt poweroff".split()
+)
+"""What they do is done to the machine or to what others run, and not to files of the workspace."""
+_SETS_WHAT_RUNS = frozenset((("git", "config"), ("git", "remote"), ("git", "submodule"), ("git", "worktree")))
+"""What they write is what git obeys later: it is protected, and asked about each time."""
+
+_NEEDS_NETWORK = frozenset(
+    "push pull fetch clone ls-remote install i ci publish login download get update upgrade search outdated audit".split()
+)
+"""Such words: without the network there is nothing that they could do."""
+_FETCHES = frozenset(
+    (("uv", "sync"), ("uv", "add"), ("uv", "lock"), ("cargo", "add"), ("bun", "add"), ("pnpm", "add"), ("yarn", "add"))
+)
+"""Likewise, where the word means something else elsewhere."""
+_FROM_REGISTRIES = frozenset(("bunx", "npx", "pnpx", "uvx"))
+"""Wrappers that run a program of a package, which the walls hold like any other."""
+_RUNS_CODE = INTERPRETERS - WRAPPERS - {"psql", "mysql"}
+"""Of these it is known what they do with words that their models do not cover: they run them."""
+
+
+def granted_words(command: Command) -> tuple[str, ...] | str:
+    """Return the words that a command begins with, as they are granted with any others behind them; or why they cannot be.
+
+    What runs it is granted, and with it what it runs.
+    """
+    chain = (*command.run_by, command.argv)
+    argv = next((words for words in chain if not program_problem(words[:1], command.folder)), command.argv)
+    name = _name(argv)
+    if name in _REMOVES:
+        return f"{name} moves or removes files: there is no way back from any words of it"
+    if name in _OF_THE_MACHINE:
+        return f"what {name} does is done to the machine"
+    begins = argv[:1]
+    if name in _SUBCOMMANDS or name in _SHELLS:
+        begins = argv[:2]
+        if len(begins) == 1 or begins[1][:1] in ("", "-"):
+            return f"what {name} does stands behind its options"
+    if (name, *begins[1:]) in _SETS_WHAT_RUNS:
+        return f"{name} {begins[1]} sets what {name} runs later"
+    return program_problem(begins, command.folder) or begins
+
+
+def needs_network(words: Sequence[str]) -> bool:
+    """Say whether commands that begin so can do nothing without the network."""
+    return not _NEEDS_NETWORK.isdisjoint(words[1:]) or (_name(words), *words[1:]) in _FETCHES
+
+
+def is_known_work(command: Command) -> bool:
+    """Say whether it is plain that a command works in the folder that it runs in, and needs no more.
+
+    Not what reaches the network, removes files, is done to the machine, or sets what runs later: such a one is asked about
+    by itself. Nor a program of which nothing is known, but a script of the workspace.
+    """
+    words = granted_words(command)
+    if isinstance(words, str) or needs_network(words) or any(map(_is_apart, (*command.run_by, command.argv))):
+        return False
+    program = command.argv[0]
+    if command.act is Act.UNKNOWN and not command.run_by and _name((program,)).rstrip("0123456789.-") not in _RUNS_CODE:
+        return "/" in program and not program.startswith("/") and ".." not in program.split("/")
+    return command.act is Act.RUNS or not command.network or (program == "go" and command.act is Act.CHANGES)
+
+
+def _is_apart(words: Sequence[str]) -> bool:
+    name = _name(words)
+    return name in _REMOVES or name in _OF_THE_MACHINE or (name, *words[1:2]) in _SETS_WHAT_RUNS
+
+
+def _name(words: Sequence[str]) -> str:
+    return words[0].rpartition("/")[2]
+
+
+def program_problem(argv: Sequence[str], folder: str) -> str:
+    """Return why a program that begins so, with any words, cannot be granted even inside walls; or nothing."""
+    name = argv[0].rpartition("/")[2] if argv else ""
+    if not name:
+        return "it names no program"
+    if name in WRAPPERS - _FROM_REGISTRIES:
+        return f"{name} runs other commands; those can be granted"
+    if not all(word.isprintable() for word in argv):
+        return "its words hold characters that cannot be shown plainly"
+    if not folder.startswith("/"):
+        return "the folder that it runs in is not known"
+    return ""
