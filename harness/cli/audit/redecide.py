@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
+from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.audit.logs import Filled, chosen_logs, log_flags
 from harness.cli.policy.replay import list_changes, under_policy
 
@@ -25,5 +26,6 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     chosen = chosen_logs(arguments, environment)
     chosen.verify_all()
     replay = under_policy(arguments.policy, environment, chosen.paths, chosen.findings)
-    code = list_changes(replay, chosen.paths, chosen.session, as_json=arguments.json, fail_on=arguments.fail_on)
+    with AnswerWriter(environment, as_json=arguments.json) as output:
+        code = list_changes(replay, chosen.paths, chosen.session, output, fail_on=arguments.fail_on)
     return chosen.code or code

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 from harness.actions import JsonValue
 from harness.cli.config.config_file import Setting
 from harness.cli.config.declared import SETTINGS
-from harness.cli.config.settings import Settings, config_path, settings_from
+from harness.cli.config.settings import DEFAULT, Settings, config_path, settings_from
+from harness.cli.console import Console, look_here
 from harness.cli.exits import Exit
 from harness.cli.state import here
+from harness.cli.tables import Column, Table, TableRow
+from harness.cli.terminal.styles import Tone
 from harness.model import Prices
 from harness.models.endpoint import shown_address
 from harness.models.presets import Api
@@ -32,11 +35,29 @@ def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     settings = settings_from(arguments, environment, here(arguments.cwd))
     if arguments.json:
         sys.stdout.write(json.dumps(_fields(settings), indent=2) + "\n")
+        return Exit.DONE
+    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    if arguments.origin and console.width:
+        for line in _about_file(settings):
+            console.line(line)
+        console.table(_table(settings))
     else:
-        sys.stdout.writelines(
-            f"{visible_line(line, 10_000)}\n" for line in _lines(settings, with_origin=arguments.origin)
-        )
-    return Exit.DONE
+        for line in _lines(settings, with_origin=arguments.origin):
+            console.line(visible_line(line, 10_000))
+    return Exit.BROKEN_PIPE if console.broken else Exit.DONE
+
+
+_COLUMNS = Column(name="setting"), Column(name="value", folds=True, toned=True), Column(name="said by", folds=True)
+
+
+def _table(settings: Settings) -> Table:
+    """Return who said which setting; what nobody said is quiet."""
+    rows = []
+    for table, name, setting in _listed(settings):
+        cells = f"{table}.{name}" if table else name, "-" if setting.value is None else _toml(setting.value)
+        tone = Tone.QUIET if setting.origin == DEFAULT else Tone.PLAIN
+        rows.append(TableRow(cells=(*cells, setting.origin), tone=tone))
+    return Table(columns=_COLUMNS, rows=tuple(rows))
 
 
 def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
@@ -61,11 +82,15 @@ def _shown(name: str, value: object) -> JsonValue:
     return value if isinstance(value, int | float | str) and value != "" else None
 
 
-def _lines(settings: Settings, *, with_origin: bool) -> Iterator[str]:
+def _about_file(settings: Settings) -> Iterator[str]:
     file = settings.file
     yield f"# {file.path}{'' if file.found else ' is not there'}"
     variable = settings.key_variable.value
     yield f"# key: {_key_told(settings)}" if variable else "# key: none is wanted"
+
+
+def _lines(settings: Settings, *, with_origin: bool) -> Iterator[str]:
+    yield from _about_file(settings)
     at = ""
     for table, name, setting in _listed(settings):
         if table != at:

@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.actions import JsonValue
+from harness.cli.console import Console, look_here
 from harness.cli.exits import Exit
 from harness.cli.flags import EXAMPLE_CASE
 from harness.cli.policy.judged_call import CallReader
 from harness.cli.policy.policies import PolicyInForce
 from harness.cli.state import current_folder
+from harness.cli.tables import Column, Table, TableRow
+from harness.cli.terminal.styles import Tone
 from harness.errors import ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.paths import short_place
@@ -81,8 +84,10 @@ def test_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if not os.path.isdir(folder):
         raise UsageError(f"the workspace is not an existing folder: {folder}")
     judged = [_judge(case, reader, policies, folder, environment) for case in cases]
-    lines = _json_lines(judged) if arguments.json else _lines(judged)
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if arguments.json:
+        sys.stdout.write("".join(f"{line}\n" for line in _json_lines(judged)))
+    else:
+        _tell(judged, Console(sys.stdout, look_here(sys.stdout, environment)))
     return FAILED if any(each.ok is False for each in judged) else Exit.DONE
 
 
@@ -147,14 +152,22 @@ def _expected(case: PolicyCase) -> str:
     return " and ".join(said if case.at_least is None else [*said, f"at least {case.at_least.word}"])
 
 
-def _lines(judged: Sequence[Judged]) -> list[str]:
-    """Return a line for each case, in columns, and the summary."""
-    rows = [(visible_line(each.case.id, 60), *_cells(each)) for each in judged]
-    ids, by = (max(len(row[column]) for row in rows) for column in (0, 2))
-    lines = [f"{row[0]:{ids}}  {row[1]:7}  {row[2]:{min(by, 50)}}  {row[3]}" for row in rows]
+_COLUMNS = (
+    Column(name="case", folds=True),
+    Column(name="decision"),
+    Column(name="decided by", folds=True),
+    Column(name="came out", folds=True, toned=True),
+)
+_TONES = {True: Tone.GOOD, False: Tone.BAD, None: Tone.PLAIN}
+
+
+def _tell(judged: Sequence[Judged], console: Console) -> None:
+    """Write a row for each case, and the summary."""
+    rows = (TableRow(cells=(visible_line(each.case.id, 60), *_cells(each)), tone=_TONES[each.ok]) for each in judged)
+    console.table(Table(columns=_COLUMNS, rows=tuple(rows), headed=console.width > 0))
     count = _count(judged)
     told = f"{count['cases']} cases: {count['ok']} ok, {count['failed']} failed"
-    return [*lines, f"{told}, {count['unchecked']} without an expectation" if count["unchecked"] else told]
+    console.line(f"{told}, {count['unchecked']} without an expectation" if count["unchecked"] else told)
 
 
 def _cells(judged: Judged) -> tuple[str, str, str]:

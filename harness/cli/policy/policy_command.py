@@ -12,6 +12,7 @@ from harness.cli.console import Console, complain, look_here
 from harness.cli.exits import Exit
 from harness.cli.policy.policies import assemble, load_named
 from harness.cli.state import PROJECT_POLICY, State, current_folder
+from harness.cli.terminal.styles import Tone
 from harness.errors import PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy
@@ -27,7 +28,9 @@ def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Do what `harness policy ACTION` asks and return the exit code. Raises HarnessError."""
     match arguments.action:
         case "check":
-            return _check(arguments.files, strict=arguments.strict)
+            return _check(
+                arguments.files, Console(sys.stdout, look_here(sys.stdout, environment)), strict=arguments.strict
+            )
         case "test":
             from harness.cli.policy.cases import test_command
 
@@ -50,7 +53,7 @@ def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             return _explain(arguments, environment)
 
 
-def _check(files: Sequence[str], *, strict: bool) -> int:
+def _check(files: Sequence[str], console: Console, *, strict: bool) -> int:
     from harness.policy.lint import warnings
 
     failed = warned = False
@@ -62,10 +65,11 @@ def _check(files: Sequence[str], *, strict: bool) -> int:
             complain(str(error))
             continue
         rules, defaults = len(policy.rules), len(policy.defaults)
-        lines = [f"{file}: good: {rules} rules, {defaults} defaults, sha256 {policy.sha256}"]
-        lines += map(str, warnings(policy))
-        warned = warned or len(lines) > 1
-        sys.stdout.write("".join(f"{visible_line(line, 5_000)}\n" for line in lines))
+        good = f"{file}: good: {rules} rules, {defaults} defaults, sha256 {policy.sha256}"
+        console.line(visible_line(good, 5_000), Tone.GOOD)
+        for warning in warnings(policy):
+            warned = True
+            console.line(visible_line(str(warning), 5_000), Tone.WARNING)
     if failed:
         return Exit.USAGE
     return WARNED if warned and strict else Exit.DONE

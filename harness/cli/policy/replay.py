@@ -11,11 +11,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from harness.actions import Action, JsonValue, written_paths
+from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.console import complain
 from harness.cli.exits import Exit
 from harness.cli.policy.judged_call import CallReader, tool_use
 from harness.cli.policy.policies import PolicyInForce
 from harness.cli.state import State
+from harness.cli.tables import Column
+from harness.cli.terminal.styles import Tone
 from harness.errors import LogError, PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.log.findings import Findings, Soundness, judge_log
@@ -417,13 +420,14 @@ def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """
     replay = under_policy(arguments.policy, environment, arguments.logs)
     try:
-        code = list_changes(replay, arguments.logs, "", as_json=arguments.json, fail_on=arguments.fail_on)
+        with AnswerWriter(environment, as_json=arguments.json) as output:
+            code = list_changes(replay, arguments.logs, "", output, fail_on=arguments.fail_on)
     except LogError as error:
         raise UsageError(str(error)) from None  # its logs are named one by one, like a policy
     return BROKEN if replay.broken and arguments.fail_on else code
 
 
-def list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: bool, fail_on: str | None) -> int:
+def list_changes(replay: Replay, logs: Sequence[str], only: str, output: AnswerWriter, *, fail_on: str | None) -> int:
     """Write what would change, as it is found, and how many calls there were; return the exit code."""
     count = dict.fromkeys(("calls", "changes", "laxer", "stricter", "unknown", "undecided"), 0)
     told = 0
@@ -432,14 +436,40 @@ def list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: boo
             count["calls"] += 1
             if call.change != "same":
                 count[call.change] += 1
-                sys.stdout.write(f"{json.dumps(_as_json(call)) if as_json else _line(call)}\n")
+                _tell(call, output)
         for note in replay.notes[told:]:
             complain(note)
         told = len(replay.notes)
     count |= {"changes": count["laxer"] + count["stricter"], "undecided": replay.undecided}
-    sys.stdout.write(f"{json.dumps({'summary': count}) if as_json else _summary(count)}\n")
+    output.line(_summary(count))
+    if output.as_json:
+        sys.stdout.write(f"{json.dumps({'summary': count})}\n")
     found = {"laxer": count["laxer"], "any": count["changes"]}
     return CHANGED if fail_on and found[fail_on] else Exit.DONE
+
+
+_COLUMNS = (
+    Column(name="call"),
+    Column(name="tool", spare=1),
+    Column(name="what", folds=True),
+    Column(name="was", folds=True),
+    Column(name="would be", folds=True),
+    Column(name="change", toned=True),
+)
+_TONES = {"laxer": Tone.WARNING, "unknown": Tone.BAD}
+
+
+def _tell(call: JudgedAgain, output: AnswerWriter) -> None:
+    """Write a call that would be decided otherwise."""
+    if output.as_json:
+        sys.stdout.write(f"{json.dumps(_as_json(call))}\n")
+    elif not output.at_terminal:
+        output.line(_line(call))
+    else:
+        was = "" if call.old is None else f"{call.old.word} by {short_place(call.old_by)}"
+        new = call.problem if call.new is None else f"{call.new.word} by {short_place(call.new_by)}"
+        cells = f"{call.session} #{call.call}", call.tool, call.summary, was, new, call.change
+        output.entry(_COLUMNS, cells, _TONES.get(call.change, Tone.PLAIN))
 
 
 def _line(call: JudgedAgain) -> str:
