@@ -73,6 +73,8 @@ class State:
         """The folder that keeps what files held before they were changed."""
         self.outputs = os.path.join(state, "outputs")
         """The folder of what commands printed beyond what the model is shown."""
+        self.exports = os.path.join(state, "exports")
+        """The folder of conversations that were written for the person, where they named no other place."""
         self.grants = os.path.join(state, "grants")
         """The folder of what was granted for workspaces, one file each."""
         self.trust = os.path.join(state, "trusted_policies")
@@ -132,6 +134,14 @@ class State:
         slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.path.basename(workspace))[:40] or "root"
         digest = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:8]
         return f"{slug}-{digest}"
+
+    def new_export_path(self, session: str) -> str:
+        """Return the path of a new file for the conversation of a session, its folder made (mode 0700). Raises OSError."""
+        import time
+
+        for made in (self.state, self.exports):
+            _make_private(made)
+        return os.path.join(self.exports, f"harness-{session}-{time.strftime('%Y%m%dT%H%M%S')}.md")
 
     def new_log_path(self, workspace: str) -> str:
         """Return the path of a new log for a session in `workspace`, its folder made (mode 0700).

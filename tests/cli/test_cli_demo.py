@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,8 @@ from program import made_program
 from repl_scene import Prompt, write_config
 from rows import all_rows
 from screen_scene import ENTER
+
+from harness.cli.demo.demo_command import started_as
 
 if TYPE_CHECKING:
     from program import Program
@@ -61,18 +64,32 @@ def test_answers_change_the_course(program: Program, answers: str, expected: lis
 
 
 @all_rows(
-    ("on_path", "typed"),
-    [(True, "  harness audit show /"), (False, " -m harness audit show /")],
-    anew={"program": made_program},
+    ("program", "executable", "typed"),
+    [
+        pytest.param("/a/harness", "/b/python3", "harness", id="found by its name"),
+        pytest.param("/b/harness", "/b/python3", "/b/harness", id="another is found by that name"),
+        pytest.param("/c d/harness", "/b/python3", "'/c d/harness'", id="not found"),
+        pytest.param("/lib/harness/__main__.py", "/a/python3", "python3 -m harness", id="as a module"),
+        pytest.param("/lib/harness/__main__.py", "/b/python3", "/b/python3 -m harness", id="by a Python not found"),
+    ],
 )
-def test_the_end_names_the_program_so_that_it_can_be_typed(program: Program, on_path: bool, typed: str) -> None:
-    if on_path:
-        (program.home / "harness").write_text("#!/bin/sh\n")
-        (program.home / "harness").chmod(0o755)
-    environment = {**program.environment, "PATH": f"{program.home}:/usr/bin:/bin"}
-    done = program.run("demo", "--answers", "n,n", env=environment)
-    assert typed in done.out
-    assert "SCRIPTED" in done.out
+def test_the_end_names_the_program_as_it_was_started(tmp_path: Path, program: str, executable: str, typed: str) -> None:
+    for name in ("harness", "python3"):
+        for folder in ("a", "b", "c d"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / name).write_text("#!/bin/sh\n")
+            (tmp_path / folder / name).chmod(0o755)
+    root = str(tmp_path)
+    said = started_as(f"{root}{program}", f"{root}{executable}", f"{root}/a:{root}/b")
+    assert said.replace(root, "") == typed
+
+
+def test_the_end_says_how_to_read_the_log_in_short_rows(program: Program) -> None:
+    done = program.run("demo", "--answers", "n,n")
+    session = program.records()[0]["session"]
+    assert f" audit show --session {session}\n" in done.out
+    assert "~" not in done.out.splitlines()[-1]  # the state folder of a test is not at home
+    assert program.run("audit", "show", "--session", str(session)).code == 0
     assert program.run("audit", "verify", "--all").code == 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 
 from harness.cli.commands.conversation import Conversation
@@ -20,15 +19,13 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def export(conversation: Conversation, rest: str) -> None:
-    """Write it to the file named, or to one in the current folder. Raises UsageError where that cannot be."""
-    stamp = time.strftime("%Y%m%dT%H%M%S")
+    """Write it to the file named, or to one below the state folder, outside of any repository.
+
+    Raises UsageError where that cannot be.
+    """
     if not rest.isprintable():
         raise UsageError("usage: /export [FILE], a name on one line")
-    name = os.path.expanduser(rest) or f"harness-{conversation.session.identity}-{stamp}.md"
-    workspace = conversation.parts.workspace
-    path = output_path(name, (workspace.root, *workspace.added))
-    if any(is_within(path, folder) for folder in conversation.parts.state.guarded):
-        raise UsageError("the harness's own folders are no place for it")
+    path = _named(conversation, rest) if rest else _new_path(conversation)
     text = conversation.parts.redactor.redact("\n".join(_document(conversation)))
     try:
         folder = open_folder(os.path.dirname(path))
@@ -49,6 +46,21 @@ def export(conversation: Conversation, rest: str) -> None:
     conversation.say_line(
         f"written: {path}  (readable by you alone; secrets that are known are masked)", Tone.GOOD, most=5_000
     )
+
+
+def _named(conversation: Conversation, name: str) -> str:
+    workspace = conversation.parts.workspace
+    path = output_path(os.path.expanduser(name), (workspace.root, *workspace.added))
+    if any(is_within(path, folder) for folder in conversation.parts.state.guarded):
+        raise UsageError("the harness's own folders are no place for it")
+    return path
+
+
+def _new_path(conversation: Conversation) -> str:
+    try:
+        return conversation.parts.state.new_export_path(conversation.session.identity)
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be made: {error.strerror}; name a file") from None
 
 
 def _document(conversation: Conversation) -> Iterator[str]:

@@ -36,6 +36,7 @@ from harness.models.endpoint import Endpoint
 from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import Player
+from harness.paths import is_within
 from harness.policy.loader import load_policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import Verdict
@@ -121,7 +122,7 @@ def _play(
     close_log(state, log)
     screen.end_text()
     played = player.finished and result.stop is StopReason.COMPLETED
-    _tell_end(screen, result, log, folder if arguments.keep else None, _program(environment))
+    _tell_end(screen, result, log, folder if arguments.keep else None, environment)
     if screen.broken:
         return Exit.BROKEN_PIPE
     if result.stop is StopReason.COMPLETED and not played:
@@ -159,20 +160,32 @@ def _shown(screen: Screen, answers: ScriptedAnswers, confinement: Callable[[str,
     return approver
 
 
-def _program(environment: Mapping[str, str]) -> str:
-    """Return what to type for this program: the path by which it was started, where its name alone is not found."""
-    if shutil.which("harness", path=environment.get("PATH")):
-        return "harness"
-    is_module = os.path.basename(sys.argv[0]) == "__main__.py"
-    return f"{shlex.quote(sys.executable)} -m harness" if is_module else shlex.quote(sys.argv[0])
+def started_as(program: str, executable: str, path: str) -> str:
+    """Return what to type for the program that was started as `program` (`sys.argv[0]`): the name alone, where `path`, a
+    PATH, leads to that very file."""
+    if os.path.basename(program) == "__main__.py":
+        return f"{_on_path(executable, path)} -m harness"
+    return _on_path(program, path)
 
 
-def _tell_end(screen: Screen, result: RunResult, log: ActionLog, kept: str | None, program: str) -> None:
+def _on_path(program: str, path: str) -> str:
+    name = os.path.basename(program)
+    found = shutil.which(name, path=path)
+    return shlex.quote(name if found is not None and os.path.abspath(found) == os.path.abspath(program) else program)
+
+
+def _tell_end(
+    screen: Screen, result: RunResult, log: ActionLog, kept: str | None, environment: Mapping[str, str]
+) -> None:
     if result.stop is not StopReason.COMPLETED:
         screen.line(visible_line(f"{result.stop.value.replace('_', ' ').upper()}: {result.detail}", 2_000), Tone.BAD)
+    program = started_as(sys.argv[0], sys.executable, environment.get("PATH", os.defpath))
+    home = environment.get("HOME", "").rstrip("/")
+    path = f"~{log.path.removeprefix(home)}" if home and is_within(log.path, home) else log.path
     screen.line("")
-    screen.unbroken(f"Everything is in the action log: {log.path}", Tone.QUIET)
-    screen.unbroken(f"  {program} audit show {log.path}", Tone.QUIET)
-    screen.unbroken(f"  {program} audit verify {log.path}", Tone.QUIET)
+    screen.line(f"Everything is in the action log of session {log.session}:", Tone.QUIET)
+    screen.unbroken(f"  {program} audit show --session {log.session}", Tone.QUIET)
+    screen.unbroken(f"  {program} audit verify --all", Tone.QUIET)
+    screen.unbroken(f"  {path}", Tone.QUIET)
     if kept is not None:
         screen.unbroken(f"The project was kept: {kept}", Tone.QUIET)

@@ -516,7 +516,9 @@ def test_export_writes_a_new_private_file_and_nothing_over_another(program: Prog
     assert "> ## You" in text
     assert "\x1b" not in text
     assert "`````text" in text
-    assert len(list(program.workspace.glob("harness-*.md"))) == 1
+    (unnamed,) = (program.state / "harness" / "exports").glob("harness-*.md")
+    assert stat.S_IMODE(unnamed.stat().st_mode) == 0o600
+    assert [one.name for one in program.workspace.iterdir()] == ["notes.md"]
     assert verified(program)
 
 
