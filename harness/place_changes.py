@@ -66,6 +66,8 @@ class PlacesFound(Record):
     """What a look at the protected places came to, after a command."""
 
     changes: tuple[PlaceChange, ...]
+    entry_points: tuple[PlaceChange, ...] = ()
+    """What builds and tests obey: a granted program may change it, and other commands are asked about until that is seen."""
     gaps: tuple[str, ...]
     """What was not looked at, in words; empty where all of it was."""
 

@@ -1,4 +1,4 @@
-"""The protected places of a workspace, noted before a command and compared when it has ended.
+"""The protected places of a workspace, and its entry points, noted before a command and compared when it has ended.
 
 They are files that other programs run or obey later, by the names of policy/built_in.py: no wall of the kernel takes a file
 out of a folder that may be written. Looking costs a stat for each folder and each place; what a folder or a file holds is
@@ -23,7 +23,7 @@ from harness.files.place_looks import PlaceLook, Stamp, content_at, is_sure, loo
 from harness.files.places_put_back import put_back
 from harness.paths import fold, is_within
 from harness.place_changes import PlaceChange, PlaceKind, PlaceReturn, PlacesFound, PlaceState
-from harness.policy.built_in import PROTECTED_NAMES
+from harness.policy.built_in import ENTRY_POINTS, PROTECTED_NAMES
 from harness.record import replace
 from harness.text.amounts import counted
 
@@ -132,7 +132,7 @@ class ProtectedPlaces:
         """The absolute paths of the last look that a wall can hold as they are: files, and folders as a whole; no links."""
         held: set[str] = set()
         for path, place in sorted(self._last.items()):
-            if fold(path).rpartition("/")[2] in _INSIDE or len(held) == MOST_HELD:
+            if fold(path).rpartition("/")[2] in _INSIDE or _is_entry_point(path) or len(held) == MOST_HELD:
                 continue
             if place.state.kind in (PlaceKind.FILE, PlaceKind.FOLDER) and held.isdisjoint(_above(path)):
                 held.add(path)
@@ -151,7 +151,8 @@ class NotedPlaces:
     def words(self) -> str:
         """How many there are, and what was not looked at."""
         gaps = f" (not looked at: {', '.join(self._before.gaps)})" if self._before.gaps else ""
-        return f"{counted(len(self._before.places), 'protected place')} compared when it ends{gaps}"
+        protected = [path for path in self._before.places if not _is_entry_point(path)]
+        return f"{counted(len(protected), 'protected place')} compared when it ends{gaps}"
 
     def compared(self) -> PlacesFound:
         """Return what has changed since; a copy of what stood there is stored before this returns, where there is one."""
@@ -162,7 +163,12 @@ class NotedPlaces:
             was, now = before.get(path), after.places.get(path)
             if not _is_same(was, now):
                 changes.append(self._change(path, was, now, shows=len(changes) < _MOST_DIFFS))
-        return PlacesFound(changes=tuple(changes), gaps=tuple(dict.fromkeys((*self._before.gaps, *after.gaps))))
+        entry_points = tuple(one for one in changes if _is_entry_point(one.path) and one.path not in self._also)
+        return PlacesFound(
+            changes=tuple(one for one in changes if one not in entry_points),
+            entry_points=entry_points,
+            gaps=tuple(dict.fromkeys((*self._before.gaps, *after.gaps))),
+        )
 
     def _change(self, path: str, was: PlaceLook | None, now: PlaceLook | None, *, shows: bool) -> PlaceChange:
         return PlaceChange(
@@ -446,9 +452,19 @@ class _Walk:
                 self._add_below(f"{path}/")
 
 
+def _is_entry_point(path: str) -> bool:
+    """Say whether a place that was looked at is what builds and tests obey, and a granted program may change."""
+    *folders, name = fold(path).split("/")
+    return name in ENTRY_POINTS and PROTECTED_NAMES.isdisjoint(folders)
+
+
 def _sorted_out(found: Sequence[tuple[str, bool]]) -> tuple[list[str], list[str]]:
     """Return the protected ones among names, and the folders that are looked into besides."""
-    protected = [name for name, _ in found if fold(name) in PROTECTED_NAMES]
+    protected = [
+        name
+        for name, is_folder in found
+        if fold(name) in PROTECTED_NAMES or (not is_folder and fold(name) in ENTRY_POINTS)
+    ]
     taken = frozenset((*protected, *NEVER_ENTERED))
     return protected, [name for name, is_folder in found if is_folder and name not in taken]
 

@@ -247,7 +247,8 @@ class Gate:
                     attempt.take(tool.run(permitted, effects))
 
         result = self._with_words(attempt.result(self._records.redact), approval)
-        result = self._watch.settle(tool, ruling, noted, result)
+        result, entry_points = self._watch.settle(tool, ruling, noted, result)
+        self._unseen += [(f"{one.path} ({self._records.brief(action)})", "\n".join(one.diff)) for one in entry_points]
         self._note_changes(ruling, result)
         self._records.ended(pending.proposal, result, ran=True)
         self._open.pop(pending.proposal.number, None)

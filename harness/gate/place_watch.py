@@ -15,7 +15,7 @@ from harness.gate.records import CallRecords
 from harness.gate.ruling import Permit
 from harness.gate.tool import NotedBefore, PlacesOfTool, Tool, WatchedTool
 from harness.messages import ToolResult
-from harness.place_changes import PlaceReturn, PlacesFound
+from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 from harness.policy.session_grants import Grant
 from harness.policy.verdict import Verdict
 from harness.record import Record, replace
@@ -72,21 +72,25 @@ class PlaceWatch:
             return None
         return tool.places.note(permit.verdict.effects.keep)
 
-    def settle(self, tool: Tool, permit: Permit, noted: NotedBefore | None, result: ToolResult) -> ToolResult:
+    def settle(
+        self, tool: Tool, permit: Permit, noted: NotedBefore | None, result: ToolResult
+    ) -> tuple[ToolResult, Sequence[PlaceChange]]:
         """Compare them; where some changed, let the grants sleep, record it, ask, and do what is answered. Raises LogError.
 
-        Returns the result with a word of it for the model.
+        Returns the result with a word of it for the model, and the entry points that changed, which nobody was asked about.
         """
         found = None if noted is None else noted.compared()
-        if found is None or not found.changes or not isinstance(tool, WatchedTool):
-            return result
+        if found is None:
+            return result, ()
+        if not found.changes or not isinstance(tool, WatchedTool):
+            return result, found.entry_points
         grants, problem = self._grants.put_to_sleep(_programs(permit.verdict), found.changes)
         call = permit.proposal.number
         self._records.places_changed(call, grants, found, problem)
         about = self._records.brief(permit.action)
         answer, returns = self._ask_and_do(tool.places, PlacesQuestion(about=about, grants=grants, found=found), call)
         said = _told(found, answer, returns)
-        return replace(result, content=f"{result.content}\n[{said}]")
+        return replace(result, content=f"{result.content}\n[{said}]"), found.entry_points
 
     def ask_again(self, tool: Tool, grant: Grant) -> PlacesAnswer:
         """Ask about a grant that sleeps, and do what is answered. Raises LogError."""

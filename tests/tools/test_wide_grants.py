@@ -125,6 +125,29 @@ def test_without_walls_no_program_is_granted(tmp_path: Path) -> None:
     scene.close()
 
 
+@needs_walls
+def test_what_a_granted_program_did_to_entry_points_is_seen_before_other_commands_obey_it(tmp_path: Path) -> None:
+    """`pytest` runs unasked by a rule, with the network; not after a program inside walls wrote what it loads."""
+    rule = b"""
+[[rule]]
+id = "tests"
+decision = "auto"
+argv = ["pytest"]
+match = ["pytest"]
+"""
+    scene = Scene(
+        tmp_path, bash("pytest"), bash("python3 -c 1"), bash(python("open('conftest.py', 'w').write('import os')")),
+        bash("pytest"), bash("pytest"), bash("python3 -c 2"),
+        approver=granting(GrantScope.SESSION, INSIDE), policy=POLICY + rule,
+    )  # fmt: skip
+    scene.agent.run("go")
+    assert decisions(scene) == ["auto", "confirm", "auto", "confirm", "auto", "auto"]
+    suspended = scene.records("decision")[3]
+    assert suspended["source"] == "suspended"
+    assert "conftest.py" in str(suspended["reason"])
+    scene.close()
+
+
 def write(path: str, text: str = "x\n") -> ModelResponse:
     return reply(ToolCall(id="w", name="write_file", arguments=json.dumps({"path": path, "content": text})))
 
