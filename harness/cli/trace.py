@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
@@ -34,6 +35,7 @@ class Tracer:
 
     def __init__(self) -> None:
         self._typed: set[tuple[str, str]] = set()
+        self._wanted: dict[tuple[str, str], LogRecord] = {}
         self._decisions: dict[tuple[str, str], LogRecord] = {}
         self._answers: dict[tuple[str, str], LogRecord] = {}
 
@@ -41,6 +43,7 @@ class Tracer:
         """Return the line for `record`, or None where nothing needs to be said yet."""
         kind, key = record["kind"], (word(record.get("session")), word(record.get("call")))
         if kind == "call_proposed":
+            self._wanted[key] = record
             if is_typed(record):
                 self._typed.add(key)
         elif kind == "decision":
@@ -50,12 +53,24 @@ class Tracer:
         elif kind == "outcome":
             typed = key in self._typed
             self._typed.discard(key)
-            return ended_line(record, self._decisions.pop(key, {}), self._answers.pop(key, {}), typed=typed)
+            wanted, decision = self._wanted.pop(key, {}), self._decisions.pop(key, {})
+            return ended_line(record, decision, self._answers.pop(key, {}), wanted=wanted, typed=typed)
         elif kind == "model_response":
             return _said_line(record)
         else:
             return event_line(record)
         return None
+
+
+def _summary_of(wanted: LogRecord) -> str:
+    """Return in a few words what a call wanted that nobody looked at: its path, or else the first text among its arguments."""
+    arguments = word(wanted.get("arguments"))
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return arguments  # it holds no call
+    texts = {name: text for name, text in given.items() if isinstance(text, str)} if isinstance(given, dict) else {}
+    return texts.get("path", next(iter(texts.values()), arguments))
 
 
 def event_line(record: LogRecord) -> Line | None:
@@ -140,12 +155,24 @@ def _listed(texts: JsonValue) -> str:
     return f"{', '.join(listed[:MOST_PLACES_NAMED])}{more}"
 
 
-def ended_line(outcome: LogRecord, decision: LogRecord, answered: LogRecord, *, typed: bool = False) -> Line:
+def ended_line(
+    outcome: LogRecord,
+    decision: LogRecord,
+    answered: LogRecord,
+    *,
+    wanted: LogRecord | None = None,
+    typed: bool = False,
+) -> Line:
     """Return the line for a call that has ended; `decision` and `answered` are empty where it has none.
 
-    `typed`: it is no call of the model but a `!command` of the person.
+    `wanted` is its proposal: it names a call that nobody looked at. `typed`: it is no call of the model but a `!command` of
+    the person.
     """
     status = word(outcome.get("status"))
+    if status == "not_run" and wanted and not decision.get("summary"):
+        named = visible_line(_summary_of(wanted), 100)
+        why = visible_line(f"n{word(outcome.get('content'))[1:]}", _WHY)
+        return Line(tone=Tone.QUIET, text=f"{sign_of(status)} {word(outcome.get('tool'))}  {named}  {why}")
     summary = word(decision.get("summary")) or word(outcome.get("content"))
     parts = [f"{sign_of(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
     parts += ["[typed by the person]" if typed else ""]
@@ -159,7 +186,7 @@ def _said_line(reply: LogRecord) -> Line | None:
     said = " ".join(word(reply.get("text")).split())
     if not (said and reply.get("calls")) or reply.get("purpose") == SUMMARY:
         return None
-    return Line(tone=Tone.QUIET, text=visible_line(f"> {said}", 1_000))
+    return Line(tone=Tone.QUIET, text=visible_line(f"< {said}", 1_000))
 
 
 def how_decided(decision: LogRecord, answered: LogRecord) -> str:

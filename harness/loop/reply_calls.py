@@ -13,6 +13,7 @@ from harness.loop.run import Run
 from harness.messages import FinishReason, ModelResponse, ResultStatus, StopReason, ToolResult
 
 ENDED_HERE = "the run ended here."
+OTHER_BLOCKED = "another call of the same reply was blocked, and the run stops"
 MOST_UNUSABLE = 2
 """Of so many replies in a row that cannot be used, the last ends the run."""
 CUT_SHORT = (
@@ -79,7 +80,7 @@ class ReplyCalls:
                 return
             if self._gate.blocks(pending, waits=index > 0):
                 yield pending
-                self._skip_rest("another call of the same reply was blocked, and the run stops")
+                self._skip_rest(OTHER_BLOCKED)
                 return
         for pending in self._calls:
             if self._is_over():
@@ -146,6 +147,7 @@ class ReplyCalls:
         end = self._run.end
         if not why:
             why = "the run was done" if end is None else end.detail
+            why = OTHER_BLOCKED if end is not None and end.stop is StopReason.BLOCKED else why
         for pending in self._calls:
             if pending not in self._results:
                 self._results[pending] = self._gate.skip(pending, why)

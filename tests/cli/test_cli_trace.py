@@ -88,8 +88,8 @@ def said(text: str, calls: int, **more: JsonValue) -> Fields:
 
 
 SAID = [
-    pytest.param(said("I look\nfirst:\n\n- a\tb", 1), "> I look first: - a b", id="on one line"),
-    pytest.param(said("\x1b[2J+ bash  ls", 2), "> \\x1b[2J+ bash  ls".replace("  ", " "), id="hostile"),
+    pytest.param(said("I look\nfirst:\n\n- a\tb", 1), "< I look first: - a b", id="on one line"),
+    pytest.param(said("\x1b[2J+ bash  ls", 2), "< \\x1b[2J+ bash  ls".replace("  ", " "), id="hostile"),
     pytest.param(said("All done.", 0), None, id="an answer goes to stdout"),
     pytest.param(said(" \n", 1), None, id="blanks say nothing"),
     pytest.param(said("In short: ...", 1, purpose="summary"), None, id="a summary is no part of the conversation"),
@@ -99,6 +99,26 @@ SAID = [
 @all_rows(("record", "line"), SAID)
 def test_what_the_model_says_beside_a_call(record: Fields, line: str | None) -> None:
     assert Tracer().line(record) == (None if line is None else Line(tone=Tone.QUIET, text=line))
+
+
+@all_rows(
+    ("arguments", "named"),
+    [
+        ('{"command": "touch b"}', "touch b"),
+        ('{"content": "x", "path": "a.txt"}', "a.txt"),
+        ('{"edits": []}', '{"edits": []}'),
+        ("{broken\x1b", "{broken\\x1b"),
+        ('"text"', '"text"'),
+    ],
+)
+def test_a_call_that_nobody_looked_at_is_named(arguments: str, named: str) -> None:
+    about: Fields = {"session": "s", "call": 2}
+    tracer = Tracer()
+    assert tracer.line({"kind": "call_proposed", **about, "arguments": arguments}) is None
+    assert tracer.line({"kind": "decision", **about, "decision": "none", "by": "", "reason": "why"}) is None
+    line = tracer.line({"kind": "outcome", **about, **outcome("not_run", "Not run: another call was blocked")})
+    assert line is not None
+    assert line.text == f"- edit_file  {named}  not run: another call was blocked"
 
 
 @all_rows(("by", "more"), [({}, ""), ({"by": "person"}, "  [typed by the person]")])

@@ -342,7 +342,7 @@ def test_a_call_that_becomes_a_block_by_what_ran_before_it_halts_the_run(path: s
     result = scene.play()
     assert (result.stop, scene.ran) == (StopReason.BLOCKED, ["free work"])
     assert result.detail.startswith("Blocked by built-in own-files: ")
-    assert scene.results() == ["did work", result.detail, f"Not run: {result.detail}"]
+    assert scene.results() == ["did work", result.detail, OTHER_BLOCKED]
 
 
 def test_nobody_to_ask_can_be_a_block(path: str) -> None:
@@ -352,7 +352,7 @@ def test_nobody_to_ask_can_be_a_block(path: str) -> None:
     assert (result.stop, scene.ran) == (StopReason.BLOCKED, [])
     assert result.detail == scene.results()[0]
     assert scene.results()[0].startswith("Blocked: this needs a person's yes")
-    assert scene.results()[1] == f"Not run: {result.detail}"
+    assert scene.results()[1] == OTHER_BLOCKED
 
 
 # --- replies that cannot be used -----------------------------------------------------------------------------------

@@ -191,7 +191,9 @@ def _first_line(call: LoggedCall) -> Line:
             said = f". {call.tool}  {visible_line(call.summary, 100)}  {asked}the log ends before it was begun"
             return Line(tone=Tone.WARNING, text=visible_line(said, 400))
         case Fate.RAN | Fate.REFUSED | Fate.INVALID | Fate.NOT_RUN:
-            return ended_line(call.outcome, call.decision, call.answered, typed=is_typed(call.proposed))
+            return ended_line(
+                call.outcome, call.decision, call.answered, wanted=call.proposed, typed=is_typed(call.proposed)
+            )
 
 
 def _edits(call: LoggedCall) -> Iterator[tuple[Tone, str]]:

@@ -48,7 +48,9 @@ from harness.text.visible import visible_line
 def tell_end(conversation: Conversation, result: RunResult) -> None:
     """Say how the turn of `result` ended."""
     screen = conversation.screen
-    if ended := how_it_ended(result, conversation.error):
+    if result.stop is StopReason.BLOCKED and conversation.answer and conversation.answer.get("answer") == "halt":
+        conversation.say_line("halted, as you said: nothing else of this turn runs", Tone.WARNING)
+    elif ended := how_it_ended(result, conversation.error):
         conversation.say_line(ended, Tone.WARNING)
     if is_unanswered(conversation.session.messages):
         screen.line("what you said has no answer: it is sent again with what you say next; /undo drops it", Tone.QUIET)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.actions import Access
+from harness.cli.terminal.question import Usual
 from harness.cli.terminal.row_text import Row, cells, prose, rows_of
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
@@ -21,34 +22,32 @@ class Choice(Record):
     key: str
     word: str
     """In a word or two, the same at every width; with the key it says what happens."""
-    sentence: str
-    """For `?`, and where keys are told in sentences."""
+    does: str
+    """For `?`, and where keys are told in sentences; the key comes before it."""
 
 
-YES = Choice(key="y", word="yes", sentence="y allows this, once")
-YES_TO_PROGRAM = Choice(key="y", word="yes", sentence="y says yes")
+YES = Choice(key="y", word="yes", does="allows this, once")
+YES_TO_PROGRAM = Choice(key="y", word="yes", does="says yes")
 """To a question of the program's own, whose yes may hold for longer than once."""
-YES_BY_WORD = Choice(key="y", word="yes", sentence="y allows this, once, after a word that you type")
-NO = Choice(key="n", word="no", sentence="n refuses")
-SESSION = Choice(key="s", word="session", sentence="s allows it for this session; what that covers is shown first")
+YES_BY_WORD = Choice(key="y", word="yes", does="allows this, once, after a word that you type")
+NO = Choice(key="n", word="no", does="refuses")
+SESSION = Choice(key="s", word="session", does="allows it for this session: what that covers is shown first")
 PROJECT = Choice(
-    key="p", word="project", sentence="p allows it in this project for longer; what that covers is shown first"
+    key="p", word="project", does="allows it in this project, for as long as you say; this is shown first, too"
 )
-REASON = Choice(key="r", word="no, but ...", sentence="r refuses, and tells the model why")
-REPLY = Choice(
-    key="r", word="no, but ...", sentence="r says no, and sends the model words of yours as your next message"
-)
+REASON = Choice(key="r", word="no, but ...", does="refuses, and tells the model why")
+REPLY = Choice(key="r", word="no, but ...", does="says no, and sends the model words of yours as your next message")
 """To a question of the program's own at which words are heard."""
 WORDS = Choice(
     key="Tab",
     word="add words",
-    sentence="Tab takes words of yours that go with the answer: with a yes the model reads them beside the result",
+    does="takes words that go with your answer: after a yes the model reads them with the result",
 )
-EDIT = Choice(key="e", word="edit", sentence="e edits it in your editor")
-HALT = Choice(key="h", word="halt", sentence="h refuses and ends the turn: nothing else that was asked for runs")
-VIEW = Choice(key="v", word="view", sentence="v shows it again from the top")
-HELP = Choice(key="?", word="help", sentence="? shows all keys, what is as always, and of every part what decided it")
-NEXT = Choice(key="space", word="next page", sentence="space shows the next page, End all that is left")
+EDIT = Choice(key="e", word="edit", does="edits it in your editor")
+HALT = Choice(key="h", word="halt", does="refuses and ends the turn: nothing else of it runs")
+VIEW = Choice(key="v", word="view", does="shows it again from the top")
+HELP = Choice(key="?", word="help", does="shows all keys, what is as always, and of every part what decided it")
+NEXT = Choice(key="space", word="next page", does="shows the next page, End all that is left")
 ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
 
 
@@ -74,7 +73,14 @@ def key_line(choices: Sequence[Choice], room: int, *, left: int = 0) -> str:
 def sentences(choices: Sequence[Choice], *, left: int = 0) -> str:
     """Return the same as plain sentences."""
     more = f"{left} more lines follow; yes is off until all of it was seen. " if left else ""
-    return f"{more}{'; '.join(choice.sentence for choice in choices)}."
+    return f"{more}{'; '.join(f'{choice.key} {choice.does}' for choice in choices)}."
+
+
+def key_rows(choices: Sequence[Choice], width: int) -> Iterator[Row]:
+    """Yield the same as a list."""
+    for choice in choices:
+        yield from prose(choice.does, width, gutter=f"  {choice.key:5}  ", tone=Tone.QUIET)
+    yield from prose(ALWAYS_SAID, width, gutter="         ", tone=Tone.QUIET)
 
 
 def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
@@ -103,39 +109,53 @@ def times_rows(width: int) -> list[Row]:
     return [row for number, (name, _, _) in enumerate(TIMES, 1) for row in prose(name, width, gutter=f"  [{number}] ")]
 
 
-def offered_rows(offer: Offer, width: int, *, here: str) -> list[Row]:
-    """Return the rows that show what may be granted, whole: each choice with its number, the narrowest first.
-
-    `here` is the folder that is not named: the workspace.
-    """
+def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
+    """Return the rows that show what may be granted, whole: each choice with its number, the narrowest first."""
     rows: list[Row] = []
     for number, choice in enumerate(offer.choices, 1):
         gutter = f"  [{number}] "
         for pattern in choice.patterns:
             only = "  (this session only)" if choice.session_only else ""
-            rows += rows_of(one_line(covered(pattern, here)) + only, width, gutter=gutter)
+            rows += rows_of(one_line(covered(pattern, usual)) + only, width, gutter=gutter)
             gutter = " " * len(gutter)
         for part in choice.asked_still:
             rows += prose(f"asked about still: {part}", width, gutter=gutter, tone=Tone.QUIET)
+    if any(_has_caches(pattern, usual) for choice in offer.choices for pattern in choice.patterns):
+        rows += prose(f"caches: {', '.join(_caches(usual))}", width, tone=Tone.QUIET)
     if offer.no_program:
         rows += prose(f"no program with any words: {offer.no_program}", width, tone=Tone.QUIET)
     return rows
 
 
-def covered(pattern: GrantPattern, here: str) -> str:
-    """Return what a pattern lets run, and what that may do, in one line; not yet safe to show."""
+def _caches(usual: Usual) -> Sequence[str]:
+    """Return what every command may write that a person allows, besides the workspace."""
+    return [place for place in usual.write if place.startswith(("/", "~"))]
+
+
+def _has_caches(pattern: GrantPattern, usual: Usual) -> bool:
+    caches = _caches(usual)
+    return len(caches) > 1 and set(caches) <= set(pattern.write)
+
+
+def covered(pattern: GrantPattern, usual: Usual) -> str:
+    """Return what a pattern lets run, and what that may do, in one line; not yet safe to show.
+
+    The workspace is not named as the folder, and the caches not one by one.
+    """
     if not pattern.argv and not pattern.program:
         does = "edit" if Access.WRITE in pattern.access else "read"
         if pattern.path == EVERYTHING:
             return f"{does} any file of the workspace"
         path = pattern.path.removeprefix("/")
         return f"{does} any file in {path.removesuffix('**')}" if path.endswith("/**") else f"{does} {path}"
-    places = ["the workspace" if place == "." else place for place in pattern.write]
+    short = _has_caches(pattern, usual)
+    listed = [place for place in pattern.write if not (short and place in _caches(usual))]
+    places = ["the workspace" if place == "." else place for place in listed] + (["caches"] if short else [])
     writes = f"writes {', '.join(places)}" if places else "writes what it names"
     network = "reaches the network" if pattern.network else "no network"
     reads = f", could read {', '.join(pattern.exposes)}" if pattern.exposes else ""
     words = shlex.join(pattern.argv) or "any known command"
     named = " ".join((*(f"{name}=..." for name in pattern.variables), words))
     how = "  exactly" if not pattern.program else " *  in walls" if pattern.argv else "  in walls"
-    where = "" if pattern.folder == here else f", in {pattern.folder}"
+    where = "" if pattern.folder == usual.folder else f", in {pattern.folder}"
     return f"{named}{how}: {writes}, {network}{reads}{where}"

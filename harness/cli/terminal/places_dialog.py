@@ -20,10 +20,10 @@ from harness.text.visible import one_line, visible_line
 MOST_PLACES_SHOWN = 200
 TITLE = "protected places were changed"
 
-_PUT_BACK = Choice(key="y", word="put back", sentence="y puts them back from the kept copies")
-_KEEP = Choice(key="k", word="keep", sentence="k keeps them as they are now")
-_REVOKE = Choice(key="x", word="put back, revoke", sentence="x puts them back, and revokes what was granted")
-_LATER = Choice(key="n", word="not now", sentence="n leaves all as it is: the grant sleeps")
+_PUT_BACK = Choice(key="y", word="put back", does="puts them back from the kept copies")
+_KEEP = Choice(key="k", word="keep", does="keeps them as they are now")
+_REVOKE = Choice(key="x", word="put back, revoke", does="puts them back, and revokes what was granted")
+_LATER = Choice(key="n", word="not now", does="leaves all as it is: the grant sleeps")
 
 
 class PlacesDialog:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.cli.config.declared import LEAST_DEAD_SECONDS
 from harness.cli.terminal import choices
 from harness.cli.terminal.answer_line import Back, Pastes, read_words
-from harness.cli.terminal.choices import TIMES, Choice, key_line, offered_rows, sentences, times_rows
+from harness.cli.terminal.choices import TIMES, Choice, key_line, key_rows, offered_rows, sentences, times_rows
 from harness.cli.terminal.editor import NotEdited, edited_call, is_editable
 from harness.cli.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.cli.terminal.question import Question, question_rows
@@ -226,9 +226,9 @@ class QuestionDialog:
             return self._rest()
         offer = self._offer
         what = "for this session" if scope is GrantScope.SESSION else "in this project"
-        here = self._question.usual.folder
+        usual = self._question.usual
         number = self._number(
-            f"allow {what}: what?", lambda width: offered_rows(offer, width, here=here), len(offer.choices)
+            f"allow {what}: what?", lambda width: offered_rows(offer, width, usual=usual), len(offer.choices)
         )
         if not isinstance(number, int):
             return self._left(number)
@@ -251,18 +251,14 @@ class QuestionDialog:
         pages = Pages(self._screen, title, rows_at)
         pages.begin()
         while pages.left:
-            self._prompt(f"{pages.left} more lines: space = next page, any other key goes back")
+            self._prompt(f"{pages.left} more: [space]; other keys go back")
             came = self._next(None)
             if came not in (Key(text=" "), Key(text="page"), Key(text="rest")) or not pages.is_current:
                 return came
             pages.go_on(to_end=came == Key(text="rest"))
         if (done := self._rest()) is not None:
             return done
-        self._prompt(
-            f"press a number, 1 to {count}; any other key goes back"
-            if count > 1
-            else "[1] that; any other key goes back"
-        )
+        self._prompt(f"press 1{f' to {count}' if count > 1 else ''}; other keys go back")
         came = self._next(None)
         digits = "123456789"[:count]
         if isinstance(came, Key) and len(came.text) == 1 and came.text in digits and pages.seen and self._pages.seen:
@@ -281,7 +277,7 @@ class QuestionDialog:
     def _why(self) -> Approval | None:
         self._screen.settle()
         width = self._screen.width - 1
-        self._write(tuple(prose(f"{sentences(self._choices)} {choices.ALWAYS_SAID}", width, tone=Tone.QUIET)))
+        self._write(tuple(key_rows(self._choices, width)))
         self._write(fact_rows(self._question, width))
         self._write(facet_rows(self._question.verdict, width))
         if self._question.by_model and isinstance(self._offer, str):

@@ -655,7 +655,7 @@ def test_session_grants_end_with_the_session(program: Program, start: Start) -> 
     prompt = start(replies(touch, Reply(text="One."), touch, Reply(text="Two.")))
     prompt.type("go")
     prompt.press("bash", "s")
-    prompt.wait_for("press a number")
+    prompt.wait_for("other keys go back")
     prompt.send("1")
     prompt.wait_for("One.")
     prompt.say("/plan", "plan mode: nothing")
