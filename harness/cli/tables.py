@@ -7,10 +7,10 @@ given to rich as `Text`, never as markup.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from harness.cli.terminal.row_text import cells, narrowed, toned, toned_rows
+from harness.cli.terminal.row_text import cells, narrowed, toned, toned_rows, wrapped
 from harness.cli.terminal.styles import Tone, signs
 from harness.record import Record
 from harness.text.visible import visible_line
@@ -108,27 +108,33 @@ def drawn(table: Table, look: Look, width: int) -> list[str]:
         for number, column in enumerate(table.columns)
         if not (column.leaves and all(row[number] in _NOTHING for row in shown))
     ]
+    naturals = [max(map(cells, of_it)) for of_it in zip((column.name for column in table.columns), *shown, strict=True)]
     kept, spare = list(used), sorted((n for n in used if table.columns[n].spare), key=lambda n: table.columns[n].spare)
-    while _least(table.columns, shown, kept) > width:
+    while (widths := _widths(table.columns, naturals, kept, width)) is None:
         if not spare:
             return list(_records(table, shown, used, look, width))
         kept.remove(spare.pop())
-    rows = _columns(table, shown, kept, look, width)
+    rows = _columns(table, shown, dict(zip(kept, widths, strict=True)), look)
     left_out = [table.columns[number].name for number in used if number not in kept]
     if left_out:
         said = f"(no room for: {', '.join(left_out)})"
         rows += toned_rows(said, Tone.QUIET, width, colour=look.colour, palette=look.palette)
-    return rows
+    return [part for row in rows for part in ([row] if cells(_SGRS.sub("", row)) <= width else narrowed([row], width))]
 
 
-def _least(columns: Sequence[Column], rows: Iterable[Sequence[str]], kept: Sequence[int]) -> int:
-    """Return how many cells these columns need at least, with the gaps between them."""
-    naturals = [max((cells(columns[number].name), *(cells(row[number]) for row in rows))) for number in kept]
-    least = (
-        min(natural, LEAST_WIDTH) if columns[number].folds else natural
-        for number, natural in zip(kept, naturals, strict=True)
-    )
-    return sum(least) + len(GAP) * (len(kept) - 1)
+def _widths(columns: Sequence[Column], naturals: Sequence[int], kept: Sequence[int], room: int) -> list[int] | None:
+    """Return how wide each column is that is kept: as its longest cell, and where there is no room, the widest that fold give
+    way, down to LEAST_WIDTH; None where that does not help.
+    """
+    widths = [naturals[number] for number in kept]
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - room
+    folding = [place for place, number in enumerate(kept) if columns[number].folds]
+    for _ in range(excess):
+        widest = max(folding, key=widths.__getitem__, default=None)
+        if widest is None or widths[widest] <= LEAST_WIDTH:
+            return None
+        widths[widest] -= 1
+    return widths
 
 
 def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], look: Look, width: int) -> Iterator[str]:
@@ -152,41 +158,44 @@ def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], l
             yield from toned_rows(f"  {', '.join(short)}", Tone.PLAIN, width, colour=look.colour, palette=look.palette)
 
 
-def _columns(table: Table, rows: Iterable[Sequence[str]], kept: Sequence[int], look: Look, width: int) -> list[str]:
+def _columns(table: Table, rows: Sequence[Sequence[str]], widths: Mapping[int, int], look: Look) -> list[str]:
+    """Return the columns that have a width as rich draws them: the cells of each as one, since it takes its time for each."""
     from io import StringIO
 
     from rich.console import Console
+    from rich.segment import Segment, Segments
     from rich.table import Table as RichTable
     from rich.text import Text
 
     drawing = RichTable(
-        box=_box(look),
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-        show_header=table.headed,
+        box=_box(look), show_edge=False, pad_edge=False, collapse_padding=True, show_header=table.headed,
         header_style="bold",
-    )
-    columns = [table.columns[number] for number in kept]
-    for column in columns:
-        heading, whole = Text(column.name), not column.folds
-        drawing.add_column(heading, justify="right" if column.right else "left", no_wrap=whole, overflow="fold")
+    )  # fmt: skip
+    segments: dict[int, list[Segment]] = {}
+    for number, width in widths.items():
+        column = table.columns[number]
+        drawing.add_column(Text(column.name), width=width, justify="right" if column.right else "left", overflow="fold")
+        segments[number] = []
     styles = {tone: _style(tone, look) for tone in {row.tone for row in table.rows}}
     for row, of_table in zip(rows, table.rows, strict=True):
-        drawing.add_row(
-            *(Text(row[number], styles[of_table.tone] if table.columns[number].toned else "") for number in kept)
-        )
+        broken = {number: wrapped(row[number], width) for number, width in widths.items()}
+        height = max(map(len, broken.values()))
+        for number, lines in broken.items():
+            column, width = table.columns[number], widths[number]
+            style = styles[of_table.tone] if column.toned else None
+            for line in lines + [""] * (height - len(lines)):
+                before = " " * (width - cells(line)) if column.right else ""
+                segments[number] += Segment(before + line, style), Segment.line()
+    if rows:
+        drawing.add_row(*map(Segments, segments.values()))
     written = StringIO()
     console = Console(
-        file=written, width=width, color_system="256" if look.colour else None, force_terminal=look.colour,
-        no_color=False, force_jupyter=False, legacy_windows=False, markup=False, emoji=False, highlight=False,
+        file=written, width=sum(widths.values()) + len(GAP) * (len(widths) - 1),
+        color_system="256" if look.colour else None, force_terminal=look.colour, no_color=False, force_jupyter=False,
+        legacy_windows=False, markup=False, emoji=False, highlight=False,
     )  # fmt: skip
     console.print(drawing)
-    return [
-        part
-        for line in written.getvalue().splitlines()
-        for part in ([line.rstrip()] if cells(_SGRS.sub("", line)) <= width else narrowed([line], width))
-    ]
+    return [line.rstrip() for line in written.getvalue().splitlines()]
 
 
 def _style(tone: Tone, look: Look) -> Style:

@@ -83,8 +83,8 @@ def test_where_columns_have_no_room_a_row_is_a_record() -> None:
     )
     assert drawn(table, Look(), 24) == [
         "one",
-        "  why: because [it] is",
-        "    so",
+        "  why: because [it]",
+        "    is so",
         "  calls 3",
         "",
         "two",
