@@ -72,15 +72,16 @@ class OpenAIClient:
         if not base_url.startswith(("http://", "https://")):
             raise _unusable(f"The base URL must begin with http:// or https://, not {self.address[:200]!r}.")
 
-    def send(self, path: str, body: bytes) -> Generator[bytes, None, None]:
-        """POST `body` to `path` below the base URL and yield the body of the answer, in pieces that may be empty.
+    def send(self, path: str, body: bytes | None) -> Generator[bytes, None, None]:
+        """POST `body` to `path` below the base URL and yield the body of the answer, in pieces that may be empty; without a
+        body, GET it.
 
         Raises FailedTry alone. INVARIANT: when the generator is closed, the connection is free again, whatever happened; it
         is not used again where more lay behind the answer, which would be taken for the answer to the next request.
         """
         self._check.refusal = None
         try:
-            answer = self._post(path, body)
+            answer = self._answered(path, body)
             try:
                 if not (yield from AnswerBody(answer.http_response)):
                     self.connections.reusable = False
@@ -94,11 +95,11 @@ class OpenAIClient:
         """What an error status alone says, from when it is there until the next request is sent; else None."""
         return self._check.refusal
 
-    def _post(self, path: str, body: bytes) -> _Answered:
+    def _answered(self, path: str, body: bytes | None) -> _Answered:
         """Send the request, again where the server moves it within its origin."""
         for _ in range(MAX_REDIRECTS + 1):
             try:
-                return _post(self._sdk, path, body)
+                return _get(self._sdk, path) if body is None else _post(self._sdk, path, body)
             except Exception as error:
                 moved = cause_of(error, Moved)
                 if moved is None:
@@ -169,6 +170,10 @@ def _post(client: openai.OpenAI, path: str, body: bytes) -> _Answered:
     else:
         answer = client.post(path, cast_to=object, body=body, options={"headers": _UNREAD})
     return cast(_Answered, answer)
+
+
+def _get(client: openai.OpenAI, path: str) -> _Answered:
+    return cast(_Answered, client.get(path, cast_to=object, options={"headers": _UNREAD}))
 
 
 def _unusable(text: str) -> ModelError:

@@ -28,7 +28,7 @@ class Prompt(PlayedTerminal):
 
     def wait_prompt(self) -> None:
         """Wait until the prompt waits, with nothing in its line."""
-        self.wait_until(lambda: self.cursor_row() in (">", "plan>"), "no prompt")
+        self.wait_until(lambda: self.cursor_row() in (">", "edits>", "plan>"), "no prompt")
 
     def type(self, line: str) -> None:
         """Type a line at the prompt, and send it."""

@@ -98,6 +98,8 @@ class Conversation:
         self.spent: list[Spent] = []
         self.prompt = ""
         """What is to be said to the model next, in the person's place and with their consent."""
+        self.begun = ""
+        """What stands in the next line already: a command whose menu opens, or words that the person sends or changes."""
         self.leaving = False
         self.decision: LogRecord | None = None
         """The last one that was recorded."""
@@ -183,6 +185,12 @@ class Conversation:
         self.spent.clear()
         self.decision = self.answer = self.stop = None
         self.forget_notes()
+
+    def open_menu(self, command: str) -> bool:
+        """Let the next line begin with a command, its menu open; False where nothing can be drawn below the line."""
+        repaints = self.screen.look.repaints
+        self.begun = f"{command} " if repaints else self.begun
+        return repaints
 
     def forget_notes(self) -> None:
         """Forget what the model was to be told with the next message, and say so."""

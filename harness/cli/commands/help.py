@@ -13,10 +13,13 @@ KEYS = (
     KeyWords(key="/", does="commands", more="a command; the menu says what each does"),
     KeyWords(key="@", does="a file's name", more="the name of a file; the model reads files itself"),
     KeyWords(key="!", does="run a command as you", more="runs what follows as you; the model hears of it, of !! not"),
+    KeyWords(key="Shift-Tab", does="ask, edits or plan", more="what you are asked about: the next of ask, edits, plan"),
+    KeyWords(key="Esc Esc", does="back to a message", more="go back to before one of your messages, and change it"),
     KeyWords(key="Ctrl-C, Esc", does="stop; twice: leave", more="stop the turn; Ctrl-C twice at the prompt leaves"),
     KeyWords(key="Alt-Enter", does="a new line", more="a new line; also Ctrl-J, or a \\ at the end"),
-    KeyWords(key="Up, Ctrl-R", does="earlier lines; search", more="what you typed before; search it"),
-    KeyWords(key="Tab, Up, Down", does="choose in a menu", more="choose in a menu; Esc closes it"),
+    KeyWords(
+        key="Up, Ctrl-R", does="earlier lines; search", more="what you typed before, or choose in a menu; search it"
+    ),
     KeyWords(key="Ctrl-X Ctrl-E", does="write in your editor"),
     KeyWords(key="Ctrl-L, Ctrl-Z", does="clear; suspend", more="clear the screen; suspend the program, and fg goes on"),
     KeyWords(key="/help", does="all commands and keys"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.actions import JsonValue
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.config.config_file import Setting
+from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.styles import Tone
-from harness.errors import UsageError
+from harness.errors import HarnessError, UsageError
 from harness.model import Prices
 from harness.models.endpoint import shown_address
 from harness.record import replace
@@ -20,10 +23,8 @@ def model(conversation: Conversation, rest: str) -> None:
     if not rest:
         address = shown_address(settings.base_url.value)
         conversation.say_line(f"model {conversation.agent.model.name}  at {address}  by {settings.api.value.value}")
-        conversation.say(
-            "/model NAME takes another model of the same provider; another provider: leave, and `harness -c --provider NAME`",
-            Tone.QUIET,
-        )
+        if not conversation.open_menu("/model"):
+            conversation.say("/model NAME takes another model of the same provider; Tab lists them", Tone.QUIET)
         return
     if not rest.isprintable():
         raise UsageError("that is no name of a model")
@@ -31,6 +32,22 @@ def model(conversation: Conversation, rest: str) -> None:
         conversation.say("it is the model already", Tone.QUIET)
         return
     _change(conversation, rest)
+
+
+def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
+    """Return the models: the one that answers, those that the configuration names, those that the provider lists."""
+    from harness.cli.config.provider import endpoint_of
+    from harness.models.model_list import listed_models
+
+    parts, now = conversation.parts, conversation.agent.model.name
+    problem, listed = "", tuple[str, ...]()
+    try:
+        listed = listed_models(endpoint_of(parts.settings, parts.environment))
+    except HarnessError as error:
+        problem = f"; no list: {error}"
+    about = {now: f"answers now{problem}", **{name: "configured" for name in parts.settings.file.prices if name != now}}
+    names = [name for name in dict.fromkeys((*about, *listed)) if len(name.split()) == 1]
+    return [Offered(text=name, shown=name, about=about.get(name, "")) for name in names]
 
 
 def _change(conversation: Conversation, name: str) -> None:
@@ -65,5 +82,6 @@ COMMANDS = (
         summary="the model; or another one of the same provider",
         group=HelpGroup.PROGRAM,
         does=model,
+        offers=models_to_choose,
     ),
 )

@@ -28,20 +28,24 @@ def plan(conversation: Conversation, rest: str) -> None:
     if wanted == conversation.plans:
         conversation.say(f"plan mode is {'on' if wanted else 'off'} already", Tone.QUIET)
     elif wanted:
-        _enter(conversation)
+        enter(conversation)
+        conversation.say(
+            "plan mode: nothing is changed and only what reads runs, until you leave it by /plan off", Tone.WARNING
+        )
+        conversation.say("the model is told with your next message; its plan is put to you for y or n", Tone.QUIET)
     else:
         leave(conversation)
         conversation.say("plan mode is left: the policy decides again", Tone.QUIET)
 
 
-def _enter(conversation: Conversation) -> None:
-    held = conversation.parts.policy
-    conversation.agent.change_policy(conversation.session, with_plan_mode(held), "plan")
+def enter(conversation: Conversation) -> None:
+    """Put plan mode's policy over the one that holds; the mode that was there ends. Raises PolicyError and LogError."""
+    agent, held = conversation.agent, conversation.parts.policy
+    if agent.gate.allows_edits:
+        agent.log.session = conversation.session.identity
+        agent.gate.allow_edits(on=False)
+    agent.change_policy(conversation.session, with_plan_mode(held), "plan")
     conversation.held = held
-    conversation.say(
-        "plan mode: nothing is changed and only what reads runs, until you leave it by /plan off", Tone.WARNING
-    )
-    conversation.say("the model is told with your next message; its plan is put to you for y or n", Tone.QUIET)
 
 
 def leave(conversation: Conversation, asked: dict[str, JsonValue] | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
@@ -10,11 +11,20 @@ from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement
 from harness.cli.policy.explain import explanation, parts_table
 from harness.cli.policy.judged_call import action_for, tool_use
-from harness.cli.policy.policies import assemble, describe, source_name, with_plan_mode, without_shipped_folder
+from harness.cli.policy.policies import (
+    SHIPPED,
+    assemble,
+    describe,
+    shipped_policy_path,
+    source_name,
+    with_plan_mode,
+    without_shipped_folder,
+)
 from harness.cli.policy.trust import CHANGED, ask_trust, is_as_shown
 from harness.cli.state import PROJECT_POLICY
+from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.styles import Tone
-from harness.errors import ToolError, UsageError, nearest
+from harness.errors import HarnessError, ToolError, UsageError, nearest
 from harness.paths import short_place
 from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
@@ -23,7 +33,15 @@ from harness.policy.verdict import evaluate
 from harness.text.visible import visible_line
 from harness.tool_kinds import BASH, READ_FILE, WRITE_FILE
 
-ACTIONS = ("show", "explain", "reload", "trust")
+ACTIONS = ("show", "explain", "use", "reload", "trust")
+
+SAID = {
+    "default": "asks before what changes something",
+    "ci": "asks nobody: what is not allowed is refused",
+    "readonly": "nothing is changed",
+    "demo": "that of the demonstration",
+}
+"""The shipped policies, in a few words."""
 
 
 def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
@@ -35,13 +53,20 @@ def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the 
 
 
 def policy(conversation: Conversation, rest: str) -> None:
-    """Show the policy, explain a decision, read the files again, or trust the project's. Raises HarnessError."""
+    """Show the policy, explain a decision, take another one, read the files again, or trust the project's.
+
+    Raises HarnessError.
+    """
     action, _, what = rest.partition(" ")
     if what.strip() and action in ("show", "reload", "trust"):
         raise UsageError(f"usage: /policy {action}; nothing follows it")
     match action:
+        case "" if conversation.open_menu("/policy"):
+            conversation.say_line(f"policy: {describe(conversation.agent.gate.policy)}", Tone.QUIET)
         case "" | "show":
             _show(conversation)
+        case "use":
+            _use(conversation, what.strip())
         case "explain":
             _explain(conversation, what.strip())
         case "reload":
@@ -102,6 +127,30 @@ def assembled(conversation: Conversation) -> Policy:
     return found
 
 
+def _use(conversation: Conversation, name: str) -> None:
+    """Let another policy hold from now on, as `--policy NAME` would. Raises HarnessError, and then none is changed."""
+    if not name:
+        raise UsageError(f"usage: /policy use NAME or FILE; shipped are {', '.join(SHIPPED)}")
+    before, conversation.policy_named = conversation.policy_named, name
+    try:
+        _reload(conversation, "another")
+    except HarnessError:
+        conversation.policy_named = before
+        raise
+
+
+def what_to_do(conversation: Conversation) -> Sequence[Offered]:
+    """Return what may follow /policy, with the policies that are there."""
+    held = {source.path for source in conversation.parts.policy.sources}
+    own = conversation.parts.state.user_policy
+    there = [(name, shipped_policy_path(name), SAID[name]) for name in SHIPPED]
+    there += [(own, own, "yours")] if os.path.lexists(own) else []
+    uses = [(f"use {name}", f"{'holds now; ' if path in held else ''}{what}") for name, path, what in there]
+    actions = (("show", "all of it, rule by rule"), ("explain ", "what it says of a command or a file"), *uses)
+    rest = (("reload", "read its files again"), ("trust", f"trust {PROJECT_POLICY} as it is now"))
+    return [Offered(text=text, shown=text.strip(), about=about) for text, about in (*actions, *rest)]
+
+
 def _reload(conversation: Conversation, why: str) -> None:
     before, found = conversation.parts.policy, assembled(conversation)
     if found.sha256 == before.sha256:
@@ -119,9 +168,10 @@ def _reload(conversation: Conversation, why: str) -> None:
         old = rules.pop((rule.layer, rule.id), None)
         if old is None or old.decision is not rule.decision:
             was = "new" if old is None else f"was {old.decision.word}"
-            conversation.say_line(f"  {rule.decision.word:8} {rule.label}  ({was})")
+            conversation.say_line(without_shipped_folder(f"  {rule.decision.word:8} {rule.label}  ({was})"))
     for rule in rules.values():
-        conversation.say_line(f"  gone     {rule.label}  (was {rule.decision.word})", Tone.WARNING)
+        said = f"  gone     {rule.label}  (was {rule.decision.word})"
+        conversation.say_line(without_shipped_folder(said), Tone.WARNING)
 
 
 def _trust(conversation: Conversation) -> None:
@@ -144,10 +194,11 @@ def _trust(conversation: Conversation) -> None:
 COMMANDS = (
     SlashCommand(
         name="/policy",
-        arguments="[show|explain WHAT|reload|trust]",
-        summary="the policy in force",
+        arguments="[show|explain WHAT|use NAME|reload|trust]",
+        summary="the policy in force; take another one",
         group=HelpGroup.RULES,
         does=policy,
+        offers=what_to_do,
         most=None,
     ),
     SlashCommand(

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, until_turn
 from harness.cli.sessions import LoggedSession, SessionOutline, logged_sessions, session_named, talks
+from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.styles import Tone
-from harness.errors import UsageError
+from harness.errors import LogError, UsageError
 from harness.history import pairing_problem
 from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.messages import RunResult, StopReason
 from harness.policy.session_grants import GrantScope
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 MOST_LISTED = 20
@@ -24,7 +27,8 @@ MOST_LISTED = 20
 def resume(conversation: Conversation, rest: str) -> None:
     """Go on with another session, or list those of this folder. Raises UsageError and LogError."""
     if not rest:
-        _list(conversation)
+        if not (other_sessions(conversation) and conversation.open_menu("/resume")):
+            _list(conversation)
         return
     state, own = conversation.parts.state, conversation.agent.log.path
     paths = dict.fromkeys((*state.log_paths(), own))
@@ -39,12 +43,16 @@ def fork(conversation: Conversation, rest: str) -> None:
     """Begin a session with what this one held after a turn, or now. Raises UsageError and LogError."""
     if rest and not (rest.isascii() and rest.isdigit() and len(rest) < 7):
         raise UsageError("usage: /fork [TURN], the number of one of your messages; 0 is before the first")
-    turn = int(rest) if rest else None
+    switch(conversation, held_now(conversation, int(rest) if rest else None))
+
+
+def held_now(conversation: Conversation, turn: int | None = None) -> Carried:
+    """Return what this session held after a turn, or holds now, for one that is forked from it. Raises UsageError, LogError."""
     own, identity = conversation.agent.log.path, conversation.session.identity
     found = next((one for one in logged_sessions((own,)) if one.session == identity), None)
     if found is None:
         raise UsageError("the log does not tell of this session")
-    switch(conversation, _own(conversation, found, FORKED, turn))
+    return _own(conversation, found, FORKED, turn)
 
 
 def switch(conversation: Conversation, carried: Carried) -> None:
@@ -90,6 +98,19 @@ def other_sessions(conversation: Conversation) -> tuple[SessionOutline, ...]:
     return tuple(one for one in found if one.found.session != conversation.session.identity and not one.running)
 
 
+def sessions_to_choose(conversation: Conversation) -> Sequence[Offered]:
+    """Return them for the menu: by what the person typed first, with age and length."""
+    now = time.time()
+    try:
+        others = other_sessions(conversation)
+    except LogError:
+        return ()  # the command says it
+    return [
+        Offered(text=one.found.session, shown=one.title, about=f"{one.age(now)}, {counted(one.turns, 'turn')}")
+        for one in others
+    ]
+
+
 def _list(conversation: Conversation) -> None:
     others = other_sessions(conversation)
     if len(others) > MOST_LISTED:
@@ -114,9 +135,10 @@ COMMANDS = (
     SlashCommand(
         name="/resume",
         arguments="[ID]",
-        summary="go on with another session; without ID, list them",
+        summary="go on with another session",
         group=HelpGroup.TALK,
         does=resume,
+        offers=sessions_to_choose,
     ),
     SlashCommand(
         name="/fork",

@@ -17,10 +17,16 @@ from harness.errors import nearest
 from harness.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.cli.commands.conversation import Conversation
+    from harness.cli.terminal.completion import Offered
 
 Does: TypeAlias = "Callable[[Conversation, str], None]"
 """Does a command; the text is what follows its name, without blanks around it. Raises HarnessError for what is wrong."""
+
+Offers: TypeAlias = "Callable[[Conversation], Sequence[Offered]]"
+"""Says what may follow a command, for its menu; it may take its time, and is called in any thread. Raises nothing."""
 
 
 class HelpGroup(Enum):
@@ -54,6 +60,7 @@ class SlashCommand(Record):
     most: int | None = 1
     """How many words may follow, where any may; None: as many as there are."""
     aliases: tuple[str, ...] = ()
+    offers: Offers | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,14 +9,16 @@ import time
 from argparse import Namespace
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import assert_never
 
 from harness.actions import Action, Effects, JsonValue
 from harness.cli.commands.context import usage_in_words
 from harness.cli.commands.conversation import Conversation, Turns
 from harness.cli.commands.grants import asleep_words
+from harness.cli.commands.mode import Mode, mode_of
 from harness.cli.commands.notes_to_model import is_unanswered
-from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of
+from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of, slash_commands
 from harness.cli.config.settings import TerminalSettings, settings_from
 from harness.cli.console import look_from, terminal_is_there
 from harness.cli.exits import Exit
@@ -74,6 +76,8 @@ def how_it_ended(result: RunResult, error: str) -> str:
     return detail if detail.startswith(word) else f"{word}: {detail}"
 
 
+MARKS = {Mode.ASK: "> ", Mode.EDITS: "edits> ", Mode.PLAN: "plan> "}
+"""What stands before the line that is typed."""
 _FATAL = (StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
 """Ends of a turn after which nothing can run any more."""
 
@@ -183,7 +187,8 @@ class Repl:
         self._notes += [Line(tone=Tone.WARNING, text=visible_line(said, 2_000)) for said in warnings if said]
         self._conversation = self._begun(about, kept, arguments.policy, carried)
         parts.log.observers.append(self._conversation.record)
-        self._lines = self._terminal.prompt_line(state.history, root, parts.redactor, self._toolbar)
+        offers = {one.name: partial(one.offers, self._conversation) for one in slash_commands() if one.offers}
+        self._lines = self._terminal.prompt_line(state.history, root, parts.redactor, self._toolbar, offers)
         self._interrupts = DoublePress()
         self._left: deque[str] = deque()
         """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or
@@ -281,7 +286,8 @@ class Repl:
             self._terminal.remember(queued)
             return queued.strip()
         self._left.extend(self._left_over())
-        default = self._left.popleft() if self._left else ""
+        begun, self._conversation.begun = self._conversation.begun, ""
+        default = self._left.popleft() if self._left else begun
         if self._left:
             self._screen.line(f"{counted(len(self._left), 'further line')} that you typed ahead after this", Tone.QUIET)
         return self._typed(default)
@@ -305,7 +311,7 @@ class Repl:
             self._screen.settle()
             try:
                 with interrupt:
-                    mark = "plan> " if self._conversation.plans else "> "
+                    mark = MARKS[mode_of(self._conversation)]
                     line = self._lines.read(default=default, pre_run=self._warm_up, prompt=mark).strip()
             except (EOFError, OSError):  # Ctrl-D, or the terminal is gone
                 return None

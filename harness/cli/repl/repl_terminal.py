@@ -24,6 +24,7 @@ from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 
 if TYPE_CHECKING:
+    from harness.cli.terminal.completion import Offered
     from harness.cli.terminal.line_history import KeptHistory
     from harness.cli.terminal.prompt_line import PromptLine
     from harness.redaction.redactor import Redactor
@@ -80,8 +81,10 @@ class Terminal:
         root: str,
         redactor: Redactor,
         toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
+        offers: Mapping[str, Callable[[], Sequence[Offered]]],
     ) -> PromptLine:
-        """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named."""
+        """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named,
+        `offers` says what may follow a command."""
         from harness.cli.terminal.file_names import FileIndex
         from harness.cli.terminal.line_history import KeptHistory
         from harness.cli.terminal.prompt_line import PromptLine
@@ -91,7 +94,7 @@ class Terminal:
             history=self._history,
             commands=[(name, command.summary) for command in slash_commands() for name in command.names],
             files=FileIndex(root, self._environment).matches,
-            offers={},
+            offers=offers,
             keys=KEYS,
             vi=self._settings.vi.value,
             look=self.screen.look,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.mode import Mode, mode_of
 from harness.cli.terminal.row_text import cells, fitted
 from harness.cli.terminal.styles import Tone
+from harness.gate.grants_in_force import EDITS
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.record import Record
@@ -36,7 +38,7 @@ class Status(Record):
     grants: int = 0
     loosened: tuple[str, ...] = ()
     """What loosens the gate, each in words: `UNCONFINED allowed`."""
-    plan: bool = False
+    mode: Mode = Mode.ASK
     hint: str = ""
     """What keys do just now."""
 
@@ -64,13 +66,20 @@ def status_text(status: Status, width: int) -> str:
     return "".join(text for text, _ in status_parts(status, width))
 
 
+_MODES = {
+    Mode.ASK: ("mode ask", Tone.QUIET),
+    Mode.EDITS: ("EDITS: unasked in the workspace", Tone.WARNING),
+    Mode.PLAN: ("PLAN: nothing is changed", Tone.GOOD),
+}
+
+
 def _parts(status: Status) -> list[tuple[int, str, Tone]]:
     """Return every part with its importance, in the order in which they are shown."""
     loosened = ", ".join(status.loosened)
     tokens = f"{_short(status.input_tokens)} tokens in, {_short(status.output_tokens)} out"
     return [
         (99, visible_line(f"! {loosened or 'loosened'}", 500) if status.loosened else "", Tone.BAD),
-        (90, "PLAN: nothing is changed" if status.plan else "", Tone.WARNING),
+        (55 if status.mode is Mode.ASK else 90, *_MODES[status.mode]),
         (80, visible_line(status.model, _LONGEST_NAME), Tone.PLAIN),
         (50, f"policy {visible_line(status.policy, _LONGEST_NAME)}" if status.policy else "", Tone.PLAIN),
         (60, visible_line(status.confinement, _LONGEST_NAME), Tone.PLAIN),
@@ -130,9 +139,9 @@ def status_of(conversation: Conversation) -> Status:
         context_tokens_used=last.input_tokens + last.output_tokens or None,
         context_tokens=parts.context_tokens,
         confinement="" if is_unbound(parts.level) else parts.level,
-        grants=len(conversation.agent.gate.grants),
+        grants=sum(grant.id != EDITS for grant in conversation.agent.gate.grants),
         loosened=tuple(loosened(parts.policy, parts.level)),
-        plan=conversation.plans,
+        mode=mode_of(conversation),
     )
 
 

@@ -26,7 +26,7 @@ _WORD = r"""(?:'([^'\n]*)|"([^"\n]*)|([^\s'"|&;<>()$`]*))\Z"""
 _PLAIN = r"(?a:[\w./+~^%-][\w./+~^%@,=:#-]*)"
 """A name that is one word wherever it stands; a dot or a comma at its end would be taken for the sentence's."""
 _SHELL_PLAIN = r"(?a:[\w./+][\w./+@%,=:-]*)"
-LONGEST_SHOWN = 60
+LONGEST_SHOWN, LONGEST_OFFERED = 60, 44
 
 
 class Offered(Record):
@@ -53,6 +53,8 @@ class LineCompleter(Completer):
         self._files = files
         self._offers = offers
         self._asked: dict[str, Sequence[Offered]] = {}
+        self.is_asking = False
+        """Whether what may follow a command is not there yet."""
 
     def begin_line(self) -> None:
         """Forget what may follow a command: another line begins."""
@@ -122,12 +124,18 @@ class LineCompleter(Completer):
 
     def _of_offers(self, command: str, typed: str) -> Iterator[Completion]:
         if command not in self._asked:
-            self._asked[command] = tuple(self._offers[command]())
+            self.is_asking = True
+            try:
+                self._asked[command] = tuple(self._offers[command]())
+            finally:
+                self.is_asking = False
         words = typed.lower().split()
         fitting = [one for one in self._asked[command] if _fits(one, words)]
         for one in sorted(fitting, key=lambda one: not one.text.lower().startswith(typed.lower())):
             about = visible_line(one.about, LONGEST_SHOWN)
-            yield Completion(one.text, -len(typed), display=visible_line(one.shown, LONGEST_SHOWN), display_meta=about)
+            yield Completion(
+                one.text, -len(typed), display=visible_line(one.shown, LONGEST_OFFERED), display_meta=about
+            )
 
     def _of_files(self, found: re.Match[str]) -> Iterator[Completion]:
         quoted, bare = found.groups()

@@ -7,6 +7,7 @@ its own editing (screen_reader_line.py). Nothing polls: between two keys the pro
 from __future__ import annotations
 
 import sys
+import time
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
@@ -23,6 +24,7 @@ from prompt_toolkit.filters import (
     has_completions,
     has_focus,
     has_selection,
+    vi_insert_mode,
     vi_navigation_mode,
 )
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -195,7 +197,12 @@ MOST_MENU_LINES = 12
 """Kept free below the line while completions are shown; half of a window that is low."""
 ESCAPE_SECONDS = 0.05
 """What comes within this time after an Esc belongs to it."""
+TWICE_SECONDS = 1.0
+"""Two Esc in an empty line within this time go back."""
+NEXT_MODE, GO_BACK = "/mode next", "/back "
+"""What the person says by a key: Shift-Tab, and two Esc in an empty line."""
 KEYS_HINT = "? shows the keys"
+WAIT_HINT = "looking for what there is ..."
 MENU_HINT = "Up, Down choose; Esc closes"
 
 
@@ -229,6 +236,12 @@ class PromptLine:
         self._look = look
         self._keys = keys
         self._keys_shown = self._keys_were_shown = self._drawn_keys = False
+        self._offered = ""
+        """The command whose menu was opened for the person: sent as it is, it means nothing."""
+        self._kept = ""
+        """What stood in the line when a key sent something else: it stands in the next one."""
+        self._escaped = -TWICE_SECONDS
+        """When Esc was pressed last in an empty line."""
         self._left = ""
         """The line at which the menu was left: it stays closed there."""
         self._is_new = True
@@ -243,12 +256,13 @@ class PromptLine:
     def read(self, *, default: str = "", pre_run: Callable[[], None] | None = None, prompt: str = PROMPT) -> str:
         """Return what the person typed and sent, folded pastes unfolded; it may hold newlines.
 
-        `default` stands in the line already. `pre_run` is called once the prompt is on the screen; it must return at
-        once. The text holds whatever was typed or pasted, but lone surrogates and marks of pastes (see `Folding`);
-        line ends are newlines. Raises EOFError on Ctrl-D or when the terminal is gone, KeyboardInterrupt on Ctrl-C,
-        each at an empty line only.
+        `default` stands in the line already; of a command, its menu opens, and Enter or Esc alone leave it. `pre_run` is
+        called once the prompt is on the screen; it must return at once. The text holds whatever was typed or pasted, but
+        lone surrogates and marks of pastes (see `Folding`); line ends are newlines. Raises EOFError on Ctrl-D or when the
+        terminal is gone, KeyboardInterrupt on Ctrl-C, each at an empty line only.
         """
         prompt = visible_line(prompt)
+        default, self._kept = self._kept + default, ""
         self._completer.begin_line()
         if self._session is None:
             if pre_run is not None:
@@ -258,11 +272,12 @@ class PromptLine:
             return text
         self._folding.clear()
         line = self._folding.folded(default, "text")
+        self._offered = default if self._completer.is_awaited(default) else ""
         while True:
             text = self._prompt(self._session, prompt, line, pre_run)
             if not self._wants_editor:
                 self._is_new = False
-                return text
+                return "" if text == self._offered else text
             pre_run = None
             line = self._edited(text)
 
@@ -271,8 +286,7 @@ class PromptLine:
         session.app.erase_when_done = False
         session.reserve_space_for_menu = 0
         self._left = ""
-        if pre_run is not None:
-            _after_first_drawing(session, pre_run)
+        _after_first_drawing(session, pre_run, session.default_buffer.start_completion if self._offered else None)
         return self._folding.unfolded(session.prompt(prompt, default=end_of(line)))
 
     def _candidates(self, text: str) -> Sequence[Candidate]:
@@ -331,7 +345,10 @@ class PromptLine:
         keys = line_keys(self._folding, self._edit)
         in_line = has_focus(DEFAULT_BUFFER) & _alone
         keys.add("?", filter=in_line & _empty & ~vi_navigation_mode)(self._show_keys)
-        keys.add("escape", filter=in_line & has_completions, eager=True)(self._leave_menu)
+        is_offered = Condition(lambda: bool(self._offered) and get_app().current_buffer.text == self._offered)
+        keys.add("escape", filter=in_line & (has_completions | is_offered), eager=True)(self._leave_menu)
+        keys.add("escape", filter=in_line & _empty & ~vi_insert_mode, eager=True)(self._go_back)
+        keys.add("s-tab", filter=has_focus(DEFAULT_BUFFER) & ~has_completions)(self._switch_mode)
         return keys
 
     def _show_keys(self, event: KeyPressEvent) -> None:  # noqa: ARG002 - what a key calls
@@ -342,9 +359,25 @@ class PromptLine:
         self._keys_were_shown, self._keys_shown = self._keys_shown, False
 
     def _leave_menu(self, event: KeyPressEvent) -> None:
-        """Close the menu; the line is as it was typed."""
-        event.current_buffer.cancel_completion()
-        self._left = event.current_buffer.text
+        """Close the menu; the line is as it was typed, and empty where the person typed nothing of it."""
+        buffer = event.current_buffer
+        buffer.cancel_completion()
+        if buffer.text == self._offered:
+            buffer.reset()
+        self._left = buffer.text
+
+    def _go_back(self, event: KeyPressEvent) -> None:
+        """Open the menu of earlier messages with the second of two Esc."""
+        before, self._escaped = self._escaped, time.monotonic()
+        if self._escaped - before < TWICE_SECONDS:
+            self._offered = GO_BACK
+            event.current_buffer.insert_text(GO_BACK)
+
+    def _switch_mode(self, event: KeyPressEvent) -> None:
+        """Send what switches the mode; the line is there again afterwards."""
+        self._kept = self._folding.unfolded(event.current_buffer.text)
+        event.app.erase_when_done = True
+        event.app.exit(result=NEXT_MODE)
 
     def _menu_is_awaited(self, buffer: Buffer) -> bool:
         return buffer.text != self._left and self._completer.is_awaited(buffer.document.text_before_cursor)
@@ -379,7 +412,8 @@ class PromptLine:
             shown = panel_rows(self._keys, columns, rows - 1)
             return [(f"class:keys.{name}", text) for name, text in shown]
         buffer = get_app().current_buffer
-        hint = MENU_HINT if buffer.complete_state else KEYS_HINT if self._is_new and not buffer.text else ""
+        hint = KEYS_HINT if self._is_new and not buffer.text else ""
+        hint = WAIT_HINT if self._completer.is_asking else MENU_HINT if buffer.complete_state else hint
         styles = {**TOOLBAR, Tone.BAD: TOOLBAR_RED} if self._look.colour else TOOLBAR
         return [(f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar(hint)]
 
@@ -428,12 +462,13 @@ class _Unfolded(History):
         self._kept.store_string(string)
 
 
-def _after_first_drawing(session: PromptSession[str], call: Callable[[], None]) -> None:
-    """Call once the prompt is on the screen, and not again."""
+def _after_first_drawing(session: PromptSession[str], *calls: Callable[[], None] | None) -> None:
+    """Call these once the prompt is on the screen, and not again."""
 
     def once(_: object) -> None:
         session.app.after_render -= once
-        call()
+        for call in filter(None, calls):
+            call()
 
     session.app.after_render += once
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from repl_scene import Prompt, Start, prompts, write_config
 from rows import all_rows
-from screen_scene import CTRL_C, ENTER, TAB
+from screen_scene import CTRL_C, DOWN, ENTER, ESC, TAB
 
 from harness.cli.commands.notes_to_model import (
     INTERRUPTED,
@@ -101,7 +102,7 @@ def test_a_known_word_is_a_command_with_what_follows_as_it_was_typed(line: str, 
     [
         ("/polic", "did you mean /policy?"),
         ("/exi", "did you mean /exit?"),
-        ("/xyzzy", "known: /clear"),
+        ("/xyzzy", "known: /back, /clear"),
         ("/clear everything", "usage: /clear"),
         ("/fork 1 2", "usage: /fork [TURN]"),
     ],
@@ -193,13 +194,15 @@ def test_what_shows_shows(program: Program, start: Start) -> None:
     prompt.say("/log 1", "head:")
     prompt.say("/log many", "usage: /log [LINES]")
     prompt.say("/tools", "edit_file [confirm: default for edit_file (default.toml:")
-    prompt.say("/policy", "confinement: ")
+    prompt.say("/policy show", "confinement: ")
     prompt.say("/policy explain git push -f", "decided by: rule force-push")
     prompt.say("/policy explain b.txt", "write_file: b.txt")
-    prompt.say("/policy explain", "usage: /policy explain")
+    prompt.say("/policy explain ", "usage: /policy explain")
     prompt.say("/policy nonsense", "there is no 'nonsense'")
     prompt.say("/policy reload all", "usage: /policy reload; nothing")
     prompt.say("/model", "model scripted")
+    prompt.wait_for("answers now")  # the menu of models
+    prompt.send(ESC)
     prompt.say("/diff --all", "usage: /diff")
     prompt.say("/polcy", "did you mean /policy?")
     assert len(program.players[0].requests) == 2
@@ -439,6 +442,104 @@ def test_plan_mode_can_be_left_without_a_plan(program: Program, start: Start) ->
     assert verified(program)
 
 
+SHIFT_TAB = "\x1b[Z"
+
+
+def test_shift_tab_goes_through_the_modes_with_the_line_as_it_is_and_each_is_a_record(
+    program: Program, start: Start
+) -> None:
+    """Also by words; edits run unasked in their mode, commands do not, and there is no mode that allows everything."""
+    touch = call("bash", command="touch b.txt")
+    script = (Reply(calls=(WRITE,)), Reply(text="One."), Reply(calls=(touch,)), Reply(text="Two."))
+    prompt = start(replies(*script))
+    prompt.wait_for("mode ask | ")
+    prompt.write("half a line")
+    for mark, said in (("edits> ", "EDITS: unasked in the workspace | "), ("plan> ", "PLAN: nothing is changed | ")):
+        prompt.send(SHIFT_TAB)
+        prompt.wait_until(lambda mark=mark: prompt.before_cursor() == f"{mark}half a line", "the line is not kept")  # type: ignore[misc]
+        prompt.wait_for(said)
+    prompt.send(SHIFT_TAB)
+    prompt.wait_until(lambda: prompt.before_cursor() == "> half a line", "it does not begin again")
+    prompt.send(CTRL_C)
+    prompt.say("/mode all", "there is no 'all'; known: ask, edits, plan")
+    prompt.say("/mode edits", "mode edits: edits in the workspace run unasked")
+    prompt.ask("go", "One.")
+    assert (program.workspace / "a.txt").read_text() == "new\n"
+    assert "write_file asks" not in prompt.text()
+    prompt.type("and then")
+    prompt.press("bash", "n")
+    prompt.wait_for("Two.")
+    prompt.say("/mode", "mode edits")
+    prompt.wait_for("nothing is changed until a plan is approved")
+    prompt.send(ESC)
+    prompt.say("/plan", "plan mode: nothing")
+    prompt.say("/plan", "plan mode is left")
+    prompt.wait_until(lambda: prompt.cursor_row() == ">", "a mode ends where another begins")
+    assert prompt.leave() == 0
+    told = [r for r in program.records() if r["kind"] in ("grant", "policy_changed")]
+    switches = [(r["kind"], r.get("change") or r.get("why")) for r in told]
+    edits, plan = (
+        [("grant", "mode"), ("grant", "revoked")],
+        [("policy_changed", "plan"), ("policy_changed", "plan left")],
+    )
+    assert switches == [*edits, *plan, *edits, *plan]
+    assert verified(program)
+
+
+def test_esc_esc_goes_back_to_before_a_message_and_puts_it_into_the_line(program: Program, start: Start) -> None:
+    prompt = start(replies(*(Reply(text=word) for word in ("One.", "Two.", "Three."))))
+    prompt.wait_prompt()
+    prompt.say("/back 1", "there is no message of yours to go back to")
+    prompt.ask("first words", "One.")
+    prompt.ask("second words", "Two.")
+    prompt.say("/back 3", "usage: /back N, the number of one of your messages: 1 to 2")
+    prompt.wait_prompt()
+    prompt.send(ESC)
+    time.sleep(0.2)
+    prompt.send(ESC)
+    prompt.wait_for("2  second words")
+    prompt.wait_for("1  first words")
+    prompt.send(DOWN)
+    prompt.wait_until(lambda: prompt.cursor_row() == "> /back 2", "nothing is chosen")
+    prompt.send(ENTER)
+    prompt.wait_for("files stay as they are")
+    prompt.wait_until(lambda: prompt.cursor_row() == "> second words", "the words are not in the line")
+    prompt.send(" changed" + ENTER)
+    prompt.wait_for("Three.")
+    prompt.wait_prompt()
+    assert prompt.leave() == 0
+    sent = str(program.players[0].requests[2]["messages"])
+    assert ("One." in sent, "Two." in sent, "second words changed" in sent) == (True, False, True)
+    assert verified(program)
+
+
+def test_a_model_is_chosen_from_the_providers_list_and_a_policy_from_those_that_are_there(
+    program: Program, start: Start
+) -> None:
+    write_config(program, "[terminal]\ndead_seconds = 0.15\n[prices.dear-one]\ninput = 1\noutput = 2\n")
+    prompt = start(replies(), "--policy", "default")
+    prompt.say("/model", "configured")
+    prompt.wait_for("answers now")
+    prompt.send(ENTER)  # nothing is chosen by Enter alone
+    prompt.wait_prompt()
+    prompt.write("/model dea")
+    prompt.wait_for("dear-one")
+    prompt.send(DOWN)
+    prompt.wait_until(lambda: prompt.cursor_row() == "> /model dear-one", "nothing is chosen")
+    prompt.send(ENTER)
+    prompt.wait_for("from now on dear-one answers")
+    prompt.say("/policy", "nothing is changed")
+    prompt.wait_for("holds now; asks before")
+    prompt.send(ESC)
+    prompt.say("/policy use readonly", "policy: shipped readonly")
+    prompt.wait_for("| policy readonly |")
+    prompt.say("/policy use nothing-like-it", "there is no file and no shipped policy named")
+    prompt.say("/policy reload", "say what they said before")
+    assert prompt.leave() == 0
+    assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["another"]
+    assert verified(program)
+
+
 def test_fork_and_resume_begin_sessions_in_the_same_log(program: Program, start: Start) -> None:
     prompt = start(replies(*(Reply(text=word) for word in ("One.", "Two.", "Three.", "Four."))))
     prompt.say("/resume", "there is no other session")
@@ -453,7 +554,8 @@ def test_fork_and_resume_begin_sessions_in_the_same_log(program: Program, start:
     prompt.ask("third", "Three.")
     (original,) = {str(r["session"]) for r in program.records() if r.get("text") == "second"}
     prompt.say("/resume zzz", "no session's name begins with 'zzz'")
-    prompt.say("/resume", original)
+    prompt.say("/resume", "just now, 2 turns")
+    prompt.send(ESC)
     prompt.say(f"/resume {original}", "resumed session")
     prompt.ask("fourth", "Four.")
     assert prompt.leave() == 0
@@ -474,7 +576,13 @@ def test_resume_goes_on_with_a_session_of_another_log(program: Program, start: S
     (session,) = {str(r["session"]) for r in program.records()}
     prompt = start(replies(Reply(text="Two.")))
     prompt.say("/resume", "remember the pomegranate")
-    prompt.say(f"/resume {session[:6]}", "resumed session")
+    prompt.send("pomegranate")
+    prompt.wait_until(lambda: prompt.cursor_row() == "> /resume pomegranate", "it is not looked for")
+    prompt.wait_for("1 turn")
+    prompt.send(ENTER)
+    prompt.wait_until(lambda: prompt.cursor_row() == f"> /resume {session}", "it is not chosen")
+    prompt.send(ENTER)
+    prompt.wait_for("resumed session")
     prompt.ask("what was it?", "Two.")
     assert prompt.leave() == 0
     assert "pomegranate" in str(program.players[-1].requests[-1]["messages"])
@@ -598,7 +706,7 @@ def test_names_and_texts_of_others_cannot_touch_the_terminal(program: Program, s
         ("/why", "nothing more is needed"),
         ("/context", "biggest results"),
         ("/log", "head:"),
-        ("/policy", "no\\x1b[2Jno"),
+        ("/policy show", "no\\x1b[2Jno"),
         ("/policy explain make", "decided by: rule r"),
         ("!make", "Denied by rule r"),
         ("/why", "no\\x1b[2Jno"),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import all_rows
 
+from harness.cli.commands.mode import Mode
 from harness.cli.repl.status_line import Status, status_parts, status_text
 from harness.cli.terminal.row_text import cells
 from harness.cli.terminal.styles import Tone
@@ -17,20 +18,21 @@ FULL = Status(
     model="gpt-large", policy="default", turns=3, input_tokens=12_345, output_tokens=678, cost=0.01234,
     context_tokens_used=51_000, context_tokens=200_000, confinement="confined: files, network", grants=2,
 )  # fmt: skip
-LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), plan=True)
+EDITS = replace(FULL, mode=Mode.EDITS)
+LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), mode=Mode.PLAN)
 
 
 @all_rows(
     ("status", "width", "text"),
     [
-        pytest.param(Status(model="m", policy="ci"), 80, "m | policy ci", id="little to say"),
+        pytest.param(Status(model="m", policy="ci"), 80, "mode ask | m | policy ci", id="little to say"),
         pytest.param(
             FULL, 200,
-            "gpt-large | policy default | confined: files, network | 2 grants | context 26% | $0.0123 | 3 turns | "
+            "mode ask | gpt-large | policy default | confined: files, network | 2 grants | context 26% | $0.0123 | 3 turns | "
             "12.3k tokens in, 678 out", id="200 columns",
         ),
         pytest.param(
-            FULL, 80, "gpt-large | policy default | confined: files, network | 2 grants | context 26%", id="80 columns"
+            FULL, 80, "mode ask | gpt-large | confined: files, network | 2 grants | context 26%", id="80 columns"
         ),
         pytest.param(FULL, 40, "gpt-large | 2 grants | context 26%", id="40 columns"),
         pytest.param(FULL, 20, "gpt-large | 2 grants", id="20 columns"),
@@ -40,15 +42,21 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), plan=True
         ),
         pytest.param(LOOSE, 40, "! UNCONFINED allowed, network open", id="loosened, 40"),
         pytest.param(LOOSE, 20, "! UNCONFINED allo...", id="loosened, 20"),
+        pytest.param(EDITS, 80, "EDITS: unasked in the workspace | gpt-large | 2 grants | context 26%", id="edits"),
+        pytest.param(EDITS, 40, "EDITS: unasked in the workspace", id="edits, 40"),
         pytest.param(replace(FULL, hint="? helps"), 40, "gpt-large | 2 grants | ? helps", id="a hint, 40"),
         pytest.param(replace(LOOSE, hint="? helps"), 40, "! UNCONFINED allowed, network open", id="a hint is no warning"),
-        pytest.param(Status(model="m", policy="p", grants=1, turns=1), 80, "m | policy p | 1 grant | 1 turn", id="one"),
-        pytest.param(Status(model="m", policy="", cost=0.0), 80, "m | $0.0000", id="no cost is a cost that is known"),
         pytest.param(
-            Status(model="m", policy="", context_tokens_used=1_500), 80, "m | context 1.5k tokens", id="a context without end"
+            Status(model="m", policy="p", grants=1, turns=1), 80, "mode ask | m | policy p | 1 grant | 1 turn", id="one"
+        ),
+        pytest.param(Status(model="m", policy="", cost=0.0), 80, "mode ask | m | $0.0000", id="no cost is known too"),
+        pytest.param(
+            Status(model="m", policy="", context_tokens_used=1_500), 80, "mode ask | m | context 1.5k tokens",
+            id="a context without end",
         ),
         pytest.param(
-            Status(model="a\x1b[2J\u202e\nb", policy="[red]x"), 80, "a\\x1b[2J\\u202e\\nb | policy [red]x", id="hostile"
+            Status(model="a\x1b[2J\u202e\nb", policy="[red]x"), 80, "mode ask | a\\x1b[2J\\u202e\\nb | policy [red]x",
+            id="hostile",
         ),
     ],
 )  # fmt: skip
@@ -85,7 +93,8 @@ def test_numbers_are_short(number: int, short: str) -> None:
 def test_tones_only_repeat_what_the_words_say() -> None:
     tones = dict(status_parts(LOOSE, 200))
     assert tones["! UNCONFINED allowed, network open"] is Tone.BAD
-    assert tones["PLAN: nothing is changed"] is tones["2 grants"] is Tone.WARNING
+    assert tones["PLAN: nothing is changed"] is Tone.GOOD
+    assert dict(status_parts(EDITS, 200))["EDITS: unasked in the workspace"] is tones["2 grants"] is Tone.WARNING
     assert tones["gpt-large"] is Tone.PLAIN
     assert Tone.BAD not in dict(status_parts(FULL, 200)).values()
     nearly = replace(FULL, context_tokens_used=170_000)
@@ -96,14 +105,14 @@ ANY = st.text(max_size=60)
 
 
 @given(
-    model=ANY, policy=ANY, confinement=ANY, loosened=st.lists(ANY, max_size=3), plan=st.booleans(),
+    model=ANY, policy=ANY, confinement=ANY, loosened=st.lists(ANY, max_size=3), mode=st.sampled_from(Mode),
     width=st.integers(1, 220), numbers=st.lists(st.integers(0, 10**12), min_size=6, max_size=6),
 )  # fmt: skip
 def test_it_fits_and_is_visible_whatever_it_says(
-    model: str, policy: str, confinement: str, loosened: list[str], plan: bool, width: int, numbers: list[int]
+    model: str, policy: str, confinement: str, loosened: list[str], mode: Mode, width: int, numbers: list[int]
 ) -> None:
     status = Status(
-        model=model, policy=policy, confinement=confinement, loosened=tuple(loosened), plan=plan, turns=numbers[0],
+        model=model, policy=policy, confinement=confinement, loosened=tuple(loosened), mode=mode, turns=numbers[0],
         input_tokens=numbers[1], output_tokens=numbers[2], cost=numbers[3] / 100, context_tokens_used=numbers[4],
         context_tokens=numbers[5], grants=numbers[0],
     )  # fmt: skip

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from program import Program
 from question_scene import together
-from screen_scene import CTRL_D, ENTER, KEYS_OF_A_QUESTION, PlayedTerminal, paste
+from screen_scene import CTRL_D, ENTER, ESC, KEYS_OF_A_QUESTION, PlayedTerminal, paste
 from terminal_corpus import (
     BYTES,
     CORPUS,
@@ -270,8 +270,11 @@ PROMPT_ROWS: Mapping[str, Sequence[str]] = {
     "/compact": ["hello", "/compact"],
     "/clear": ["/clear"],
     "/plan": ["/plan", "/plan off"],
+    "/mode": ["/mode", "/mode {any}"],
+    "/back": ["/back", "/back 9", "/back {any}"],
     "/quit": ["/{any}", "!cat bytes.bin; ls", "!!echo '{any}'", "!git push '{any}'"],
 }
+OPEN_A_MENU = ("/policy", "/model", "/mode", "/back", "/resume")
 # What each form exits with, where that is not 0: a command that only complains shows none of the text that it is given.
 EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("run", ""): [Exit.REFUSED] * 5 + [Exit.USAGE] * 6,
@@ -441,5 +444,8 @@ def test_no_question_and_no_command_of_the_prompt_does_what_hostile_text_says(pr
             prompt.send(ENTER)
             if line == "/undo":
                 answer(prompt, "undo", 1, "n")
+            if line in OPEN_A_MENU:
+                prompt.wait_until(lambda: prompt.before_cursor().endswith(" "), "no menu was opened")
+                prompt.send(ESC)
             prompt.wait_until(lambda: at_prompt(prompt), f"no prompt after {line}")
     left(prompt)

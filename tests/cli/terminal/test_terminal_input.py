@@ -305,7 +305,7 @@ def test_ctrl_c_in_the_editor_is_for_the_editor(tmp_path: Path) -> None:
 
 def test_the_status_line_is_drawn_below_and_says_in_words_and_red_what_loosens(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, loosened=["UNCONFINED allowed"]) as line:
-        line.wait_for("! UNCONFINED allowed | model-1 | policy default | 2 grants | ? shows the keys")
+        line.wait_for("! UNCONFINED allowed | mode ask | model-1 | 2 grants | ? shows the keys")
         assert {(cell.bg, cell.reverse) for cell in line.cells("UNCONFINED")} == {("red", False)}
         assert {(cell.bg, cell.reverse) for cell in line.cells("model-1")} == {("default", False)}
         line.reads("gone when sent" + ENTER, "gone when sent")

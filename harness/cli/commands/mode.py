@@ -1,0 +1,87 @@
+"""/mode: what a person is asked about: what the policy says, all but edits, or nothing, as nothing is changed; Shift-Tab."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.plan import enter, leave
+from harness.cli.commands.slash_command import HelpGroup, SlashCommand
+from harness.cli.terminal.completion import Offered
+from harness.cli.terminal.styles import Tone
+from harness.errors import UsageError, nearest
+from harness.text.visible import visible_line
+
+
+class Mode(Enum):
+    """What a person is asked about. INVARIANT: there is none in which everything runs."""
+
+    ASK = "ask"
+    EDITS = "edits"
+    PLAN = "plan"
+
+
+SAID = {
+    Mode.ASK: "you are asked as the policy says",
+    Mode.EDITS: "edits in the workspace run unasked; protected files and commands still ask",
+    Mode.PLAN: "nothing is changed until a plan is approved",
+}
+NEXT = "next"
+"""The word for the mode behind the one that holds, which Shift-Tab sends."""
+
+
+def mode_of(conversation: Conversation) -> Mode:
+    """Return the mode that holds."""
+    if conversation.plans:
+        return Mode.PLAN
+    return Mode.EDITS if conversation.agent.gate.allows_edits else Mode.ASK
+
+
+def mode(conversation: Conversation, rest: str) -> None:
+    """Say which mode holds, or let another one hold. Raises UsageError, PolicyError and LogError."""
+    now, modes = mode_of(conversation), list(Mode)
+    if not rest:
+        conversation.say_line(f"mode {now.value}: {SAID[now]}")
+        if not conversation.open_menu("/mode"):
+            conversation.say("/mode NAME takes another; Tab lists them", Tone.QUIET)
+        return
+    by_key = rest == NEXT
+    word = modes[(modes.index(now) + 1) % len(modes)].value if by_key else rest.lower()
+    if word not in [one.value for one in modes]:
+        raise UsageError(f"/mode: there is no {visible_line(word, 50)!r}{nearest(word, [one.value for one in modes])}")
+    wanted = Mode(word)
+    if wanted is not now:
+        _switch(conversation, wanted)
+    if not by_key or not conversation.screen.look.repaints:  # else the line below says it, at each press
+        conversation.say_line(f"mode {wanted.value}: {SAID[wanted]}", Tone.QUIET)
+
+
+def _switch(conversation: Conversation, wanted: Mode) -> None:
+    leave(conversation)
+    if wanted is Mode.PLAN:
+        enter(conversation)
+        return
+    conversation.agent.log.session = conversation.session.identity
+    conversation.agent.gate.allow_edits(on=wanted is Mode.EDITS)
+
+
+def modes_to_choose(conversation: Conversation) -> Sequence[Offered]:
+    """Return the modes, with what each does."""
+    now = mode_of(conversation)
+    return [
+        Offered(text=one.value, shown=one.value, about=f"{'holds now; ' if one is now else ''}{SAID[one]}")
+        for one in Mode
+    ]
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/mode",
+        arguments="[ask|edits|plan]",
+        summary="what you are asked about; Shift-Tab: the next",
+        group=HelpGroup.RULES,
+        does=mode,
+        offers=modes_to_choose,
+    ),
+)

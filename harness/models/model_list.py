@@ -1,0 +1,63 @@
+"""Which models a server says that it has: `GET /models`, asked while somebody waits, so that it has little time."""
+
+from __future__ import annotations
+
+import time
+
+from harness.actions import JsonValue
+from harness.errors import ModelError, ModelFault
+from harness.models.endpoint import Endpoint
+from harness.models.exchange import Exchange
+from harness.models.failures import FailedTry
+from harness.models.openai_client import OpenAIClient
+from harness.text.strict_json import NotJsonError, read_line
+
+MOST_SECONDS = 3.0
+MOST_BYTES = 8 * 1024 * 1024
+MOST_MODELS = 2_000
+LONGEST_NAME = 200
+
+
+def listed_models(endpoint: Endpoint, *, seconds: float = MOST_SECONDS) -> tuple[str, ...]:
+    """Return the names of the server's models, sorted; those that a line can hold, at most MOST_MODELS.
+
+    Raises ModelError where it gives no list within `seconds`. Any thread may call this: it has connections of its own.
+    """
+    client = OpenAIClient("", endpoint)
+    try:
+        answer = _answer(client, time.monotonic() + seconds)
+        return tuple(sorted(set(_names(read_line(answer))))[:MOST_MODELS])
+    except NotJsonError:
+        raise ModelError(f"{client.address} answered with no list of models.", fault=ModelFault.REPLY) from None
+    except TimeoutError:
+        text = f"{client.address} gave no list of models within {seconds:g} s."
+        raise ModelError(text, fault=ModelFault.TIMEOUT) from None
+    except FailedTry as failed:
+        missing = failed.fault is ModelFault.NOT_FOUND
+        raise ModelError(f"{client.address} lists no models." if missing else str(failed), fault=failed.fault) from None
+    finally:
+        client.close()
+
+
+def _answer(client: OpenAIClient, ends: float) -> bytes:
+    """Return the body of the answer. Raises TimeoutError, and FailedTry as the client does."""
+    exchange = Exchange(lambda: client.send("/models", None), hang_up=client.connections.hang_up)
+    body = bytearray()
+    try:
+        exchange.start()
+        while (piece := exchange.take(ends - time.monotonic())) is not None:
+            body += piece if isinstance(piece, bytes) else b""
+            if len(body) > MOST_BYTES:
+                raise FailedTry(f"{client.address} sent a list of models that is too long.", fault=ModelFault.REPLY)
+    finally:
+        exchange.close()
+    return bytes(body)
+
+
+def _names(answer: JsonValue) -> list[str]:
+    """Return the names in a list as OpenAI's API has it: `{"data": [{"id": ...}]}`."""
+    rows = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(rows, list):
+        raise NotJsonError("no list")
+    names = [row.get("id") for row in rows if isinstance(row, dict)]
+    return [name for name in names if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()]
