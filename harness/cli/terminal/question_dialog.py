@@ -248,6 +248,7 @@ class QuestionDialog:
         self, title: str, rows_at: Callable[[int], Sequence[Row]], count: int
     ) -> int | Key | Pasted | Event | Approval:
         """Show a numbered list, and return the number that was pressed once all of it was seen; else what came."""
+        self._screen.settle()
         pages = Pages(self._screen, title, rows_at)
         pages.begin()
         while pages.left:
