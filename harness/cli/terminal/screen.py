@@ -342,6 +342,17 @@ class Screen(Console):
             # OSC 9 ends at BEL; `visible` leaves no control character in the title.
             self._put(f"\x1b]9;{self._encodable(visible_line(title, 100))}\x07" if shows else "\x07")
 
+    def to_clipboard(self, data: bytes) -> bool:
+        """Hand `data` to the terminal for its clipboard (OSC 52; xterm, "Control Sequences"); return whether it was sent:
+        none is to a terminal that knows no escapes."""
+        if not self.look.repaints:
+            return False
+        from base64 import b64encode
+
+        with self._lock:
+            self._put(f"\x1b]52;c;{b64encode(data).decode()}\x07")
+        return True
+
     # How it is done
 
     def _take_in(self) -> None:

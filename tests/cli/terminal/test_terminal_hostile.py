@@ -6,6 +6,7 @@ every command shows that session on an emulated terminal. A command without a ro
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -263,6 +264,7 @@ PROMPT_ROWS: Mapping[str, Sequence[str]] = {
     "/tools": ["/tools"],
     "/model": ["/model", "/model {any}"],
     "/help": ["/help"],
+    "/copy": ["/copy", "/copy code", "/copy {any}"],
     "/export": ["/export {any}", "/export made.md"],
     "/resume": ["/resume", "/resume {any}"],
     "/fork": ["/fork 9", "/fork {any}"],
@@ -386,6 +388,10 @@ def prompt(scene: Scene) -> Iterator[PlayedTerminal]:
     (config / "config.toml").unlink()
 
 
+COPIED = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07")
+"""What /copy hands to the terminal."""
+
+
 def at_prompt(terminal: PlayedTerminal) -> bool:
     return terminal.cursor_row() in (">", "plan>")
 
@@ -395,7 +401,10 @@ def left(terminal: PlayedTerminal) -> None:
     terminal.wait_until(lambda: at_prompt(terminal), "no prompt")
     terminal.send(CTRL_D)
     assert terminal.exit_code() == 0
-    assert list(problems_of_bytes(terminal.raw, PROMPT_SEQUENCES)) == []
+    copied = [base64.b64decode(one).decode() for one in COPIED.findall(terminal.raw)]
+    assert [text for text in copied if not text.replace("\n", "").replace("\t", "").isprintable()] == []
+    assert "rm -rf ~\n" not in copied  # by text that says so
+    assert list(problems_of_bytes(COPIED.sub(b"", terminal.raw), PROMPT_SEQUENCES)) == []
     assert list(problems_of_screen(terminal, BLOCK)) == []
     assert forged_lines(terminal.raw) == []
     assert "internal error" not in terminal.text()
