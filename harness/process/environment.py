@@ -103,7 +103,8 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     system's.
     """
     reads = effects.write == ()
-    settings = (*_UNASKED_GIT, *(() if effects.network else (OFFLINE,)), *(_READING_GIT if reads else ()))
+    own = _UNASKED_GIT if effects.sockets else [one for one in _UNASKED_GIT if one[0] != "core.hooksPath"]
+    settings = (*own, *(() if effects.network else (OFFLINE,)), *(_READING_GIT if reads else ()))
     variables = as_variables(settings)
     if not effects.network:
         variables |= _WITHOUT_NETWORK
@@ -112,3 +113,19 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
         folders = sorted(path.split(":"), key=lambda folder: f"{os.path.realpath(folder)}/".startswith(below))
         variables["PATH"] = ":".join(folders)
     return variables
+
+
+def walled_variables(temporary: str) -> dict[str, str]:
+    """Return what a granted program gets besides, which may write no cache of the person's and has no network.
+
+    Its caches are in its temporary folder, where programs fail without one; nothing waits for a network that is not there.
+    """
+    return {
+        "GOCACHE": f"{temporary}/go-build",
+        "UV_CACHE_DIR": f"{temporary}/uv",
+        "UV_OFFLINE": "1",
+        "GOPROXY": "off",
+        "CARGO_NET_OFFLINE": "true",
+        "npm_config_offline": "true",
+        "PIP_RETRIES": "0",
+    }

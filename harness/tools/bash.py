@@ -27,7 +27,7 @@ from harness.messages import ResultStatus, ToolCall
 from harness.model import ToolSpec
 from harness.process.capture import Capture, Live, OutputFolder, result_characters
 from harness.process.command import STANDARD_PACE, CommandEnding, Ended, Pace, run_group
-from harness.process.environment import child_environment, unasked_variables
+from harness.process.environment import child_environment, unasked_variables, walled_variables
 from harness.process.start import Launch, NotConfinedError
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
@@ -250,6 +250,8 @@ class BashTool:
         variables: Mapping[str, str] = self._environment
         if not only_looks(effects):
             variables = {**variables, "TMPDIR": self._temporary.path()}
+        if not effects.sockets and not effects.network:
+            variables = {**variables, **walled_variables(self._temporary.path())}
         if not effects.unasked:
             return variables
         return {**variables, **unasked_variables(effects, self._environment["PATH"], self._workspace.root)}

@@ -292,7 +292,7 @@ _REFUSED = re.compile(
 _UNREACHABLE = re.compile(
     r"Could not resolve|Temporary failure in name resolution|Name or service not known|Network is unreachable|getaddrinfo"
     r"|ENETUNREACH|EAI_AGAIN|ENOTFOUND|Connection refused|nodename nor servname|unable to (?:access|connect)"
-    r"|Failed to (?:connect|establish)"
+    r"|Failed to (?:connect|establish)|only-if-cached|GOPROXY=off|--offline was specified|network was disabled"
 )
 
 
