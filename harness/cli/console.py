@@ -34,9 +34,10 @@ def terminal_is_there() -> bool:
 
 def complain(text: str) -> None:
     """Write a line on stderr, at most 5,000 characters of it, shown safely; nothing where nobody can be told."""
-
     try:
-        sys.stderr.write(f"harness: {visible_line(text, 5_000)}\n")
+        told, width = f"harness: {visible_line(text, 5_000)}", _columns(sys.stderr)
+        rows = toned_rows(told, Tone.PLAIN, width, colour=False) if width else [told]
+        sys.stderr.write("".join(f"{row}\n" for row in rows))
         sys.stderr.flush()
     except (OSError, ValueError):
         pass

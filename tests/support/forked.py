@@ -26,7 +26,7 @@ OPTIONS = {"stdin", "stdout", "stderr", "cwd", "env", "start_new_session", "umas
 
 # A request comes with the three streams and a pipe, to which the process id is written and, at its end, the wait status.
 SERVER = """
-import atexit, fcntl, gc, importlib, json, os, pkgutil, select, signal, socket, struct, sys, termios, threading
+import atexit, fcntl, gc, importlib, json, os, pkgutil, select, signal, socket, struct, sys, termios, threading, time
 import ctypes, difflib, encodings.idna, resource, tty
 import harness, openai, prompt_toolkit.shortcuts, rich.console
 import prompt_toolkit.input.vt100, prompt_toolkit.key_binding.bindings.search
@@ -83,6 +83,7 @@ if wanted["file_size"] is not None:
 os.chdir(wanted["cwd"])
 os.environ.clear()
 os.environ.update(wanted["environment"])
+time.tzset()
 sys.argv[:] = [os.path.join(os.path.dirname(harness.__file__), "__main__.py"), *wanted["words"][1:]]  # as -m has it
 sys.stdin = sys.__stdin__ = open(0)
 sys.stdout = sys.__stdout__ = open(1, "w")

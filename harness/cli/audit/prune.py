@@ -108,7 +108,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     images, note = (0, 0), "before-images were not looked at"
     if not arguments.dry_run:
         images, note = remove_unnamed(state, now)
-    _tell_summary(done, images, note, arguments)
+    _tell_summary(done, images, note, console, arguments)
     kept_broken = any(one.broken and one.fate is PruneResult.KEPT for one in done)
     return Soundness.BROKEN.value if kept_broken else Exit.DONE
 
@@ -290,7 +290,9 @@ def _table(done: Sequence[Pruned], state: State) -> Table:
     return Table(columns=_COLUMNS, rows=tuple(rows))
 
 
-def _tell_summary(done: Sequence[Pruned], images: tuple[int, int], note: str, arguments: Namespace) -> None:
+def _tell_summary(
+    done: Sequence[Pruned], images: tuple[int, int], note: str, console: Console, arguments: Namespace
+) -> None:
     gone = [one for one in done if one.fate is not PruneResult.KEPT]
     size = sum(one.past.size for one in gone)
     if arguments.json:
@@ -306,7 +308,7 @@ def _tell_summary(done: Sequence[Pruned], images: tuple[int, int], note: str, ar
     verb = PruneResult.WOULD_BE.value if arguments.dry_run else PruneResult.REMOVED.value
     about_images = note or f"{images[0]} before-images ({images[1]} bytes) that no log names were removed"
     kept = f"{len(done) - len(gone)} kept although past"
-    sys.stdout.write(f"{len(gone)} logs ({size} bytes) {verb}, {kept}; {visible_line(about_images, 500)}\n")
+    console.line(f"{len(gone)} logs ({size} bytes) {verb}, {kept}; {visible_line(about_images, 500)}")
 
 
 YOUNG_SECONDS = 86_400.0
