@@ -15,6 +15,8 @@ class PlaceKind(Enum):
     FOLDER = "folder"
     LINK = "link"
     OTHER = "neither file, folder nor link"
+    UNSEEN = "what cannot be looked at"
+    """A folder that was looked at before, and cannot be now: what was made in it is not known."""
 
 
 class PlaceState(Record):
@@ -32,7 +34,7 @@ class PlaceChange(Record):
     """A protected place that is not what it was."""
 
     path: str
-    """Seen from the workspace."""
+    """Seen from the workspace; `.` is that itself."""
     before: PlaceState | None
     """None: there was nothing."""
     after: PlaceState | None
@@ -49,6 +51,8 @@ class PlaceChange(Record):
             return "created" if after is None or after.kind is not PlaceKind.LINK else "created, a link"
         if after is None:
             return "removed"
+        if after.kind is PlaceKind.UNSEEN:
+            return "cannot be looked at any more"
         if before.kind is not after.kind:
             return f"replaced by a {after.kind.value}" if after.kind is not PlaceKind.OTHER else "replaced"
         if before.kind is not PlaceKind.FOLDER and (before.sha256 is None or before.sha256 != after.sha256):
@@ -103,7 +107,7 @@ def change_from(fields: JsonValue) -> PlaceChange:
         raise ValueError("a place is an object")  # noqa: TRY004
     path, is_kept = fields.get("path"), fields.get("is_kept")
     parts = path.split("/") if isinstance(path, str) else [""]
-    if not {"", ".", ".."}.isdisjoint(parts) or "\0" in str(path) or not isinstance(is_kept, bool):
+    if (path != "." and not {"", ".", ".."}.isdisjoint(parts)) or "\0" in str(path) or not isinstance(is_kept, bool):
         raise ValueError("a place has a plain path in the workspace, and is_kept, which is true or false")
     change = PlaceChange(
         path=str(path),

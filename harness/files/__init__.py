@@ -10,7 +10,8 @@ What these rest on:
     atomic.py         new bytes for a file: all or none
     encoding.py, diffs.py      bytes as text, and their difference
     before_images.py, undo.py  what a file held, and how it comes back
-    protected_places.py        what other programs obey, compared around a command; place_looks.py, places_put_back.py
+    protected_places.py        what other programs obey, compared around a command; with place_walk.py,
+                               place_looks.py and places_put_back.py
     baselines.py      what the model has read in this session
     trees.py, repository.py    names of files below a folder, and what git would obey there
 

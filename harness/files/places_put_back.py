@@ -33,6 +33,8 @@ def put_back(root: str, changes: Sequence[PlaceChange], images: BeforeImages) ->
 
 def _tried(root: str, change: PlaceChange, images: BeforeImages) -> str:
     """Put one back; return why not, or nothing."""
+    if change.after is not None and change.after.kind is PlaceKind.UNSEEN:
+        return "what is in the way of looking at it has to go first"
     now = state_of(root, change.path)
     if _is_alike(now, change.before):
         return ""

@@ -79,18 +79,27 @@ class PlaceWatch:
 
         Returns the result with a word of it for the model, and the entry points that changed, which nobody was asked about.
         """
-        found = None if noted is None else noted.compared()
-        if found is None:
-            return result, ()
-        if not found.changes or not isinstance(tool, WatchedTool):
-            return result, found.entry_points
+        told: set[str] = set()
+        while noted is not None and isinstance(tool, WatchedTool):
+            found = noted.compared()
+            fresh = tuple(one for one in found.changes if one.path not in told)
+            if not fresh:
+                return result, found.entry_points
+            answer, said = self._asked(tool.places, permit, replace(found, changes=fresh))
+            result = replace(result, content=f"{result.content}\n[{said}]")
+            if answer in (PlacesAnswer.KEEP, PlacesAnswer.NOBODY):
+                return result, found.entry_points
+            told.update(one.path for one in fresh)  # what these hid is seen now
+        return result, ()
+
+    def _asked(self, places: PlacesOfTool, permit: Permit, found: PlacesFound) -> tuple[PlacesAnswer, str]:
+        """Let the grants sleep, ask, and do what is answered; return that, and what the model is told."""
         grants, problem = self._grants.put_to_sleep(_programs(permit.verdict), found.changes)
         call = permit.proposal.number
         self._records.places_changed(call, grants, found, problem)
-        about = self._records.brief(permit.action)
-        answer, returns = self._ask_and_do(tool.places, PlacesQuestion(about=about, grants=grants, found=found), call)
-        said = _told(found, answer, returns)
-        return replace(result, content=f"{result.content}\n[{said}]"), found.entry_points
+        question = PlacesQuestion(about=self._records.brief(permit.action), grants=grants, found=found)
+        answer, returns = self._ask_and_do(places, question, call)
+        return answer, _told(found, answer, returns)
 
     def ask_again(self, tool: Tool, grant: Grant) -> PlacesAnswer:
         """Ask about a grant that sleeps, and do what is answered. Raises LogError."""

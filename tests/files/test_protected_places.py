@@ -10,8 +10,9 @@ from pathlib import Path
 from rows import all_rows
 
 from harness.files.before_images import BeforeImages
+from harness.files.place_walk import MOST_FOLDERS, MOST_PLACES
 from harness.files.places_put_back import put_back
-from harness.files.protected_places import MOST_FOLDERS, ProtectedPlaces
+from harness.files.protected_places import ProtectedPlaces
 from harness.paths import is_within
 from harness.place_changes import PlacesFound
 from harness.policy.built_in import PROTECTED_NAMES
@@ -133,7 +134,7 @@ def test_what_put_back_takes_away_is_kept(tmp_path: Path) -> None:
     found = noted.compared()
     assert not any(one.problem for one in put_back(str(root), found.changes, images))
     kept = [images.get(one.after.sha256 or "") for one in found.changes if one.after]
-    assert kept == [b"new", b"other"]
+    assert kept == [b"other", b"new"]
 
 
 def test_without_a_store_nothing_is_put_back_but_all_is_told(tmp_path: Path) -> None:
@@ -141,16 +142,16 @@ def test_without_a_store_nothing_is_put_back_but_all_is_told(tmp_path: Path) -> 
     noted = ProtectedPlaces(str(root), None).note()
     run("echo x > .npmrc; echo x > .envrc", root)
     found = noted.compared()
-    assert [(one.path, one.is_kept) for one in found.changes] == [(".envrc", True), (".npmrc", False)]
+    assert [(one.path, one.is_kept) for one in found.changes] == [(".npmrc", False), (".envrc", True)]
     returns = put_back(str(root), found.changes, BeforeImages(str(tmp_path / "images")))
-    assert [one.problem for one in returns] == ["", "there is no copy of what it was"]
+    assert [one.problem for one in returns] == ["there is no copy of what it was", ""]
 
 
 def test_the_difference_is_told_in_lines_and_of_no_text_in_sizes(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     noted = ProtectedPlaces(str(root), None).note()
     run(r"printf 'a=2\n\033[2J' > .npmrc; printf '\0\1' > .git/config; ln -s x .envrc", root)
-    link, config, npmrc = noted.compared().changes
+    config, npmrc, link = noted.compared().changes
     assert npmrc.diff == ("@@ -1 +1,2 @@", "-a=1", "+a=2", r"+\x1b[2J", "\\ No newline at end of file")
     assert (config.diff, config.sizes) == ((), "21 bytes before, 2 bytes now")
     assert link.diff[1] == "+link to x"
@@ -180,16 +181,55 @@ def test_a_second_look_reads_only_what_was_changed_and_sees_that(tmp_path: Path)
     assert not places.note().compared().changes
 
 
-def test_past_its_bounds_it_says_what_was_not_looked_at(tmp_path: Path) -> None:
-    root = tmp_path / "w"
+def test_past_its_bounds_it_says_what_was_not_looked_at_and_takes_nothing_of_that_for_new(tmp_path: Path) -> None:
+    root, last = tmp_path / "w", f"d{MOST_FOLDERS + 49:05}"
     for number in range(MOST_FOLDERS + 50):
         (root / f"d{number:05}").mkdir(parents=True)
     (root / ".npmrc").write_text("a")
+    (root / last / ".envrc").write_text("mine")
     noted = ProtectedPlaces(str(root), None).note()
-    run(f"echo x > .npmrc; echo x > d{MOST_FOLDERS + 49:05}/.npmrc; echo x > d00000/.npmrc", root)
+    assert (
+        noted.words
+        == "1 protected place compared when it ends (not looked at: 51 folders and what lies below them: too many)"
+    )
+    run(
+        f"echo x > .npmrc; mkdir -p a/b/.vscode; echo x > a/b/.vscode/x; echo x > d00000/.npmrc; echo x > {last}/.npmrc",
+        root,
+    )
     found = noted.compared()
-    assert told(found) == "changed .npmrc; created d00000/.npmrc"
+    assert told(found) == "changed .npmrc; created a/b/.vscode/x; created d00000/.npmrc"
     assert found.gaps == ("51 folders and what lies below them: too many",)
+
+
+def test_of_more_places_than_are_compared_none_is_taken_for_new(tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    (root / ".vscode").mkdir(parents=True)
+    for number in range(MOST_PLACES + 5):
+        (root / ".vscode" / f"{number:05}").write_text("mine")
+    noted = ProtectedPlaces(str(root), None).note()
+    run("echo x > .vscode/00007; echo x > .vscode/new", root)
+    found = noted.compared()
+    assert told(found) == "changed .vscode/00007; created .vscode/new"
+    assert found.gaps == ("6 files more than can be compared",)
+
+
+@all_rows(
+    "command, expected",
+    {
+        "many new folders": (
+            "mkdir a{1..9000}; echo x > sub/deep/new.txt; echo x > sub/deep/.npmrc",
+            "created sub/deep/.npmrc",
+        ),
+        "a folder that is closed": ("echo x > sub/deep/.npmrc; chmod 0 sub/deep", ""),
+    },
+)
+def test_nothing_new_keeps_what_was_looked_at_from_being_looked_at(tmp_path: Path, command: str, expected: str) -> None:
+    root = workspace(tmp_path)
+    noted = ProtectedPlaces(str(root), None).note()
+    run(command, root)
+    found = noted.compared()
+    assert expected in told(found)
+    assert bool(found.changes)
 
 
 def test_a_wall_can_hold_the_places_that_are_there_but_no_link_and_no_store_of_a_program(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def decisions(scene: Scene) -> list[object]:
             "a=1\n",
             "auto",
             "The person put them back; do not change them again.",
-            "~ put back: .envrc, .npmrc; grant-1 is awake again",
+            "~ put back: .npmrc, .envrc; grant-1 is awake again",
         ),
         "kept": (
             PlacesAnswer.KEEP,
@@ -101,7 +101,7 @@ def decisions(scene: Scene) -> list[object]:
             "a=1\n",
             "confirm",
             "The person put them back; do not change them again.",
-            "~ put back: .envrc, .npmrc; grant-1 is revoked",
+            "~ put back: .npmrc, .envrc; grant-1 is revoked",
         ),
         "nobody": (
             PlacesAnswer.NOBODY,
@@ -119,17 +119,17 @@ def test_what_a_granted_program_changed_is_told_and_answered(
     run = scene(tmp_path, "python3 -c 1", python(HOSTILE), "python3 -c 2", asking=asking)
     run.agent.run("go")
     assert decisions(run) == ["confirm", "auto", then]
-    assert asking.shown == ["created .envrc, changed .npmrc"]
+    assert asking.shown == ["changed .npmrc, created .envrc"]
     assert (run.root / ".npmrc").read_text() == npmrc
     assert (run.root / ".envrc").exists() == (npmrc != "a=1\n")
-    told = f"[protected places changed: .envrc created, .npmrc changed; other programs run or obey them. {said}]"
+    told = f"[protected places changed: .npmrc changed, .envrc created; other programs run or obey them. {said}]"
     assert str(run.records("outcome")[1]["content"]).endswith(told)
     (changed,), (answered,) = run.records("places_changed"), run.records("places_answered")
     assert (changed["call"], changed["grants"], changed["place_count"]) == (2, ["grant-1"], 2)
     assert (answered["answer"], answered["grants"]) == (answer.value, ["grant-1"])
     shown = event_line(changed)
     assert shown is not None
-    assert shown.text == "! protected places changed: .envrc created, .npmrc changed; until you answer, grant-1 sleeps"
+    assert shown.text == "! protected places changed: .npmrc changed, .envrc created; until you answer, grant-1 sleeps"
     ended = event_line(answered)
     assert ended is not None
     assert ended.text == line
@@ -173,7 +173,7 @@ def test_a_kept_grant_sleeps_until_somebody_answers_in_whatever_session(tmp_path
     second = later(PlacesAnswer.NOBODY, PlacesAnswer.PUT_BACK)
     session = second.agent.start()
     (grant,) = second.agent.gate.grants
-    assert [one.path for one in grant.changed] == [".envrc", ".npmrc"]
+    assert [one.path for one in grant.changed] == [".npmrc", ".envrc"]
     second.agent.run("go", session)
     assert decisions(second)[-1] == "confirm"
     second.agent.gate.ask_places(grant)
@@ -223,6 +223,18 @@ def test_a_file_of_kept_grants_that_says_something_else_of_places_counts_for_not
     assert problem([place]) == ""
     for wrong in odd:
         assert "not understood" in problem(wrong), wrong
+
+
+def test_what_was_hidden_among_many_new_files_is_asked_about_too(tmp_path: Path) -> None:
+    flood = "import os; os.makedirs('.buildkite'); [open(f'.buildkite/{n}', 'w').close() for n in range(8100)]"
+    hidden = f"{flood}; os.makedirs('.git/hooks'); open('.git/hooks/post-commit', 'w').write('x')"
+    asking = Asking(PlacesAnswer.PUT_BACK, PlacesAnswer.PUT_BACK)
+    run = scene(tmp_path, "python3 -c 1", python(hidden), asking=asking)
+    run.agent.run("go")
+    assert asking.shown[0].count("created .buildkite/") > 7_900
+    assert asking.shown[1].endswith("created .git/hooks/post-commit")
+    assert sorted(path.name for path in run.root.iterdir()) == [".npmrc"]
+    run.close()
 
 
 @pytest.mark.forges_logs

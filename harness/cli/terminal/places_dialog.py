@@ -17,13 +17,13 @@ from harness.interrupt import Interrupt
 from harness.place_changes import PlaceChange
 from harness.text.visible import one_line, visible_line
 
-MOST_PLACES_SHOWN = 200
 TITLE = "protected places were changed"
 
 _PUT_BACK = Choice(key="y", word="put back", does="puts them back from the kept copies")
 _KEEP = Choice(key="k", word="keep", does="keeps them as they are now")
 _REVOKE = Choice(key="x", word="put back, revoke", does="puts them back, and revokes what was granted")
 _LATER = Choice(key="n", word="not now", does="leaves all as it is: the grant sleeps")
+_HELP = Choice(key="?", word="help", does="says what the keys do. Enter answers nothing")
 
 
 class PlacesDialog:
@@ -69,21 +69,30 @@ class PlacesDialog:
                 return PlacesAnswer.REVOKE
             case Key(text="k" | "K") if self._pages.seen:
                 return PlacesAnswer.KEEP
-            case Key(text="k" | "K"):
-                self._tell("see the rest first (space): what is kept was seen")
             case Key(text=" " | "page" | "rest" as key) if self._pages.left:
                 self._screen.settle()
                 self._pages.go_on(to_end=key == "rest")
                 return None
             case Key(text="v" | "V"):
                 return self._draw()
+            case _:
+                self._explain(came)
+        return self._rest(SURE_SECONDS)
+
+    def _explain(self, came: Key | Pasted | Event | None) -> None:
+        """Say why a key is no answer, or what the keys are."""
+        match came:
+            case Key(text="k" | "K"):
+                self._tell("see the rest first (space): what is kept was seen")
+            case Key(text="?"):
+                self._said.clear()
+                self._tell(sentences(self._keys))
             case Key(text="enter"):
                 self._tell("Enter answers nothing")
             case Pasted():
                 self._tell("several keys at once are no answer: they were dropped")
             case _:
                 pass
-        return self._rest(SURE_SECONDS)
 
     def _draw(self) -> PlacesAnswer | None:
         self._screen.settle()
@@ -99,14 +108,17 @@ class PlacesDialog:
         with self._interrupt:
             return wait()
 
-    def _show_keys(self) -> None:
+    @property
+    def _keys(self) -> Sequence[Choice]:
+        """The keys that work now."""
         left = self._pages.left if not self._pages.seen else 0
-        keys: Sequence[Choice] = [NEXT] if left else []
-        keys = [*keys, _PUT_BACK, *(() if left else (_KEEP,)), _REVOKE, _LATER, VIEW]
+        return [*((NEXT,) if left else ()), _PUT_BACK, *(() if left else (_KEEP,)), _REVOKE, _LATER, VIEW, _HELP]
+
+    def _show_keys(self) -> None:
         if self._screen.look.repaints:
-            self._screen.transient(key_line(keys, self._screen.width - 2))
+            self._screen.transient(key_line(self._keys, self._screen.width - 2))
         else:
-            self._tell(sentences(keys))
+            self._tell(sentences(self._keys))
 
     def _tell(self, text: str) -> None:
         if text in self._said:
@@ -121,11 +133,8 @@ def places_rows(question: PlacesQuestion, width: int) -> Iterator[Row]:
     """Yield what the question shows: each place with what happened to it, and its difference."""
     found = question.found
     yield from prose("other programs run or obey them later", width, tone=Tone.QUIET)
-    for one in found.changes[:MOST_PLACES_SHOWN]:
+    for one in found.changes:
         yield from _place_rows(one, width)
-    if len(found.changes) > MOST_PLACES_SHOWN:
-        more = f"{len(found.changes) - MOST_PLACES_SHOWN:,} more places; the log names the first of them"
-        yield from prose(more, width, tone=Tone.BAD)
     if found.gaps:
         yield from prose(f"not looked at: {', '.join(found.gaps)}", width, tone=Tone.WARNING)
     by = visible_line(question.about, 200) if question.about else "an earlier command"
@@ -136,9 +145,9 @@ def places_rows(question: PlacesQuestion, width: int) -> Iterator[Row]:
 
 
 def _place_rows(change: PlaceChange, width: int) -> Iterator[Row]:
-    yield from rows_of(f"{one_line(change.path)}  {change.how}", width, gutter="! ", tone=Tone.BAD)
-    yield from diff_rows("\n".join(change.diff), change.path, width, margin="    ") if change.diff else ()
-    if not change.diff:
-        yield from rows_of(change.sizes, width, gutter="    ", tone=Tone.QUIET)
-    if not change.is_kept:
-        yield from rows_of("there is no copy of what it was", width, gutter="    ", tone=Tone.WARNING)
+    sizes = "" if change.diff else f" ({change.sizes})"
+    no_copy = "" if change.is_kept else "; there is no copy of what it was"
+    said = f"{one_line(change.path)}  {change.how}{sizes}{no_copy}"
+    yield from rows_of(said, width, gutter="! ", tone=Tone.BAD)
+    if change.diff:
+        yield from diff_rows("\n".join(change.diff), change.path, width, margin="    ")

@@ -1,0 +1,374 @@
+"""A walk to the protected places of a workspace: the folders in which a name can be protected, and what matters there."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple, TypeAlias
+
+from harness.files.folders import open_to_list
+from harness.files.place_looks import PlaceLook, Stamp, is_sure, look_at, stamp_of, status_at
+from harness.paths import fold, is_within
+from harness.policy.built_in import ENTRY_POINTS, PROTECTED_NAMES
+
+MOST_FOLDERS = 4_000
+"""That are looked into, those near the root first: names are protected at any depth."""
+MOST_ENTRIES = 200_000
+"""Of all folders that are looked into."""
+MOST_PLACES = 4_000
+"""Entry points included, of which a large repository has one in each of its packages."""
+MOST_KEPT_BYTES = 16_000_000
+"""Of all files together: they are held in memory, and stored where one of them has changed."""
+NEVER_ENTERED = frozenset(
+    ("node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox")
+)
+"""Folders of programs' own: a file of a protected name in there is obeyed by nobody who works in the workspace."""
+_SURE_NS = 1_000_000_000
+"""What was changed so shortly before it was looked at may be changed again within the same tick of the clock."""
+
+_GIT = (
+    "config", "config.worktree", "commondir", "gitdir", "hooks/**", "info/attributes", "objects/info/alternates",
+    "rebase-merge/git-rebase-todo", "worktrees/*/config.worktree", "worktrees/*/commondir", "worktrees/*/gitdir",
+)  # fmt: skip
+INSIDE: Mapping[str, tuple[str, ...]] = {
+    ".git": _GIT,
+    ".hg": ("hgrc",),
+    ".svn": (),
+    ".jj": ("repo/config.toml", "repo/workspace-config.toml"),
+    ".venv": (
+        "pyvenv.cfg", "bin/*", "lib/*/site-packages/*.pth", "lib/*/site-packages/sitecustomize.py",
+        "lib/*/site-packages/usercustomize.py",
+    ),
+    ".yarn": ("releases/**", "plugins/**"),
+}  # fmt: skip
+"""What of a protected folder is run or obeyed, where most of it is a program's store; of any other folder it is everything."""
+_NO_MODULES = frozenset(("objects", "refs", "logs", "hooks", "info"))
+"""Folders of a repository's data in which no data of a submodule lie."""
+
+_TOO_MANY = "folders and what lies below them: too many"
+_CLOSED = "folders that cannot be listed"
+
+
+_Key: TypeAlias = tuple[str, bool]
+"""A folder, and whether all that lies in it is meant, or what is protected."""
+
+
+class _Names(NamedTuple):
+    """What lies in a folder: the names that matter, and the folders to go on with."""
+
+    stamp: Stamp
+    is_sure: bool
+    names: tuple[str, ...]
+    folders: tuple[str, ...]
+    entries: int
+
+
+class PlacesLook(NamedTuple):
+    """All places at one moment."""
+
+    places: dict[str, PlaceLook]
+    gaps: tuple[str, ...]
+    """What was not looked at, in words."""
+    followed: tuple[str, ...]
+    """Where links lead, in the workspace."""
+    protected: tuple[str, ...]
+    """What has a protected name, not what lies in it; and entry points."""
+    folders: Mapping[_Key, _Names]
+    """What was looked into."""
+    passed: frozenset[str]
+    """Files that were more than can be compared."""
+    lost: tuple[str, ...]
+    """Folders that were looked into before, and could not be now."""
+
+
+NOTHING_LOOKED_AT = PlacesLook(places={}, gaps=(), followed=(), protected=(), folders={}, passed=frozenset(), lost=())
+
+
+class Walk:
+    """One look at the places of a workspace."""
+
+    def __init__(self, root: str, last: PlacesLook, before: PlacesLook | None) -> None:
+        """Take the last look, of which nothing is read again that has not changed, and the look before a command, if it is
+        over: what was there then comes first."""
+        self._root = root
+        self._last = last
+        self._before = before
+        self._followed = list(before.followed if before else ())
+        self._folders: dict[_Key, _Names] = {}
+        self._sure_before = time.time_ns() - _SURE_NS
+        self._places: dict[str, PlaceLook] = {}
+        times = 2 if before else 1  # so that what a command made takes no room from what was there
+        self._left = {
+            "folders": MOST_FOLDERS * times,
+            "entries": MOST_ENTRIES * times,
+            "places": MOST_PLACES * times,
+            "bytes": MOST_KEPT_BYTES,
+        }
+        self._protected: dict[str, None] = {}
+        self._passed: set[str] = set()
+        self._lost: list[str] = []
+        self._gaps: dict[str, int] = {}
+
+    def look(self, also: Sequence[str]) -> PlacesLook:
+        """Return all of them, and further files.
+
+        INVARIANT: what was looked at before comes first: no number of new files keeps it from being looked at.
+        """
+        for path in also:
+            self._add_file(path)
+        if self._before is not None:
+            for path in self._before.places:
+                self._add_file(path)
+            for path in self._before.protected:
+                self._add_protected(path)
+        for path in tuple(self._followed):
+            self._add_target(path)
+        self._look_into_folders()
+        return PlacesLook(
+            places=self._places,
+            gaps=tuple(f"{count:,} {why}" for why, count in self._gaps.items()),
+            followed=tuple(self._followed),
+            protected=tuple(self._protected),
+            folders=self._folders,
+            passed=frozenset(self._passed),
+            lost=tuple(self._lost),
+        )
+
+    def _look_into_folders(self) -> None:
+        """Look for protected names, near the root first, and first in the folders that were looked into last time."""
+        known, new = deque([""]), deque[str]()
+        while known or new:
+            folder = known.popleft() if known else new.popleft()
+            names = self._names(folder, everything=False)
+            if names is None and self._is_enough:
+                self._miss(_TOO_MANY, len(known) + len(new))  # this one is counted
+                return
+            for name in () if names is None else names.names:
+                self._add_protected(folder + name)
+            for name in () if names is None else names.folders:
+                inner = f"{folder}{name}/"
+                (known if (inner, False) in self._last.folders else new).append(inner)
+
+    def _miss(self, why: str, count: int = 1) -> None:
+        self._gaps[why] = self._gaps.get(why, 0) + count
+
+    # Folders
+
+    def _names(self, folder: str, *, everything: bool) -> _Names | None:
+        """Return the protected names in a folder and its other folders, or all that lies in it; None for what is no folder,
+        and past the bounds."""
+        status, key = status_at(self._root, folder), (folder, everything)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            return None
+        if self._is_enough or self._was_passed_over(folder):
+            self._miss(_TOO_MANY)
+            names = None
+        else:
+            names = self._read(key, status)
+        if names is None:
+            if self._before is not None and key in self._before.folders:
+                self._lost.append(folder)
+            return None
+        self._left["folders"] -= 1
+        self._left["entries"] = max(self._left["entries"] - names.entries, 0)
+        self._folders[key] = names
+        return names
+
+    def _was_passed_over(self, folder: str) -> bool:
+        """Say whether a folder was there before and not looked into, so that what lies in it may be as old.
+
+        INVARIANT: only what is surely new is told as created; put back, it is removed.
+        """
+        before = self._before
+        if before is None or (folder, False) in before.folders or (folder, True) in before.folders:
+            return False
+        above, _, name = folder.rstrip("/").rpartition("/")
+        keys = [(f"{above}/" if above else "", everything) for everything in (False, True)]
+        listed = [before.folders[key] for key in keys if key in before.folders]
+        if listed:
+            return any(name in one.folders for one in listed)
+        if any(is_within(above, root) for root in before.protected):
+            return folder.rstrip("/") in before.places
+        return bool(before.gaps) and not any(key in self._folders for key in keys)
+
+    def _read(self, key: _Key, status: os.stat_result) -> _Names | None:
+        """Return the names in a folder, read again only where it was changed; None where it cannot be listed whole."""
+        folder, everything = key
+        stamp, names = stamp_of(status), self._last.folders.get(key)
+        if names is not None and names.is_sure and names.stamp == stamp:
+            return names
+        found = self._listed(folder)
+        if found is None:
+            return None
+        taken, folders = (_all if everything else _sorted_out)(found)
+        sure = is_sure(status, self._sure_before)
+        return _Names(stamp, sure, tuple(sorted(taken)), tuple(sorted(folders)), len(found))
+
+    @property
+    def _is_enough(self) -> bool:
+        return not self._left["folders"] or not self._left["entries"]
+
+    def _listed(self, folder: str) -> list[tuple[str, bool]] | None:
+        """Return the names in a folder, each with whether it is a folder itself."""
+        try:
+            descriptor = open_to_list(f"{self._root}/{folder}".rstrip("/"))
+        except OSError:
+            self._miss(_CLOSED)
+            return None
+        try:
+            with os.scandir(descriptor) as entries:
+                most = self._left["entries"]
+                found = [
+                    (one.name, one.is_dir(follow_symlinks=False))
+                    for one, _ in zip(entries, range(most + 1), strict=False)
+                ]
+        except OSError:
+            self._miss(_CLOSED)
+            return None
+        finally:
+            os.close(descriptor)
+        if len(found) > most:
+            self._left["entries"] = 0
+            self._miss(_TOO_MANY)
+            return None
+        return found
+
+    # Places
+
+    def _add_protected(self, path: str) -> None:
+        """Take in what has a protected name."""
+        status = status_at(self._root, path)
+        if status is None:
+            return
+        if path in self._protected:
+            return
+        self._protected[path] = None
+        self._add(path, status)
+        if stat.S_ISDIR(status.st_mode):
+            name = fold(path).rpartition("/")[2]
+            inside = INSIDE.get(name)
+            if inside is None:
+                self._add_below(f"{path}/")
+            elif name == ".git":
+                self._add_repository(f"{path}/")
+            else:
+                self._add_inside(f"{path}/", inside)
+
+    def _add_below(self, folder: str) -> None:
+        """Take in everything below a folder."""
+        waiting = [folder]
+        while waiting:
+            here = waiting.pop()
+            names = self._names(here, everything=True)
+            if names is None:
+                continue
+            for name in names.names:
+                self._add_file(here + name)
+            for name in names.folders:
+                self._add_file(here + name)
+                waiting.append(f"{here}{name}/")
+
+    def _add_repository(self, folder: str) -> None:
+        """Take in what git obeys in the data of a repository, and in those of its submodules."""
+        self._add_inside(folder, _GIT)
+        waiting = [f"{folder}modules/"]
+        while waiting:
+            here = waiting.pop()
+            names = self._names(here, everything=True)
+            if names is None:
+                continue
+            if "HEAD" in names.names:
+                self._add_inside(here, _GIT)
+            waiting += [f"{here}{name}/" for name in names.folders if name not in _NO_MODULES]
+
+    def _add_inside(self, folder: str, patterns: Sequence[str]) -> None:
+        for pattern in patterns:
+            self._add_matching(folder, pattern.split("/"))
+
+    def _add_matching(self, folder: str, parts: Sequence[str]) -> None:
+        """Take in what a pattern names below a folder: `*` within a name, and `**` for everything."""
+        first, *rest = parts
+        if first == "**":
+            self._add_below(folder)
+            return
+        if "*" in first:
+            listed = self._names(folder, everything=True)
+            names: Sequence[str] = () if listed is None else (*listed.names, *listed.folders)
+            names = [name for name in names if fnmatchcase(name, first)]
+        else:
+            names = (first,)
+        for name in names:
+            path = folder + name
+            status = status_at(self._root, path)
+            if status is None:
+                continue
+            if stat.S_ISDIR(status.st_mode) and rest:
+                if rest == ["**"]:
+                    self._add(path, status)
+                self._add_matching(f"{path}/", rest)
+            elif not rest or not stat.S_ISREG(status.st_mode):  # a link or a pipe in the place of a folder
+                self._add(path, status)
+
+    def _add_file(self, path: str) -> None:
+        status = status_at(self._root, path)
+        if status is not None:
+            self._add(path, status)
+
+    def _add(self, path: str, status: os.stat_result) -> None:
+        """Take in one place; and where a link leads, in the workspace."""
+        if path in self._places or (path.endswith(".sample") and "/hooks/" in path):  # git runs none of that name
+            return
+        if not self._left["places"] or (self._before is not None and path in self._before.passed):
+            self._passed.add(path)
+            self._miss("files more than can be compared")
+            return
+        self._left["places"] -= 1
+        stamp, known = stamp_of(status), self._last.places.get(path)
+        place = known if known is not None and known.is_sure and known.stamp == stamp else None
+        if place is None:
+            place = look_at(self._root, path, status, self._sure_before)
+        size = len(place.content or b"")
+        if size > self._left["bytes"]:
+            place, size = place._replace(content=None), 0
+        self._left["bytes"] -= size
+        self._places[path] = place
+        if stat.S_ISLNK(status.st_mode) and self._before is None:
+            self._follow(path)
+
+    def _follow(self, path: str) -> None:
+        """Take in where a link leads in the workspace, where nothing may be yet.
+
+        INVARIANT: only as the places are noted. What a link leads to that came or changed since stood there before, and
+        would be taken for new, and removed.
+        """
+        real = os.path.realpath(f"{self._root}/{path}")
+        inside = real.removeprefix(f"{self._root}/")
+        if real != self._root and is_within(real, self._root) and not is_within(path, inside):
+            self._followed.append(inside)
+            self._add_target(inside)
+
+    def _add_target(self, path: str) -> None:
+        status = status_at(self._root, path)
+        if status is not None:
+            self._add(path, status)
+            if stat.S_ISDIR(status.st_mode):
+                self._add_below(f"{path}/")
+
+
+def _sorted_out(found: Sequence[tuple[str, bool]]) -> tuple[list[str], list[str]]:
+    """Return the protected ones among names, and the folders that are looked into besides."""
+    protected = [
+        name
+        for name, is_folder in found
+        if fold(name) in PROTECTED_NAMES or (not is_folder and fold(name) in ENTRY_POINTS)
+    ]
+    taken = frozenset((*protected, *NEVER_ENTERED))
+    return protected, [name for name, is_folder in found if is_folder and name not in taken]
+
+
+def _all(found: Sequence[tuple[str, bool]]) -> tuple[list[str], list[str]]:
+    return [name for name, is_folder in found if not is_folder], [name for name, is_folder in found if is_folder]
