@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from harness.sandbox import Confinement, Machine
 
 
+UNBOUND = "none"
+"""How the level of confinement begins where the kernel holds commands to nothing."""
 WORKSPACE = "the workspace"
 OPENED = "open as a whole, to make or remove names there"
 """Of folders: Landlock knows no single names."""
 MAX_TOLD = 5
 """Paths of one kind that are named in a line."""
-UNCONFINED = "none: it asked to run unconfined"
+UNCONFINED = f"{UNBOUND}: it asked to run unconfined"
 MOST_LOOKED_AT = 100_000
 """Files of a workspace among which what a rule denies is looked for."""
 _LOOKED_THROUGH = Narrowing(skips=(".git", "node_modules", "site-packages"))
@@ -73,7 +75,7 @@ class CommandWalls:
         from harness.sandbox import describe
 
         machine = self._machine
-        return describe(machine) if self.confines else f"none: {'; '.join(machine.reasons) or describe(machine)}"
+        return describe(machine) if self.confines else f"{UNBOUND}: {'; '.join(machine.reasons) or describe(machine)}"
 
     def in_words(self, effects: Effects) -> str:
         """Return what will hold a command to `effects`, in the words of `level`, and where that is not to the letter.
@@ -341,3 +343,8 @@ def _places(walls: Walls) -> str:
     shown = ", ".join(visible_line(place, 100) for place in places[:MAX_PLACES])
     more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
     return f"{shown}{more}" if shown else "nothing"
+
+
+def is_unbound(level: str) -> bool:
+    """Say whether the kernel holds commands to nothing, by what `CommandWalls.level` says of it."""
+    return level.partition(":")[0].strip() == UNBOUND

@@ -8,9 +8,9 @@ import shutil
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from harness.actions import Action, Effects
+from harness.actions import Action
 from harness.cli.config.settings import TerminalSettings, settings_from
 from harness.cli.console import look_from, terminal_is_there
 from harness.cli.demo.scenarios import SCENARIOS, Scenario
@@ -22,6 +22,7 @@ from harness.cli.session_log import close_log, opened_log, who_and_where
 from harness.cli.signals import Signals
 from harness.cli.state import State
 from harness.cli.terminal.approver import TerminalApprover, show_question
+from harness.cli.terminal.question import Usual, usual_here
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError, nearest
@@ -91,6 +92,7 @@ def _play(
     workspace = Workspace(folder, environment.get("HOME"), outputs=state.new_outputs())
     tools = tools_in(workspace, state, environment, interrupt, screen.live)
     policy = load_policy(shipped_policy_path("demo"), layer=Layer.SHIPPED).guarding(*state.guarded)
+    usual = usual_here(workspace.root, ToolRegistry(tools).level, policy)
     log = opened_log(state, redactor, path=None, workspace=workspace.root)
     log.observers.append(screen.record)
     player = Player(scenario.script)
@@ -106,7 +108,7 @@ def _play(
             model=OpenAIChat("scripted", Endpoint(base_url=server.base_url, api_key="no-key-needed")),
             tools=tools,
             policy=policy,
-            approver=_approver(screen, answers, interrupt, ToolRegistry(tools).confinement, environment, terminal),
+            approver=_approver(screen, answers, interrupt, ToolRegistry(tools), environment, terminal, usual),
             log=log,
             about={
                 "mode": "demo",
@@ -134,25 +136,31 @@ def _approver(
     screen: Screen,
     answers: ScriptedAnswers | None,
     interrupt: Interrupt,
-    confinement: Callable[[str, Effects], str],
+    tools: ToolRegistry,
     environment: Mapping[str, str],
     terminal: TerminalSettings,
+    usual: Usual,
 ) -> Approver:
     if answers is not None:
-        return _shown(screen, answers, confinement)
+        return _shown(screen, answers, tools, usual)
     if not terminal_is_there():
         screen.line("no terminal: every question is answered no (--answers y,y,n prepares answers)", Tone.WARNING)
         return deny_all
     return TerminalApprover(
-        screen, interrupt, confinement, environment=environment, dead_seconds=terminal.dead_seconds.value
+        screen,
+        interrupt,
+        tools.confinement,
+        environment=environment,
+        dead_seconds=terminal.dead_seconds.value,
+        usual=usual,
     )
 
 
-def _shown(screen: Screen, answers: ScriptedAnswers, confinement: Callable[[str, Effects], str]) -> Approver:
+def _shown(screen: Screen, answers: ScriptedAnswers, tools: ToolRegistry, usual: Usual) -> Approver:
     """Return `answers` as an approver that shows each question like the terminal's does."""
 
     def approver(action: Action, verdict: Verdict) -> Approval:
-        show_question(screen, action, verdict, confinement(action.tool, verdict.effects))
+        show_question(screen, action, verdict, tools.confinement(action.tool, verdict.effects), usual)
         approval = answers(action, verdict)
         screen.line(f"allow? {approval.answer.value} {approval.words}  (prepared by --answers)", Tone.QUIET)
         return approval

@@ -28,12 +28,12 @@ from harness.cli.parts import SessionParts, about_of, agent_of
 from harness.cli.policy.policies import describe
 from harness.cli.policy.trust import trusted_or_not
 from harness.cli.repl.repl_terminal import DoublePress, Terminal
-from harness.cli.repl.status_line import is_unbound, status_of, status_parts, status_text
+from harness.cli.repl.status_line import status_of, status_parts, status_text
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log
 from harness.cli.session_log import close_log, pinned
 from harness.cli.state import State, here
 from harness.cli.terminal.approver import TerminalApprover
-from harness.cli.terminal.question import Usual
+from harness.cli.terminal.question import usual_here
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Line, Tone
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
@@ -159,11 +159,7 @@ class Repl:
             interrupt=parts.interrupt,
             redactor=parts.redactor,
             registry=ToolRegistry(parts.tools),
-            usual=Usual(
-                folder=parts.workspace.root,
-                confinement="" if is_unbound(parts.level) else parts.level,
-                write=parts.policy.sandbox.write,
-            ),
+            usual=usual_here(parts.workspace.root, parts.level, parts.policy),
             offer=lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
             advise=lambda action, verdict: self._conversation.advice(action, verdict),  # noqa: PLW0108
         )

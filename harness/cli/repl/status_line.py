@@ -13,6 +13,7 @@ from harness.record import Record
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 from harness.tool_kinds import Does, shipped_that
+from harness.tools.command_walls import is_unbound
 
 Part = tuple[str, Tone]
 
@@ -120,8 +121,6 @@ def _width(parts: list[tuple[int, str, Tone]]) -> int:
     return sum(cells(text) for _, text, _ in parts) + len(BETWEEN) * (len(parts) - 1)
 
 
-UNBOUND = "none"
-"""How the level of confinement begins where the kernel holds commands to nothing."""
 _CHANGING = (*shipped_that(Does.RUNS, Does.WRITES), "default")
 
 
@@ -153,8 +152,3 @@ def loosened(policy: Policy, level: str) -> list[str]:
         if decisions and max(decisions) is Decision.AUTO:
             words.append(f"{'any other tool' if tool == 'default' else tool} runs UNASKED")
     return words
-
-
-def is_unbound(level: str) -> bool:
-    """Say whether the kernel holds commands to nothing, by what the tools say of it."""
-    return level.partition(":")[0].strip() == UNBOUND

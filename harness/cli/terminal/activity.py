@@ -202,7 +202,8 @@ class Activity:
         self._stops = stops
         self._since = 0.0
         self._thinks = False
-        self._tool = ""
+        self._tool = self._call = ""
+        """Which tool runs, and its call in a few words."""
         self.output: CommandOutput | None = None
         """Of the call that runs."""
 
@@ -217,6 +218,8 @@ class Activity:
             case "model_request":
                 self.stop()
                 self._thinks, self._since = True, now
+            case "decision":
+                self._call = visible_line(word(record.get("summary")))
             case "intent":
                 self.stop()
                 self._tool, self._since, self.output = word(record.get("tool")), now, CommandOutput(self._redactor)
@@ -239,12 +242,13 @@ class Activity:
         return max(0.0, now - self._since)
 
     def words(self, now: float, characters: int) -> tuple[str, str]:
-        """Return what goes on, and the last that is known of it; `characters` is how much text the model has sent."""
+        """Return what goes on, and the last that is known of it, at first which call it is; `characters` is how much text the
+        model has sent."""
         seconds = self.seconds(now)
         if self.output is not None:
             shown = self.output.shown >= FIRST_LINES
             words = running(self._tool, seconds, self.output.lines, self.output.bytes, self._stops)
-            return words, self.output.last if shown else ""
+            return words, self.output.last if shown else self._call
         return (thinking(seconds, characters, self._stops), "") if self._thinks else ("", "")
 
 

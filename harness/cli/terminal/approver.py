@@ -173,8 +173,8 @@ def _no_brackets(text: str) -> None:
     """Write nothing."""
 
 
-def show_question(screen: Screen, action: Action, verdict: Verdict, confinement: str) -> None:
+def show_question(screen: Screen, action: Action, verdict: Verdict, confinement: str, usual: Usual) -> None:
     """Write what is asked, all of it at once: for answers that were prepared."""
-    question = Question(action=action, verdict=verdict, confinement=confinement, destroys=destroys(action))
+    question = Question(action=action, verdict=verdict, confinement=confinement, usual=usual, destroys=destroys(action))
     screen.rule(question.title)
     screen.rows(question_rows(question, screen.width - 1))

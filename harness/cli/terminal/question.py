@@ -17,11 +17,12 @@ from harness.cli.terminal.screen import WIDEST_RULE
 from harness.cli.terminal.styles import Fill, Ink, Tone
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import is_within
+from harness.policy.policy import Policy
 from harness.policy.verdict import FacetVerdict, Verdict
 from harness.programs.variables import PASSED, SET
 from harness.record import Record, replace
 from harness.text.visible import one_line, suspicious, visible_line
-from harness.tools.command_walls import OPENED, WORKSPACE
+from harness.tools.command_walls import OPENED, WORKSPACE, is_unbound
 
 PLAN_TOOL = "plan"
 """What asks whether plan mode is left; no tool of the model."""
@@ -48,6 +49,11 @@ class Usual(Record):
     """What holds commands to their effects; empty, too, where nothing does: that is never usual."""
     write: tuple[str, ...] = ()
     """What every command may write that a person allows, named as in `Effects.granted`: the policy says so."""
+
+
+def usual_here(folder: str, level: str, policy: Policy) -> Usual:
+    """Return what is usual in a workspace, where commands are held to `level` and judged by `policy`."""
+    return Usual(folder=folder, confinement="" if is_unbound(level) else level, write=policy.sandbox.write)
 
 
 class Question(Record):
