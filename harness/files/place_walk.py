@@ -161,12 +161,16 @@ class Walk:
     def _names(self, folder: str, *, everything: bool) -> _Names | None:
         """Return the protected names in a folder and its other folders, or all that lies in it; None for what is no folder,
         and past the bounds."""
-        status, key = status_at(self._root, folder), (folder, everything)
+        key = (folder, everything)
+        if self._was_passed_over(folder):
+            self._miss(_TOO_MANY)
+            return None
+        status = status_at(self._root, folder)
         if status is None or not stat.S_ISDIR(status.st_mode):
             return None
-        if self._is_enough or self._was_passed_over(folder):
+        names = None
+        if self._is_enough:
             self._miss(_TOO_MANY)
-            names = None
         else:
             names = self._read(key, status)
         if names is None:
