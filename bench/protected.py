@@ -25,8 +25,8 @@ def make_repository(folder: str, files: int) -> None:
         package = f"{folder}/package{number // 100}"
         source = f"{package}/source{number % 100}"
         os.makedirs(source)
-        for name in range(min(files, 10)):
-            with open(f"{source}/{name}.py", "w", encoding="utf-8") as file:
+        for module in range(min(files, 10)):
+            with open(f"{source}/{module}.py", "w", encoding="utf-8") as file:
                 file.write("x = 1\n")
     for name in (".npmrc", ".envrc", "Makefile"):
         with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
