@@ -177,6 +177,7 @@ NAMED_IN = {
     "programs/shells.py": "the program bash",
     "shell/program_use.py": "the program bash",
     "cli/doctor/doctor_command.py": "the program bash",
+    "cli/terminal/highlighting.py": "the language of code",
 }
 """Where the name of a tool may stand in a text of the program, outside of harness/tools, and what it means there."""
 

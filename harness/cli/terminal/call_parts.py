@@ -15,12 +15,14 @@ _BETWEEN = re.compile(r"[ \t\n;&|(){}!]*")
 _REACHES = (Act.LOOKS, Act.WRITES, Act.CHANGES)
 """Of what runs code nobody knows whether it does."""
 
+DOES = {Access.READ: "reads", Access.WRITE: "writes", Access.EITHER: "reads or writes"}
+
 
 class Part(Record):
     """A command, or what was not understood."""
 
     text: str
-    """As it stands in the call: hostile text."""
+    """As it stands in the call, or what is done to a file: hostile text."""
     judged: tuple[FacetVerdict, ...]
 
     @property
@@ -46,9 +48,8 @@ def _reason(judged: FacetVerdict) -> str:
     if judged.decision is not Decision.CONFIRM or usual:
         return ""
     if isinstance(facet, PathAccess):
-        does = {Access.READ: "reads", Access.WRITE: "writes", Access.EITHER: "reads or writes"}[facet.access]
         named = judged.reason.startswith(f"{facet.written} ")  # as what is built in says it: `/etc lies outside ...`
-        does = f"{does} {facet.written}, which " if named else f"{does} {facet.written}: "
+        does = f"{DOES[facet.access]} {facet.written}" + (", which " if named else ": ")
         return f"{does}{judged.reason.removeprefix(f'{facet.written} ') if named else judged.reason}{_rule(judged)}"
     return f"{judged.reason}{_rule(judged)}"
 
@@ -58,34 +59,42 @@ def _rule(judged: FacetVerdict) -> str:
 
 
 def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
-    """Return the commands of a call in order, each with what it is given and what runs it.
+    """Return the commands of a call in order, each with what it is given, what runs it and the files it is sent to.
 
-    INVARIANT: everything that is asked about, but for running unconfined, is in one of them: a path that belongs to no
-    command is counted to the next one, or to the last.
+    INVARIANT: everything that is asked about, but for running unconfined, is in one of them: a file of no command is a part
+    of its own.
     """
     own = set(map(id, action.facets))
     parts: list[Part] = []
-    waiting: list[FacetVerdict] = []
+    files: list[FacetVerdict] = []
     for judged in verdict.facets:
         facet = judged.facet
         match facet:
             case Unconfined():
                 continue
             case PathAccess() if id(facet) in own:
-                waiting.append(judged)
+                files.append(judged)
             case PathAccess() if parts:
                 parts[-1] = replace(parts[-1], judged=(*parts[-1].judged, judged))
             case Command() | Opaque() if parts and _is_within(facet, parts[-1].text):
-                parts[-1] = replace(parts[-1], judged=(*parts[-1].judged, *waiting, judged))
-                waiting = []
+                parts[-1] = replace(parts[-1], judged=(*parts[-1].judged, *files, judged))
+                files = []
             case _:
-                parts.append(Part(text=_text_of(facet), judged=(*waiting, judged)))
-                waiting = []
-    if waiting and parts:
-        parts[-1] = replace(parts[-1], judged=(*parts[-1].judged, *waiting))
-    elif waiting:
-        parts.append(Part(text=_text_of(waiting[0].facet), judged=tuple(waiting)))
-    return tuple(parts)
+                text = _text_of(facet)
+                named = [one for one in files if isinstance(one.facet, PathAccess) and one.facet.written in text]
+                parts += _of_files([one for one in files if one not in named])
+                parts.append(Part(text=text, judged=(*named, judged)))
+                files = []
+    return (*parts, *_of_files(files))
+
+
+def _of_files(files: Sequence[FacetVerdict]) -> list[Part]:
+    """Return a part for each file, which may be read and written."""
+    by_name: dict[str, list[FacetVerdict]] = {}
+    for one in files:
+        if isinstance(one.facet, PathAccess):
+            by_name.setdefault(one.facet.written, []).append(one)
+    return [Part(text=_text_of(judged[0].facet), judged=tuple(judged)) for judged in by_name.values()]
 
 
 def _is_within(facet: Command | Opaque, text: str) -> bool:
@@ -98,7 +107,7 @@ def _text_of(facet: Facet) -> str:
         case Command() | Opaque():
             return facet.text
         case PathAccess():
-            return facet.written
+            return f"{DOES[facet.access]} {facet.written}"
         case ToolUse():
             return facet.tool
         case Unconfined():

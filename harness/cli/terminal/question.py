@@ -261,7 +261,8 @@ def _of_command(question: Question) -> Iterator[Fact]:
         names = ", ".join(question.variables) or "none"
         besides = f", and {question.set_variables} that keep programs from asking and paging"
         yield Fact(name="variables of yours", text=f"{names}{besides}", usual=not odd)
-    yield Fact(name="confinement", text=question.confinement, usual=_is_usual_confinement(question))
+    off = question.verdict.effects.enforcement is Enforcement.OFF  # which is said louder
+    yield Fact(name="confinement", text=question.confinement, usual=off or _is_usual_confinement(question))
 
 
 def _is_usual_confinement(question: Question) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import SUPPORT
 from question_scene import Asked, asked, command
 from rows import all_rows
 
@@ -37,7 +38,9 @@ from harness.cli.terminal.row_text import WRAPPED, cells, rows_of
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
 from harness.policy.destruction import destroys
+from harness.policy.rules import Decision
 from harness.record import replace
+from harness.text.visible import visible
 
 
 def question(about: Asked, *, usual: Usual | None = None) -> Question:
@@ -72,6 +75,9 @@ def root(tmp_path: Path) -> str:
         pytest.param("echo $(touch a) && ls", "  $ echo $(touch a) && ls", id="parts in one another"),
         pytest.param("echo $(touch a) && ls", "  ASKS  touch a", id="a part within another"),
         pytest.param("ls > a; ls", "  ASKS  ls > a;", id="what asks where the output goes asks"),
+        pytest.param("{ ls; ls -a; } > a", "  ASKS  writes a", id="a file of a whole group"),
+        pytest.param("{ ls; ls -a; } > a 2> b", "  ASKS  writes b", id="each file of a whole group"),
+        pytest.param("{ ls; ls -a; } > a", "  auto  ls -a", id="the commands of the group"),
         pytest.param("touch a", "  $ touch a", id="command"),
         pytest.param("touch a\nls # b", "  > ls # b", id="further line"),
         pytest.param("touch 'a\nb' && ls", "      > b' &&", id="further line of a part"),
@@ -113,6 +119,31 @@ def test_a_line_is_whole_however_it_is_shown_and_what_asks_is_never_called_auto(
     assert "".join(pieces) in (line, "")
     assert [row for row in shown if row.startswith("  auto  ") and "git push" in row] == []
     assert [row for row in shown if "git push" in row and row.startswith(("  ASKS  ", "  $ "))]
+
+
+def test_everyday_lines_are_shown_whole_and_all_that_asks_in_them(root: str) -> None:
+    """Every part that asks is in a row that says so, or is the whole call; and the line itself stands there to the letter."""
+    lines_of = [line for name in ("everyday", "that_change", "that_look") for line in _script_lines(name)]
+    assert len(lines_of) > 400
+    for line in lines_of:
+        about = command(root, line)
+        parts = parts_of(about.action, about.verdict)
+        asking = [one for one in about.verdict.facets if one.decision is Decision.CONFIRM]
+        held = {id(one) for part in parts for one in part.judged}
+        assert [one for one in asking if id(one) not in held] == [], line
+        shown = lines(about, 2_000)
+        rows = [row for row in shown if row.startswith(("  $ ", "  > ", "  ASKS  ", "  auto  ", "      > "))]
+        assert split(line, parts) or "".join(row[4:] for row in rows if row[:4] in ("  $ ", "  > ")) == "".join(
+            visible(each).expandtabs(8) for each in line.split("\n")
+        )
+        if len(parts) > 1:
+            calls = sum(part.asks and part.text.strip() != line.strip() for part in parts)
+            assert sum(row.startswith("  ASKS  ") for row in rows) == calls, line
+
+
+def _script_lines(name: str) -> list[str]:
+    text = Path(SUPPORT, f"scripts_{name}.txt").read_text()
+    return [line.replace("\\n", "\n") for line in text.splitlines() if line.strip()]
 
 
 USUAL = [
@@ -247,8 +278,6 @@ def test_changed_entry_points_are_shown(root: str) -> None:
 )
 def test_no_text_begins_a_row_or_is_lost_or_too_wide(text: str, width: int) -> None:
     """Whatever the text is: each row begins with the gutter, fits, and all rows together hold everything."""
-    from harness.text.visible import visible
-
     rows = [row.text for row in rows_of(text, width, gutter="  $ ", further="  > ")]
     assert all(row[:4] in ("  $ ", "  > ", f"  {WRAPPED}") for row in rows)
     assert all(cells(row) <= width for row in rows)
