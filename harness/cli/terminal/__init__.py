@@ -9,6 +9,7 @@ The screen: all that is written, in order, never again but for one line
     activity.py            what goes on right now, and for how long: the line that is written over
     row_text.py            text from elsewhere made safe to show, in rows that fit
     markdown_stream.py     what the model says, as it comes
+    settled_prose.py       how much of a paragraph can be shown before its end
     markdown_drawing.py    the same, drawn with rich
     highlighting.py        source code in colours
     diff_drawing.py        a difference, with line numbers and its changed words

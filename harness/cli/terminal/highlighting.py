@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 from harness.cli.terminal.row_text import Row, Tint, line_rows, safe_line
 from harness.cli.terminal.styles import Fill, Ink
-
-if TYPE_CHECKING:
-    from rich.syntax import Syntax
 
 LONGEST = 400
 """Characters of a line that is coloured; a longer one is shown plain."""
@@ -115,7 +112,7 @@ def _lexed(language: str, text: str) -> tuple[list[Tint], int]:
 
     What becomes of a letter on a line behind it tells that. A lexer that fails has found nothing.
     """
-    lexer = _syntax(language).lexer
+    lexer = _lexer(language)
     found: list[Tint] = []
     try:
         for start, kind, value in lexer.get_tokens_unprocessed(text + _PROBE) if lexer else ():
@@ -137,7 +134,8 @@ def _ink(kind: tuple[str, ...]) -> Ink | None:
 
 
 @cache
-def _syntax(language: str) -> Syntax:
+def _lexer(language: str) -> Any:
+    """Return the lexer of a language, which is made once; pygments has no types."""
     from rich.syntax import Syntax  # 60 ms, with pygments
 
-    return Syntax("", language)
+    return Syntax("", language).lexer

@@ -15,8 +15,19 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.box import Box
 from rich.color import ColorSystem
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import BlockQuote, CodeBlock, Heading, HorizontalRule, ListElement, ListItem, TableElement
+from rich.console import Console, ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType, RenderResult
+from rich.containers import Lines
+from rich.markdown import (
+    BlockQuote,
+    CodeBlock,
+    Heading,
+    HorizontalRule,
+    ListElement,
+    ListItem,
+    MarkdownContext,
+    Paragraph,
+    TableElement,
+)
 from rich.markdown import Markdown as RichMarkdown
 from rich.segment import Segment
 from rich.style import Style
@@ -27,7 +38,7 @@ from rich.theme import Theme
 from harness.cli.terminal import styles
 from harness.cli.terminal.diff_drawing import patch_look
 from harness.cli.terminal.highlighting import Highlighter
-from harness.cli.terminal.row_text import Row, cells, drawn, line_rows, narrowed, wrapped
+from harness.cli.terminal.row_text import Row, breaks, cells, drawn, line_rows, narrowed, wrapped
 from harness.cli.terminal.styles import Fill, Palette, Signs, Tone
 from harness.text.visible import visible
 
@@ -158,7 +169,10 @@ class _Block(RichMarkdown):
     def __init__(
         self, text: str, signs: Signs, code: Callable[[OpenCode, str, int], list[Text]], *, colour: bool
     ) -> None:
-        super().__init__("", hyperlinks=False)
+        # Not through its own beginning, which makes a parser of its own for each block.
+        self.markup, self.style, self.justify, self.hyperlinks = text, "none", None, False
+        self.inline_code_lexer = None
+        self.code_theme = self.inline_code_theme = "default"
         self.signs = signs
         self.draw_code = code
         self.colour = colour
@@ -201,6 +215,32 @@ def _shown(tokens: Sequence[Token], *, colour: bool) -> Iterator[Token]:
 
 def _address(address: str) -> tuple[Token, ...]:
     return Token("url_open", "url", 1), _text(visible(address)), Token("url_close", "url", -1)
+
+
+class _Prose(Text):
+    """Text that is broken as the rest of the screen is: no line begins with a full stop, in any script."""
+
+    def wrap(
+        self,
+        console: Console,  # noqa: ARG002
+        width: int,
+        *,
+        justify: JustifyMethod | None = None,  # noqa: ARG002
+        overflow: OverflowMethod | None = None,  # noqa: ARG002
+        tab_size: int = 8,  # noqa: ARG002
+        no_wrap: bool | None = None,  # noqa: ARG002
+    ) -> Lines:
+        found = Lines()
+        for line in self.split(allow_blank=True):
+            parts = breaks(line.plain, width, width)
+            found.extend(line[start:end] for start, end in parts)
+        return found
+
+
+class _Paragraph(Paragraph):
+    def on_enter(self, context: MarkdownContext) -> None:
+        super().on_enter(context)
+        self.text = _Prose()
 
 
 class _Heading(Heading):
@@ -343,6 +383,7 @@ class _Table(TableElement):
 
 _Block.elements = {
     **RichMarkdown.elements,
+    "paragraph_open": _Paragraph,
     "heading_open": _Heading,
     "fence": _CodeBlock,
     "code_block": _CodeBlock,

@@ -1,4 +1,5 @@
-"""Markdown as it streams: finds where its blocks end, and gives each out when it is finished, in order, once.
+"""Markdown as it streams: finds where its blocks end, and gives each out when it is finished, in order, once;
+of prose, each line when it is full.
 
 What is given out depends on the text alone, not on the pieces in which it came. INVARIANTS: every line begins with blanks
 (column 1 is the harness's own), no line is wider than the width, no line begins like the output of a command (`  | `),
@@ -9,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from harness.cli.terminal.markdown_drawing import Drawing, OpenCode, begins_table
-from harness.cli.terminal.row_text import wrapped
+from harness.cli.terminal.row_text import narrowed, wrapped
+from harness.cli.terminal.settled_prose import settled
 from harness.cli.terminal.styles import SIXTEEN, Palette, signs
 from harness.text.amounts import counted
 from harness.text.visible import visible_prose
@@ -35,6 +38,13 @@ _HEADING = re.compile(r"#{1,6}(?:\s.*)?", re.DOTALL)
 _RULE = re.compile(r"(?:\*\s*+){3,}+|(?:-\s*+){3,}+|(?:_\s*+){3,}+")
 _ITEM = re.compile(r"([-*+]|[0-9]{1,9}[.)])(?:\s++(.*))?", re.DOTALL)
 _UNDERLINE = re.compile(r"={2,}+|-{2,}+")
+_RESHAPES = re.compile(r"(?=.*[-=])[-=|:\s]++")
+"""What would make a heading or a table of the line above."""
+_BEGINS_PROSE = re.compile(r"(?=.*[^\W_])(?:\S+\s|[^\x00-\x7f]|\S{12})", re.DOTALL)
+"""How a line begins that has not ended, when it is known what kind of line it is."""
+_PROSE = re.compile(r"\s*+(?:(?:[-*+]|[0-9]{1,9}[.)])\s{1,4}(?!\s))*+(?![#>|\s]|```|~~~|\Z|(?:[-*+]|[0-9]{1,9}[.)])\s)")
+_ENDS_PROSE = re.compile(r"[^\W_][^\n]*(?<!\\)\Z")
+"""How what is drawn of a paragraph ends: else it would be another line than in the whole, as a sign below a heading is."""
 
 
 class Markdown:
@@ -61,6 +71,12 @@ class Markdown:
         self._code: OpenCode | None = None
         """The block of code that is open."""
         self._blank = self._began = self._endless = False
+        self._given = 0
+        """How many lines of the block that waits were given out."""
+        self._given_room = 0
+        """How wide they are."""
+        self._tried = 0
+        """How many characters waited when that was looked at last."""
 
     def feed(self, text: str) -> list[str]:
         """Take the next piece, and return the lines that are finished with it."""
@@ -74,6 +90,8 @@ class Markdown:
         self._rest += rest
         if len(self._rest) > MOST_IN_A_LINE:
             self._rest = self._parts(self._rest)
+        if self.waiting >= self._tried + self._columns // 8:
+            self._give_settled(self._rest)
         return self._taken()
 
     def finish(self) -> list[str]:
@@ -123,10 +141,22 @@ class Markdown:
         while len(line) - at > MOST_IN_A_LINE:
             if not self._endless:
                 self._endless = True
+                at += self._begun(line[:MOST_IN_A_LINE])
                 self._end_block()
+                continue
             self._show_plain(visible_prose(line[at : at + MOST_IN_A_LINE]).expandtabs(4))
             at += MOST_IN_A_LINE
         return line[at:]
+
+    def _begun(self, line: str) -> int:
+        """Take in the beginning of an endless line, if some of it was shown as a paragraph; return how much was taken in."""
+        if self._code is not None:
+            return 0
+        self._give_settled(line)
+        if not self._given:
+            return 0
+        self._add(visible_prose(line).expandtabs(4))
+        return len(line)
 
     def _show_plain(self, line: str) -> None:
         if self._code is not None:
@@ -165,15 +195,12 @@ class Markdown:
             self._leave_item(indent)
             self._add(body)
             self._end_block()
-        elif self._block and indent < 2 and _UNDERLINE.fullmatch(trimmed) and self._is_paragraph:
+        elif self._underlines(trimmed, indent):
             self._add(line)
             self._end_block()
         else:
-            if self._begins_block(trimmed, indent):
-                self._end_block()
-            if not self._block:
-                self._leave_item(indent)
-            self._add(line)
+            self._settle_place(trimmed, indent)
+            self._add(self._kept_prose(line, trimmed))
             if self._inner_fence(body):
                 return
             if self._size > MOST_IN_A_BLOCK:
@@ -183,8 +210,22 @@ class Markdown:
         """Say whether a line is a block by itself: a heading or a rule."""
         if body[0] == "#":
             return indent < 4 and _HEADING.fullmatch(body) is not None
-        underlines = self._is_paragraph and _UNDERLINE.fullmatch(body) is not None
-        return body[0] in "*-_" and indent < 4 and not underlines and _RULE.fullmatch(body) is not None
+        is_rule = body[0] in "*-_" and indent < 4 and _RULE.fullmatch(body) is not None
+        return is_rule and not self._underlines(body, indent)
+
+    def _kept_prose(self, line: str, body: str) -> str:
+        """Return a line as it is to be read: what is shown as prose already becomes no heading and no table by it."""
+        if not (self._block and _RESHAPES.fullmatch(body)) or self._is_table:
+            return line
+        self._give_settled()
+        return line.replace(body, f"\\{body}", 1) if self._given else line
+
+    def _underlines(self, body: str, indent: int) -> bool:
+        """Say whether a line makes a heading of the block that waits: of none that was shown as prose."""
+        if not (self._block and indent < 2 and _UNDERLINE.fullmatch(body) and self._is_paragraph):
+            return False
+        self._give_settled()
+        return not self._given
 
     @property
     def _is_paragraph(self) -> bool:
@@ -201,6 +242,8 @@ class Markdown:
             return False
         first = self._block[0].lstrip(" ")
         if (body[0] == ">") is not (first[0] == ">") and indent < 2:
+            return True
+        if body[0] == "|" and first[0] != "|" and not self._is_table:
             return True
         if body[0] == ">":
             return False
@@ -225,19 +268,64 @@ class Markdown:
         self._block.append(line)
         self._size += len(line) + 1
 
+    def _settle_place(self, body: str, indent: int) -> None:
+        """End the block that waits, and leave the item, if a line that begins like this is no part of them."""
+        if self._begins_block(body, indent):
+            self._end_block()
+        if not self._block:
+            self._leave_item(indent)
+
     def _end_block(self) -> None:
-        """Draw the block that waits."""
+        """Draw the block that waits, but for what of it is shown."""
         self._inner = ""
-        lines, self._block, self._size = self._block, [], 0
+        lines, given, room = self._block, self._given, self._given_room or self._room()
+        self._block, self._size, self._given, self._given_room, self._tried = [], 0, 0, 0, 0
         if not lines:
             return
+        self._put(self._drawn(lines, room)[given:], room)
+        first = lines[0].lstrip(" ")
+        if not self._item and (item := _ITEM.fullmatch(first)) and not _RULE.fullmatch(first.rstrip(" ")):
+            self._item = len(item[1]) + 1
+
+    def _drawn(self, lines: Sequence[str], room: int) -> list[str]:
         margin = self._item
         if margin:
             lines = [line[min(margin, len(line) - len(line.lstrip(" "))) :] for line in lines]
-        self._put(self._drawing.block(lines, self._room()))
-        first = lines[0].lstrip(" ")
-        if not margin and (item := _ITEM.fullmatch(first)) and not _RULE.fullmatch(first.rstrip(" ")):
-            self._item = len(item[1]) + 1
+        return self._drawing.block(lines, room)
+
+    # Prose, by the line
+
+    def _give_settled(self, rest: str = "") -> None:
+        """Give out the lines of a paragraph that are full and look the same whatever comes; `rest` has not ended yet."""
+        self._tried = self.waiting
+        text = "\n".join(self._prose(rest))
+        before = text[: settled(text)].rstrip()
+        while before and not _ENDS_PROSE.search(before):
+            before = before[: max(before.rfind(" "), before.rfind("\n"), 0)].rstrip()
+        if not before:
+            return
+        room = self._given_room or self._room()
+        lines = self._drawn(before.split("\n"), room)[self._given : -1]
+        if lines:
+            self._given_room = room
+            self._given += len(lines)
+            self._put(lines, room)
+
+    def _prose(self, rest: str) -> list[str]:
+        """Return the lines of the block that waits, with what came of the next, as far as they are prose beyond doubt."""
+        if self._code is not None or self._endless or self._inner or self._is_table:
+            return []
+        line = visible_prose(rest).expandtabs(4)
+        body = line.lstrip(" ")
+        lines = [*self._block]
+        if _BEGINS_PROSE.match(body):
+            self._settle_place(body, len(line) - len(body))
+            lines = [*self._block, line]
+        if len(lines) == 1:
+            lines = [lines[0].partition("|")[0]]  # it may be the first row of a table
+        if not lines or lines[0].startswith(" " * (4 + self._item)):
+            return []
+        return list(takewhile(_is_prose, lines))
 
     def _room(self) -> int:
         return self._columns - len(MARGIN) - (self._item or 2)
@@ -245,7 +333,10 @@ class Markdown:
     def _code_room(self) -> int:
         return self._columns - len(MARGIN) - self._item
 
-    def _put(self, lines: Sequence[str]) -> None:
+    def _put(self, lines: Sequence[str], room: int = 0) -> None:
+        """Give out lines that were made for so much room; the terminal may have become narrower since."""
+        if room > self._room():
+            lines = list(narrowed(lines, self._room()))
         if self._blank and self._began and lines:
             self._lines.append("")
         if lines:
@@ -259,6 +350,10 @@ class Markdown:
 def begins_with_bar(line: str) -> bool:
     """Say whether a line that is ready to be shown begins, behind its colours, with a bar or what looks like one."""
     return line.startswith(BARS) or (line.startswith("\x1b") and _COLOURS.sub("", line).startswith(BARS))
+
+
+def _is_prose(line: str) -> bool:
+    return bool(_PROSE.match(line)) and not _RESHAPES.fullmatch(line)
 
 
 def _closes(line: str, fence: str) -> bool:

@@ -51,6 +51,10 @@ def cells(text: str) -> int:
     return sum(map(_widths.__getitem__, text))
 
 
+_BEGIN_NO_LINE = frozenset("\u3005\u30fc\u30c3\u30e3\u30e5\u30e7\u3063\u3083\u3085\u3087")
+"""Of Japanese, beside the signs that close or end something (JIS X 4051): marks of repetition and length, small letters."""
+
+
 def _filled(text: str, at: int, room: int) -> int:
     """Return where a line of `room` cells that begins at a place of the text is full: behind one character at least."""
     if text.isascii() and text.isprintable():
@@ -112,59 +116,48 @@ def wrapped(text: str, room: int, later: int | None = None) -> list[str]:
 
     A word that is longer than a line is broken wherever the line is full.
     """
-    later = room if later is None else later
-    if text.isascii() or all(_widths[character] == 1 for character in set(text)):
-        return [text] if len(text) <= room else [text[at:end] for at, end in _breaks(text, room, later)]
-    if cells(text) <= room:
-        return [text]
-    return _wrapped_words(text, room, later)
+    return [text[at:end] for at, end in breaks(text, room, room if later is None else later)]
 
 
-def _breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
-    """Return where lines begin and end in a text whose characters take one cell each."""
-    breaks, at, end = [], 0, len(text)
-    while end - at > room:
-        blank = text.rfind(" ", at, at + room + 1)
-        if blank > at and not text[at:blank].isspace():
-            breaks.append((at, at + len(text[at:blank].rstrip(" "))))
-            at = blank + 1
-            while at < end and text[at] == " ":
-                at += 1
-        else:
-            breaks.append((at, at + room))
-            at += room
+def breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
+    """Return where the lines of a text begin and end; blanks between two of them are in neither.
+
+    INVARIANT: where a line ends depends on what stands before, and on the first word or wide character behind it alone.
+    """
+    found, at = [], 0
+    while (full := _filled(text, at, room)) < len(text):
+        end = _place_to_break(text, at, full)
+        shown = text[at:end].rstrip(" ")
+        found.append((at, at + len(shown) if shown else end))
+        at = end
+        while shown and at < len(text) and text[at] == " ":
+            at += 1
         room = later
-    if at < end:
-        breaks.append((at, end))
-    return breaks
+    if at < len(text) or not found:
+        found.append((at, len(text)))
+    return found
 
 
-def _wrapped_words(text: str, room: int, later: int) -> list[str]:
-    lines: list[str] = []
-    line: list[str] = []
-    used, filled = 0, False
-    for entire in text.split(" "):
-        word, width = entire, cells(entire)
-        if used + 1 + width > room and filled:
-            lines.append(" ".join(line))
-            line, used, room, filled = [], 0, later, False
-        if line and not filled and used + 1 + width > room:  # after nothing but blanks: they stay with it
-            word = " " * len(line) + word
-            line, used, width = [], 0, cells(word)
-        if width > room:
-            *whole, word = _uneven(word, room, later)
-            lines.extend(whole)
-            width, room = cells(word), later
-        used += width + (1 if line else 0)
-        line.append(word)
-        filled = filled or bool(word)
-    lines.append(" ".join(line))
-    return lines
+def _place_to_break(text: str, first: int, full: int) -> int:
+    """Return the last place up to `full` where a line that begins at `first` may end; `full` itself where there is none."""
+    if text.isascii():
+        blank = text.rfind(" ", first, full + 1)
+        return blank if blank > first and not text[first:blank].isspace() else full
+    places = (place for place in range(full, first, -1) if _may_break(text[place - 1], text[place]))
+    return next((place for place in places if not text[first:place].isspace()), full)
 
 
-def _uneven(word: str, room: int, later: int) -> list[str]:
-    first, rest = cut(word, room)
-    return [first, *pieces(rest, later)] if rest else [first]
+def _may_break(before: str, behind: str) -> bool:
+    """Say whether a line may end between two characters: at a blank, and beside a wide one unless a sign belongs to it."""
+    if behind == " ":
+        return True
+    if before == " " or 2 not in (_widths[before], _widths[behind]) or behind in _BEGIN_NO_LINE:
+        return False
+    import unicodedata
+
+    return unicodedata.category(behind) not in ("Pe", "Pf", "Po", "Mn", "Me", "Mc") and (
+        unicodedata.category(before) not in ("Ps", "Pi")
+    )
 
 
 WRAPPED = UNICODE.broken

@@ -152,7 +152,7 @@ class Screen(Console):
     # What is written for good
 
     def text(self, delta: str) -> None:
-        """Take in a piece of the model's text: each block is written when it is finished, code line by line."""
+        """Take in a piece of the model's text: each block is written when it is finished, prose and code by the line."""
         # Without the lock, and not each piece by itself: 200,000 of them must cost no more than writing them would.
         pieces = self._pieces
         pieces.append(delta)

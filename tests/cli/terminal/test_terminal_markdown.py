@@ -171,6 +171,72 @@ ENDLESS = {
     "combining marks": "\u0301" * 100_000,
     "wide characters": "日" * 50_000,
 }  # fmt: skip
+BY_THE_LINE = {
+    "plain": ("one two three four five six seven eight nine", ["one two three", "four five six"]),
+    "an item": ("- one two three four five six seven", ["• one two three"]),
+    "emphasis that ended": ("one **two three** four five six", ["one **two", "three** four"]),
+    "emphasis that goes on": ("one two three four **five six seven eight", ["one two three"]),
+    "a word with signs in it": ("one two_three_four five six", ["one", "two_three_four"]),
+    "code that goes on": ("one two three four `five six seven eight", ["one two three"]),
+    "a link that goes on": ("one two three four [five six seven", ["one two three"]),
+    "a link that ended": ("[one](http://x) two three four five", ["one (http://x)"]),
+    "brackets": ("one [1] two three four five six", ["one [1] two"]),
+    "what may be a table": ("one two three four five | four five six seven", ["one two three"]),
+    "wide characters": ("日本語日本語日本語。日本", ["日本語日本語日本"]),
+    "no prose": ("| one two three four five six seven", []),
+    "a quote": ("> one two three four five six seven", []),
+    "a heading": ("# one two three four five six seven", []),
+}
+
+
+def test_prose_is_given_out_by_the_line_as_far_as_nothing_changes_it() -> None:
+    found = {}
+    for name, (text, _) in BY_THE_LINE.items():
+        markdown = Markdown(lambda: 20)
+        found[name] = [line.removeprefix("  ") for piece in text for line in markdown.feed(piece)]
+    assert found == {name: lines for name, (_, lines) in BY_THE_LINE.items()}
+
+
+def test_what_was_given_out_as_prose_becomes_no_heading_and_no_table() -> None:
+    for below in ("===", "---", "--|--"):
+        text = f"{WORDS}\n{below}\n\nafter\n"
+        whole = lines_of(text)
+        assert whole[:2] == [
+            "  one two three four five six seven",
+            "  eight nine ten eleven twelve" + ("" if below == "---" else f" {below}"),
+        ]
+        assert all(lines_of(text, step=step) == whole for step in (1, 3, 17))
+    assert lines_of(f"short\n===\n{WORDS}")[0] == "  # short"
+
+
+def test_a_paragraph_in_a_terminal_that_becomes_narrow_stays_within_it() -> None:
+    width = [60]
+    markdown = Markdown(lambda: width[0], colour=True)
+    before = markdown.feed(f"{WORDS} **{WORDS}** {WORDS} ")
+    width[0] = 30
+    after = markdown.feed(f"{WORDS} {WORDS} ") + markdown.finish()
+    assert max(cells(SGR.sub("", line)) for line in before) > 30
+    assert max(cells(SGR.sub("", line)) for line in after) <= 30
+    assert SGR.sub("", " ".join(" ".join([*before, *after]).split())) == " ".join([WORDS] * 5)
+
+
+PROSE = ["word ", "**bold** ", "*em ", "ends* ", "`code` ", "`open ", "[l](http://x/y) ", "[x] ", "a < b ", "<http://a> ",
+    "2 * 3 ", "** ", "snake_case ", "_x_ ", "~~del~~ ", "\\*", "\\", "\n", "\n- ", "\n  - ", "\n2. ", "\n---\n", "\n===\n",
+    "\n=\n", "| ", "\n|---|---|\n", "日本語。", "x" * 30, "  \n", "(", "!", "\"q\" ", "\n\n"]  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(parts=st.lists(st.sampled_from(PROSE), max_size=40), step=st.integers(1, 9), colour=st.booleans())
+def test_prose_by_the_line_comes_to_the_same_as_at_once(parts: list[str], step: int, colour: bool) -> None:
+    text = "".join(parts)
+    assert lines_of(text, 30, colour=colour, step=step) == lines_of(text, 30, colour=colour)
+
+
+def test_no_line_begins_with_what_ends_a_sentence() -> None:
+    assert lines_of("日本語の文章です" * 2 + "。はい", 36) == ["  日本語の文章です日本語の文章で", "  す。はい"]
+    assert wrapped("「日本」語", 5) == ["「日", "本」", "語"]
+
+
 FULL = {
     "stars": "*", "emphasis that begins": "*a ", "emphasis that ends": "a* ", "two kinds": "**a *b ", "ticks": "`",
     "brackets": "[", "links": "[a](", "titles": '[a](b "c', "targets": "](((((", "addresses": "<http://", "quotes": ">",
