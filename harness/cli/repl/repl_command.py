@@ -36,6 +36,7 @@ from harness.cli.terminal.approver import TerminalApprover
 from harness.cli.terminal.question import usual_here
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Line, Tone
+from harness.cli.terminal.type_ahead import NEXT_MODE
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
 from harness.gate.approval import Approval
 from harness.gate.registry import IN_PROCESS, ToolRegistry
@@ -279,7 +280,8 @@ class Repl:
             return line
         if self._went_well and not self._left and (queued := self._ahead.take()) is not None:
             self._echo(f"{queued}  (queued)")
-            self._terminal.remember(queued)
+            if queued != NEXT_MODE:
+                self._terminal.remember(queued)
             return queued.strip()
         self._left.extend(self._left_over())
         begun, self._conversation.begun = self._conversation.begun, ""

@@ -47,6 +47,7 @@ from harness.cli.terminal.paste_folding import Folding, plain
 from harness.cli.terminal.screen import terminal_size
 from harness.cli.terminal.screen_reader_line import CONTINUED, Candidate, continues, read_line
 from harness.cli.terminal.styles import PROMPT_STYLES, TOOLBAR, TOOLBAR_RED, Tone
+from harness.cli.terminal.type_ahead import NEXT_MODE
 from harness.text.visible import visible, visible_line
 
 _alone = Condition(lambda: not get_app().key_processor.input_queue)
@@ -199,8 +200,8 @@ ESCAPE_SECONDS = 0.05
 """What comes within this time after an Esc belongs to it."""
 TWICE_SECONDS = 1.0
 """Two Esc in an empty line within this time go back."""
-NEXT_MODE, GO_BACK = "/mode next", "/back "
-"""What the person says by a key: Shift-Tab, and two Esc in an empty line."""
+GO_BACK = "/back "
+"""What two Esc in an empty line begin."""
 KEYS_HINT = "? shows the keys"
 WAIT_HINT = "looking for what there is ..."
 MENU_HINT = "Up, Down choose; Esc closes"

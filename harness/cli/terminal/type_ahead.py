@@ -28,6 +28,8 @@ MOST_LINES = 100
 """That wait: each becomes a turn, and nobody means more than that."""
 MOST_CHARACTERS = 100_000
 """In the lines that wait and the draft together."""
+NEXT_MODE, _SHIFT_TAB = "/mode next", "\x1b[Z"
+"""What a person says with a key (CBT, ECMA-48 8.3.7): it waits for the end of the turn, as a line does."""
 _PASTE, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _MOST_IN_A_SEQUENCE = 64
 """Characters; the longest that terminals send has about 20. What goes on is no sequence, and its end is not waited for."""
@@ -145,6 +147,8 @@ class Typing:
         elif sequence.startswith("\x1b["):
             if "\x40" <= character <= "\x7e" or len(sequence) > _MOST_IN_A_SEQUENCE:
                 self._escape = ""
+                if sequence == _SHIFT_TAB and not self._pasting:
+                    self._queue(NEXT_MODE, came)
                 self._pasting = sequence == _PASTE or (self._pasting and sequence != _PASTE_ENDS)
         else:  # Alt and a key, or SS3 and one
             self._escape = ""
@@ -186,13 +190,15 @@ class Typing:
 
     def _end_line(self, came: list[Keyed]) -> None:
         line = self.draft
-        if not line.strip():
-            return
-        if len(self._lines) >= MOST_LINES:  # what stays would run together with the next line
-            self._set_draft([])
+        if line.strip():
+            self._set_draft([])  # also where there is no room: what stays would run together with the next line
+            self._queue(line, came)
+
+    def _queue(self, line: str, came: list[Keyed]) -> None:
+        if len(self._lines) >= MOST_LINES:
             came += [] if Keyed.DROPPED in came else [Keyed.DROPPED]
             return
-        self._draft = []
+        self._size += len(line)
         self._lines.append(line)
 
 

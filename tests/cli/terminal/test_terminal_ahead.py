@@ -43,6 +43,8 @@ def fed(*reads: bytes) -> tuple[list[str], str]:
         pytest.param([b"a\x1b", b"[", b"A", b"b"], [], "ab", id="a sequence over reads"),
         pytest.param([b"a\x1bxb"], [], "ab", id="Alt and a letter"),
         pytest.param([b"a\x00\x01\x04\x05b"], [], "ab", id="other controls"),
+        pytest.param([b"ab\x1b[Zc"], ["/mode next"], "abc", id="shift-tab waits for the end of the turn"),
+        pytest.param([b"\x1b[200~a\x1b[Zb\x1b[201~"], [], "ab", id="and is no key in a paste"),
         pytest.param([b"\x1b[200~a\rb\nc\r\nd\x1b[201~"], [], "a\nb\nc\nd", id="a paste ends no line"),
         pytest.param([b"x \x1b[200~a\ry\r\x1b[201~ z\r"], ["x a\ny\n z"], "", id="a paste within a line"),
         pytest.param([b"\x1b[200~a\x1b[Ab\x7f\x15\x03\x1b[201~c"], [], "abc", id="controls in a paste are dropped"),
