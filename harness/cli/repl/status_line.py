@@ -69,7 +69,7 @@ def status_text(status: Status, width: int) -> str:
 
 _MODES = {
     Mode.ASK: ("mode ask", Tone.QUIET),
-    Mode.EDITS: ("EDITS: unasked in the workspace", Tone.WARNING),
+    Mode.EDITS: ("EDITS run unasked", Tone.WARNING),
     Mode.PLAN: ("PLAN: nothing is changed", Tone.GOOD),
 }
 

@@ -454,7 +454,7 @@ def test_shift_tab_goes_through_the_modes_with_the_line_as_it_is_and_each_is_a_r
     prompt = start(replies(*script))
     prompt.wait_for("mode ask | ")
     prompt.write("half a line")
-    for mark, said in (("edits> ", "EDITS: unasked in the workspace | "), ("plan> ", "PLAN: nothing is changed | ")):
+    for mark, said in (("edits> ", "EDITS run unasked | "), ("plan> ", "PLAN: nothing is changed | ")):
         prompt.send(SHIFT_TAB)
         prompt.wait_until(lambda mark=mark: prompt.before_cursor() == f"{mark}half a line", "the line is not kept")  # type: ignore[misc]
         prompt.wait_for(said)

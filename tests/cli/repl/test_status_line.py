@@ -42,8 +42,8 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), mode=Mode
         ),
         pytest.param(LOOSE, 40, "! UNCONFINED allowed, network open", id="loosened, 40"),
         pytest.param(LOOSE, 20, "! UNCONFINED allo...", id="loosened, 20"),
-        pytest.param(EDITS, 80, "EDITS: unasked in the workspace | gpt-large | 2 grants | context 26%", id="edits"),
-        pytest.param(EDITS, 40, "EDITS: unasked in the workspace", id="edits, 40"),
+        pytest.param(EDITS, 60, "EDITS run unasked | gpt-large | 2 grants | context 26%", id="edits, 60"),
+        pytest.param(EDITS, 40, "EDITS run unasked | gpt-large | 2 grants", id="edits, 40"),
         pytest.param(replace(FULL, hint="? helps"), 40, "gpt-large | 2 grants | ? helps", id="a hint, 40"),
         pytest.param(replace(LOOSE, hint="? helps"), 40, "! UNCONFINED allowed, network open", id="a hint is no warning"),
         pytest.param(
@@ -94,7 +94,7 @@ def test_tones_only_repeat_what_the_words_say() -> None:
     tones = dict(status_parts(LOOSE, 200))
     assert tones["! UNCONFINED allowed, network open"] is Tone.BAD
     assert tones["PLAN: nothing is changed"] is Tone.GOOD
-    assert dict(status_parts(EDITS, 200))["EDITS: unasked in the workspace"] is tones["2 grants"] is Tone.WARNING
+    assert dict(status_parts(EDITS, 200))["EDITS run unasked"] is tones["2 grants"] is Tone.WARNING
     assert tones["gpt-large"] is Tone.PLAIN
     assert Tone.BAD not in dict(status_parts(FULL, 200)).values()
     nearly = replace(FULL, context_tokens_used=170_000)
