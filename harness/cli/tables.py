@@ -82,7 +82,7 @@ LABEL = 12
 
 def labelled(rows: Iterable[tuple[str, str, Tone]]) -> Table:
     """Return labels, each with a text beside it, without headings; an empty label goes on with what is said above it."""
-    columns = Column(name="", toned=True), Column(name="", folds=True, toned=True)
+    columns = Column(name="", folds=True, toned=True), Column(name="", folds=True, toned=True)
     shown = (TableRow(cells=(f"{label:<{LABEL}}", text), tone=tone) for label, text, tone in rows)
     return Table(columns=columns, rows=tuple(shown), headed=False)
 
@@ -141,7 +141,7 @@ def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], l
     """Yield each row as a record: its first cell, below it the others with their names, short ones side by side."""
     first, *others = used
     for number, (row, of_table) in enumerate(zip(rows, table.rows, strict=True)):
-        if number:
+        if number and table.headed:
             yield ""
         yield from toned_rows(row[first], Tone.PLAIN, width, colour=look.colour, palette=look.palette)
         short: list[str] = []
@@ -153,7 +153,8 @@ def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], l
                 short.append(f"{column.name} {cell}")
                 continue
             tone = of_table.tone if column.toned else Tone.PLAIN
-            yield from toned_rows(f"  {column.name}: {cell}", tone, width, colour=look.colour, palette=look.palette)
+            name = f"  {column.name}: " if column.name else "    "
+            yield from toned_rows(f"{name}{cell}", tone, width, colour=look.colour, palette=look.palette)
         if short:
             yield from toned_rows(f"  {', '.join(short)}", Tone.PLAIN, width, colour=look.colour, palette=look.palette)
 
@@ -178,7 +179,7 @@ def _columns(table: Table, rows: Sequence[Sequence[str]], widths: Mapping[int, i
         segments[number] = []
     styles = {tone: _style(tone, look) for tone in {row.tone for row in table.rows}}
     for row, of_table in zip(rows, table.rows, strict=True):
-        broken = {number: wrapped(row[number], width) for number, width in widths.items()}
+        broken = {number: _broken(row[number], width) for number, width in widths.items()}
         height = max(map(len, broken.values()))
         for number, lines in broken.items():
             column, width = table.columns[number], widths[number]
@@ -196,6 +197,12 @@ def _columns(table: Table, rows: Sequence[Sequence[str]], widths: Mapping[int, i
     )  # fmt: skip
     console.print(drawing)
     return [line.rstrip() for line in written.getvalue().splitlines()]
+
+
+def _broken(cell: str, width: int) -> list[str]:
+    """Return a cell in rows of at most `width` cells, all as far to the right as the first."""
+    lead = "  " if cell.startswith("  ") and width > len(cell) - len(cell.lstrip()) else ""
+    return [lead + row for row in wrapped(cell.removeprefix(lead).rstrip(), width - len(lead))]
 
 
 def _style(tone: Tone, look: Look) -> Style:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand, slash_commands
+from harness.cli.tables import Table, labelled
 from harness.cli.terminal.key_panel import KeyWords
-from harness.cli.terminal.row_text import two_columns
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 
@@ -39,22 +41,26 @@ QUESTION_KEYS = (
 )
 
 
+def listed(rows: Sequence[tuple[str, str]]) -> Table:
+    """Return what can be typed, each with what it does."""
+    return labelled((f"  {name}", text, Tone.PLAIN) for name, text in rows)
+
+
 def show_help(conversation: Conversation, rest: str) -> None:
     """Show all of it, or the keys alone. Raises UsageError."""
-    width = conversation.width
     keys = [(one.key, one.more or one.does) for one in KEYS]
     if rest == "keys":
-        conversation.say("\n".join(two_columns(keys, width)))
+        conversation.screen.table(listed(keys))
         return
     if rest:
         raise UsageError("usage: /help, or /help keys")
     for group in HelpGroup:
         conversation.say(group.value, Tone.QUIET)
         rows = [(one.usage, one.summary) for one in slash_commands() if one.group is group]
-        conversation.say("\n".join(two_columns(rows, width)))
+        conversation.screen.table(listed(rows))
     for title, rows in (("keys", keys), ("at a question", list(QUESTION_KEYS))):
         conversation.say(title, Tone.QUIET)
-        conversation.say("\n".join(two_columns(rows, width)))
+        conversation.screen.table(listed(rows))
     conversation.say(
         "What you type while a turn runs is kept and run after it; it never answers a question.", Tone.QUIET
     )

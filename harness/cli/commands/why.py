@@ -8,8 +8,9 @@ from harness.actions import JsonValue
 from harness.audit.calls import word
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
+from harness.cli.policy.explain import TONES
 from harness.cli.policy.policies import home_of_rules, shipped_name, without_shipped_folder
-from harness.cli.terminal.row_text import two_columns
+from harness.cli.tables import Column, Table, TableRow
 from harness.cli.terminal.styles import Tone
 from harness.log.order import LogRecord
 from harness.policy.verdict import Source
@@ -30,8 +31,7 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
     shown = [one for one in facets if isinstance(one, dict)] if isinstance(facets, list) else []
     if shown:
         conversation.say("parts:", Tone.QUIET)
-        rows = [_row(facet) for facet in shown]
-        conversation.say("\n".join(two_columns(rows, conversation.width)))
+        conversation.screen.table(Table(columns=_COLUMNS, rows=tuple(map(_row, shown)), headed=False))
     count = record.get("facet_count")
     if isinstance(count, int) and count > len(shown):
         conversation.say(
@@ -56,9 +56,13 @@ def _decided(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str,
         yield "answered", f"{word(answer.get('answer'))} by {word(answer.get('by'))}{words}"
 
 
-def _row(facet: Mapping[str, JsonValue]) -> tuple[str, str]:
-    what = visible_line(word(facet.get("facet")) or word(facet.get("kind")), 300)
-    return word(facet.get("decision")), visible_line(without_shipped_folder(f"{what}  [{word(facet.get('by'))}]"), 500)
+_COLUMNS = Column(name="", toned=True), Column(name="", folds=True), Column(name="by", folds=True)
+
+
+def _row(facet: Mapping[str, JsonValue]) -> TableRow:
+    what, by = word(facet.get("facet")) or word(facet.get("kind")), without_shipped_folder(word(facet.get("by")))
+    cells = f"  {word(facet.get('decision'))}", visible_line(what, 300), visible_line(by, 300)
+    return TableRow(cells=cells, tone=TONES.get(word(facet.get("decision")), Tone.PLAIN))
 
 
 def _way(record: LogRecord, home: str) -> str:

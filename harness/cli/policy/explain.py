@@ -70,12 +70,8 @@ _COLUMNS = (
     Column(name="why", folds=True),
 )
 BY_WORD = "a yes is a typed word each time: no key gives it, and no grant covers it"
-_TONES = {
-    Decision.AUTO: Tone.GOOD,
-    Decision.CONFIRM: Tone.WARNING,
-    Decision.DENY: Tone.BAD,
-    Decision.BLOCK: Tone.BAD,
-}
+TONES = {"auto": Tone.GOOD, "confirm": Tone.WARNING, "deny": Tone.BAD, "block": Tone.BAD}
+"""Of decisions, by their words."""
 _DOES = {Act.WRITES: "it writes files", Act.CHANGES: "it changes more than it names", Act.RUNS: "it runs code"}
 
 
@@ -83,7 +79,7 @@ def explanation(tool: str, text: str, action: Action, verdict: Verdict) -> Itera
     """Yield the lines that say what was decided, by what and why, what it destroys, and what a run may do."""
     deciding, destroyed = verdict.deciding, destroys(action)
     yield Line(tone=Tone.PLAIN, text=f"{tool}: {visible_line(text)}")
-    yield Line(tone=_TONES[verdict.decision], text=f"decision: {verdict.decision.word}")
+    yield Line(tone=TONES[verdict.decision.word], text=f"decision: {verdict.decision.word}")
     for name, said in (("decided by", deciding.by), ("reason", deciding.reason), ("hint", deciding.hint)):
         if said:
             yield Line(tone=Tone.PLAIN, text=f"{name}: {without_shipped_folder(visible_line(said, 1000))}")
@@ -97,7 +93,7 @@ def explanation(tool: str, text: str, action: Action, verdict: Verdict) -> Itera
 
 def parts_table(verdict: Verdict, policy: Policy) -> Table:
     """Return the table that says of each part which rule, with file and line, decided it."""
-    rows = (TableRow(cells=_row(facet, policy), tone=_TONES[facet.decision]) for facet in verdict.shown)
+    rows = (TableRow(cells=_row(facet, policy), tone=TONES[facet.decision.word]) for facet in verdict.shown)
     return Table(columns=_COLUMNS, rows=tuple(rows))
 
 

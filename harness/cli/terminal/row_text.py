@@ -317,20 +317,3 @@ def narrowed(rows: Sequence[str], width: int) -> Iterator[str]:
         first, *rest = wrapped(_SGRS.sub("", row), width, width - len(_NARROW))
         yield first
         yield from (f"{_NARROW}{part}" for part in rest)
-
-
-def two_columns(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield lines of at most `width` (of at least 24) cells: two columns, or the second below the first.
-
-    The rows hold visible text without line ends.
-    """
-    first = max(cells(name) for name, _ in rows) + 4
-    if first > width * 2 // 5:
-        for name, text in rows:
-            yield from (f"  {line}" for line in wrapped(name, width - 2))
-            yield from (f"      {line}" for line in wrapped(text, width - 6))
-        return
-    for name, text in rows:
-        head, *rest = wrapped(text, width - first)
-        yield f"  {name}{' ' * (first - 2 - cells(name))}{head}".rstrip()
-        yield from (" " * first + line for line in rest)

@@ -15,6 +15,7 @@ from repl_scene import Prompt, Start, prompts, write_config
 from rows import all_rows
 from screen_scene import CTRL_C, DOWN, ENTER, ESC, TAB
 
+from harness.cli.commands.help import listed
 from harness.cli.commands.notes_to_model import (
     INTERRUPTED,
     PLAN_ON,
@@ -25,10 +26,11 @@ from harness.cli.commands.notes_to_model import (
     own_words,
 )
 from harness.cli.commands.slash_command import Ask, Do, RunAsPerson, Wrong, meaning_of, slash_commands
+from harness.cli.console import Look
 from harness.cli.policy.judged_call import action_for, tool_use
 from harness.cli.policy.policies import load_named, put_over, with_plan_mode
 from harness.cli.repl.repl_command import how_it_ended
-from harness.cli.terminal.row_text import two_columns
+from harness.cli.tables import drawn
 from harness.files.workspace import Workspace
 from harness.messages import Message, Role, RunResult, StopReason
 from harness.models.scripted import Reply, call, replies
@@ -161,9 +163,8 @@ def test_no_two_commands_have_one_name() -> None:
 @all_rows("width", [24, 40, 80, 200])
 def test_help_fits_the_width(width: int) -> None:
     rows = [(one.usage, one.summary) for one in slash_commands()]
-    lines = list(two_columns(rows, width))
-    longest = max(len(word) for row in rows for text in row for word in text.split())
-    assert max(map(len, lines)) <= max(width, longest + 6)
+    lines = drawn(listed(rows), Look(), width)
+    assert max(map(len, lines)) <= width
     assert [one.name for one in slash_commands() if not any(one.name in line for line in lines)] == []
 
 
