@@ -234,7 +234,7 @@ class _Question:
         narrower = self.exact(facet) if command is None else self.program(facet)
         if isinstance(narrower, str):
             return narrower
-        if not self._walls.confines or (command is not None and not is_known_work(command)):
+        if not self._walls.confines or (command is not None and not is_known_work(command, self._walls.root)):
             return "what it does in the workspace is not known"
         return GrantPattern(
             tools=(self._action.tool,),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 
 from harness.actions import Act, Command
+from harness.paths import is_within
 from harness.programs.runners import INTERPRETERS, WRAPPERS
 
 _SUBCOMMANDS = frozenset(
@@ -24,6 +26,8 @@ _OF_THE_MACHINE = frozenset(
     "mount umount chown chgrp sysctl reboot shutdown halt poweroff".split()
 )
 """What they do is done to the machine or to what others run, and not to files of the workspace."""
+_OF_OTHERS = frozenset("terraform tofu helm pulumi ansible ansible-playbook twine".split())
+"""What they do is done to other machines: nobody means them who speaks of the workspace."""
 _SETS_WHAT_RUNS = frozenset((("git", "config"), ("git", "remote"), ("git", "submodule"), ("git", "worktree")))
 """What they write is what git obeys later: it is protected, and asked about each time."""
 
@@ -68,24 +72,24 @@ def needs_network(words: Sequence[str]) -> bool:
     return not _NEEDS_NETWORK.isdisjoint(words[1:]) or (_name(words), *words[1:]) in _FETCHES
 
 
-def is_known_work(command: Command) -> bool:
-    """Say whether it is plain that a command works in the folder that it runs in, and needs no more.
+def is_known_work(command: Command, root: str) -> bool:
+    """Say whether it is plain that a command works in the workspace at `root`, and needs no more.
 
-    Not what reaches the network, removes files, is done to the machine, or sets what runs later: such a one is asked about
-    by itself. Nor a program of which nothing is known, but a script of the workspace.
+    Not what reaches the network, removes files, is done to the machine or to others, or sets what runs later: such a one is
+    asked about by itself. Nor a program of which nothing is known, but one that lies in the workspace.
     """
     words = granted_words(command)
     if isinstance(words, str) or needs_network(words) or any(map(_is_apart, (*command.run_by, command.argv))):
         return False
     program = command.argv[0]
     if command.act is Act.UNKNOWN and not command.run_by and _name((program,)).rstrip("0123456789.-") not in _RUNS_CODE:
-        return "/" in program and not program.startswith("/") and ".." not in program.split("/")
+        return "/" in program and is_within(posixpath.normpath(posixpath.join(command.folder, program)), root)
     return command.act is Act.RUNS or not command.network or (program == "go" and command.act is Act.CHANGES)
 
 
 def _is_apart(words: Sequence[str]) -> bool:
     name = _name(words)
-    return name in _REMOVES or name in _OF_THE_MACHINE or (name, *words[1:2]) in _SETS_WHAT_RUNS
+    return name in _REMOVES | _OF_THE_MACHINE | _OF_OTHERS or (name, *words[1:2]) in _SETS_WHAT_RUNS
 
 
 def _name(words: Sequence[str]) -> str:

@@ -121,7 +121,7 @@ class Rule(Record):
         if not command.folder.startswith("/") or not is_within(command.folder, self.folder):
             return False
         if self.argv is None:
-            return is_known_work(command)
+            return is_known_work(command, self.folder)
         begins = tuple(token[0] for token in self.argv.tokens)
         is_program = any(words[: len(begins)] == begins for words in (command.argv, *command.run_by))
         known = all(name in self.env for name in command.variables)

@@ -255,7 +255,7 @@ class SimpleCommands:
         for folder in patterns.folders if patterns is not None else ():
             paths += [path for path in line.resolved(folder, Access.READ, state) if path.place not in _NAMES_ARE_FREE]
         if "/" in argv[0] and argv[0].rpartition("/")[0] not in SYSTEM_FOLDERS:
-            paths += line.resolved(argv[0], Access.EITHER, state)
+            paths += line.resolved(argv[0], Access.READ, state)
         if use.gap:
             paths += [path for word in likely_paths(argv[1:]) for path in line.resolved(word, Access.EITHER, state)]
         else:

@@ -1,0 +1,42 @@
+"""What runs where a person granted every known command inside walls, and what is asked about all the same."""
+
+from __future__ import annotations
+
+import pytest
+from judged_world import made, table_lines
+from rows import all_rows
+
+from harness.cli.policy.judged_call import action_for
+from harness.cli.policy.policies import load_named
+from harness.files.workspace import Workspace
+from harness.policy.grant_offers import WallsHere, offer_for
+from harness.policy.policy import Policy
+from harness.policy.rules import Origin
+from harness.policy.session_grants import SESSION_GRANTS, Grant, GrantScope, with_grants
+from harness.policy.verdict import evaluate
+
+ROWS = [line.split(" ", 1) for _, line in table_lines("known_work.txt")]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return made(tmp_path_factory.mktemp("home").resolve()).workspace
+
+
+@pytest.fixture(scope="module")
+def granted(workspace: Workspace) -> Policy:
+    policy, action = load_named("default"), action_for("bash", "make test", workspace)
+    offer = offer_for(policy, action, evaluate(policy, action), WallsHere(root=workspace.root, confines=True))
+    assert not isinstance(offer, str)
+    (pattern,) = offer.choices[-1].patterns
+    origin = Origin(file=SESSION_GRANTS, line=1)
+    return with_grants(policy, [Grant(id="grant-1", scope=GrantScope.SESSION, pattern=pattern, origin=origin)])
+
+
+@all_rows(("word", "command"), ROWS)
+def test_what_a_grant_of_every_known_command_lets_run(
+    word: str, command: str, granted: Policy, workspace: Workspace
+) -> None:
+    text = command.replace("ROOT", workspace.root).replace("\u23ce", "\n")
+    verdict = evaluate(granted, action_for("bash", text, workspace))
+    assert (verdict.decision.word, verdict.deciding.reason if verdict.decision.word != word else "") == (word, "")
