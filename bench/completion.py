@@ -27,7 +27,7 @@ LINE = (
     "from harness.cli.terminal.line_history import KeptHistory; from harness.cli.terminal.file_names import FileIndex; "
     "PromptLine(history=KeptHistory('/nonexistent/x', None), commands=[], offers={}, keys=(), "
     "files=FileIndex('/', os.environ).matches, vi=False, "
-    "look=Look(repaints=True), toolbar=lambda hint: (), environment={'TERM': 'xterm'}); "
+    "look=Look(repaints=True), toolbar=lambda hint: (), next_mode=lambda: None, environment={'TERM': 'xterm'}); "
 )
 
 

@@ -42,6 +42,7 @@ line = PromptLine(
     offers={"/model": lambda: [Offered(text=name, shown=name, about=about) for name, about in options.get("models", ())]},
     keys=[KeyWords(key=key, does=does) for key, does in (("Enter", "send"), ("Tab", "choose"), ("Alt-Enter", "a new line"))],
     vi=options.get("vi", False), look=look, environment=os.environ,
+    next_mode=lambda: tell("next mode"),
     toolbar=lambda hint: status_parts(replace(status, hint=hint), os.get_terminal_size(sys.stdout.fileno()).columns),
 )
 default, before = options.get("default", ""), lambda: tell({"ready": True})

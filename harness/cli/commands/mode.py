@@ -28,7 +28,7 @@ SAID = {
     Mode.PLAN: "nothing is changed until a plan is approved",
 }
 NEXT = "next"
-"""The word for the mode behind the one that holds, which Shift-Tab sends."""
+"""The word for the mode behind the one that holds: Shift-Tab, while a turn runs."""
 
 
 def mode_of(conversation: Conversation) -> Mode:
@@ -40,24 +40,32 @@ def mode_of(conversation: Conversation) -> Mode:
 
 def mode(conversation: Conversation, rest: str) -> None:
     """Say which mode holds, or let another one hold. Raises UsageError, PolicyError and LogError."""
-    now, modes = mode_of(conversation), list(Mode)
+    now = mode_of(conversation)
     if not rest:
         conversation.say_line(f"mode {now.value}: {SAID[now]}")
         if not conversation.open_menu("/mode"):
             conversation.say("/mode NAME takes another; Tab lists them", Tone.QUIET)
         return
-    by_key = rest == NEXT
-    word = modes[(modes.index(now) + 1) % len(modes)].value if by_key else rest.lower()
-    if word not in [one.value for one in modes]:
-        raise UsageError(f"/mode: there is no {visible_line(word, 50)!r}{nearest(word, [one.value for one in modes])}")
-    wanted = Mode(word)
-    if wanted is not now:
-        _switch(conversation, wanted)
-    if not by_key or not conversation.screen.look.repaints:  # else the line below says it, at each press
-        conversation.say_line(f"mode {wanted.value}: {SAID[wanted]}", Tone.QUIET)
+    if rest == NEXT:
+        next_mode(conversation)
+    else:
+        words = [one.value for one in Mode]
+        if rest.lower() not in words:
+            raise UsageError(f"/mode: there is no {visible_line(rest, 50)!r}{nearest(rest.lower(), words)}")
+        _switch(conversation, Mode(rest.lower()))
+    held = mode_of(conversation)
+    conversation.say_line(f"mode {held.value}: {SAID[held]}", Tone.QUIET)
+
+
+def next_mode(conversation: Conversation) -> None:
+    """Let the mode behind the one that holds hold, and say nothing. Raises PolicyError and LogError."""
+    modes = list(Mode)
+    _switch(conversation, modes[(modes.index(mode_of(conversation)) + 1) % len(modes)])
 
 
 def _switch(conversation: Conversation, wanted: Mode) -> None:
+    if wanted is mode_of(conversation):
+        return
     leave(conversation)
     if wanted is Mode.PLAN:
         enter(conversation)

@@ -16,7 +16,7 @@ from harness.actions import Action, Effects, JsonValue
 from harness.cli.commands.context import usage_in_words
 from harness.cli.commands.conversation import Conversation, Turns
 from harness.cli.commands.grants import asleep_words
-from harness.cli.commands.mode import Mode, mode_of
+from harness.cli.commands.mode import Mode, mode_of, next_mode
 from harness.cli.commands.notes_to_model import is_unanswered
 from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of, slash_commands
 from harness.cli.config.settings import TerminalSettings, settings_from
@@ -185,7 +185,9 @@ class Repl:
         self._conversation = self._begun(about, kept, arguments.policy, carried)
         parts.log.observers.append(self._conversation.record)
         offers = {one.name: partial(one.offers, self._conversation) for one in slash_commands() if one.offers}
-        self._lines = self._terminal.prompt_line(state.history, root, parts.redactor, self._toolbar, offers)
+        self._lines = self._terminal.prompt_line(
+            state.history, root, parts.redactor, self._toolbar, offers, partial(next_mode, self._conversation)
+        )
         self._interrupts = DoublePress()
         self._left: deque[str] = deque()
         """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or
@@ -309,8 +311,7 @@ class Repl:
             self._screen.settle()
             try:
                 with interrupt:
-                    mark = MARKS[mode_of(self._conversation)]
-                    line = self._lines.read(default=default, pre_run=self._warm_up, prompt=mark).strip()
+                    line = self._lines.read(default=default, pre_run=self._warm_up, prompt=self._mark).strip()
             except (EOFError, OSError):  # Ctrl-D, or the terminal is gone
                 return None
             except KeyboardInterrupt:
@@ -318,10 +319,19 @@ class Repl:
                     return None
                 default = ""
                 self._screen.line("Ctrl-C again leaves", Tone.QUIET)
+            except LogError as error:
+                self._conversation.say_line(str(error), Tone.BAD)
+                self._code = Exit.LOG
+                return None
+            except HarnessError as error:
+                self._conversation.say_line(str(error), Tone.WARNING)
             else:
                 self._tell_history()
                 return line
         return None
+
+    def _mark(self) -> str:
+        return MARKS[mode_of(self._conversation)]
 
     def _tell_history(self) -> None:
         """Say once why lines are not kept: the history is read behind the first prompt."""

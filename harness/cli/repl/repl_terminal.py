@@ -82,9 +82,10 @@ class Terminal:
         redactor: Redactor,
         toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
         offers: Mapping[str, Callable[[], Sequence[Offered]]],
+        next_mode: Callable[[], None],
     ) -> PromptLine:
         """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named,
-        `offers` says what may follow a command."""
+        `offers` says what may follow a command, `next_mode` is what Shift-Tab does."""
         from harness.cli.terminal.file_names import FileIndex
         from harness.cli.terminal.line_history import KeptHistory
         from harness.cli.terminal.prompt_line import PromptLine
@@ -99,6 +100,7 @@ class Terminal:
             vi=self._settings.vi.value,
             look=self.screen.look,
             toolbar=toolbar,
+            next_mode=next_mode,
             environment=self._environment,
             tell=self.screen.line,
         )

@@ -47,7 +47,7 @@ from harness.cli.terminal.paste_folding import Folding, plain
 from harness.cli.terminal.screen import terminal_size
 from harness.cli.terminal.screen_reader_line import CONTINUED, Candidate, continues, read_line
 from harness.cli.terminal.styles import PROMPT_STYLES, TOOLBAR, TOOLBAR_RED, Tone
-from harness.cli.terminal.type_ahead import NEXT_MODE
+from harness.errors import HarnessError
 from harness.text.visible import visible, visible_line
 
 _alone = Condition(lambda: not get_app().key_processor.input_queue)
@@ -221,6 +221,7 @@ class PromptLine:
         vi: bool,
         look: Look,
         toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
+        next_mode: Callable[[], None],
         environment: Mapping[str, str],
         tell: Callable[[str], None] | None = None,
     ) -> None:
@@ -228,7 +229,7 @@ class PromptLine:
 
         `commands` are names with `/` and summaries; `files` finds names by what was typed of them, `offers` what may
         follow a command: both may take their time, in any thread; `keys` are what `?` shows; `toolbar` is asked at each
-        key, with a hint of what keys do just now; `tell` shows a line to the person.
+        key, with a hint of what keys do just now; `next_mode` is what Shift-Tab does; `tell` shows a line to the person.
         """
         self._history = history
         self._environment = environment
@@ -239,8 +240,7 @@ class PromptLine:
         self._keys_shown = self._keys_were_shown = self._drawn_keys = False
         self._offered = ""
         """The command whose menu was opened for the person: sent as it is, it means nothing."""
-        self._kept = ""
-        """What stood in the line when a key sent something else: it stands in the next one."""
+        self._next_mode = next_mode
         self._escaped = -TWICE_SECONDS
         """When Esc was pressed last in an empty line."""
         self._left = ""
@@ -254,21 +254,25 @@ class PromptLine:
         if look.repaints:
             self._session = self._new_session(self._completer, vi=vi)
 
-    def read(self, *, default: str = "", pre_run: Callable[[], None] | None = None, prompt: str = PROMPT) -> str:
+    def read(
+        self,
+        *,
+        default: str = "",
+        pre_run: Callable[[], None] | None = None,
+        prompt: Callable[[], str] = lambda: PROMPT,
+    ) -> str:
         """Return what the person typed and sent, folded pastes unfolded; it may hold newlines.
 
         `default` stands in the line already; of a command, its menu opens, and Enter or Esc alone leave it. `pre_run` is
         called once the prompt is on the screen; it must return at once. The text holds whatever was typed or pasted, but
         lone surrogates and marks of pastes (see `Folding`); line ends are newlines. Raises EOFError on Ctrl-D or when the
-        terminal is gone, KeyboardInterrupt on Ctrl-C, each at an empty line only.
+        terminal is gone, KeyboardInterrupt on Ctrl-C, each at an empty line only; and what switching the mode raises.
         """
-        prompt = visible_line(prompt)
-        default, self._kept = self._kept + default, ""
         self._completer.begin_line()
         if self._session is None:
             if pre_run is not None:
                 pre_run()
-            text = plain(read_line(prompt, default=default, complete=self._candidates))
+            text = plain(read_line(prompt(), default=default, complete=self._candidates))
             self._history.append_string(text)
             return text
         self._folding.clear()
@@ -282,7 +286,9 @@ class PromptLine:
             pre_run = None
             line = self._edited(text)
 
-    def _prompt(self, session: PromptSession[str], prompt: str, line: str, pre_run: Callable[[], None] | None) -> str:
+    def _prompt(
+        self, session: PromptSession[str], prompt: Callable[[], str], line: str, pre_run: Callable[[], None] | None
+    ) -> str:
         self._wants_editor = False
         session.app.erase_when_done = False
         session.reserve_space_for_menu = 0
@@ -375,10 +381,11 @@ class PromptLine:
             event.current_buffer.insert_text(GO_BACK)
 
     def _switch_mode(self, event: KeyPressEvent) -> None:
-        """Send what switches the mode; the line is there again afterwards."""
-        self._kept = self._folding.unfolded(event.current_buffer.text)
-        event.app.erase_when_done = True
-        event.app.exit(result=NEXT_MODE)
+        """Let the next mode hold; what is typed stays as it is."""
+        try:
+            self._next_mode()
+        except HarnessError as error:
+            event.app.exit(exception=error)
 
     def _menu_is_awaited(self, buffer: Buffer) -> bool:
         return buffer.text != self._left and self._completer.is_awaited(buffer.document.text_before_cursor)

@@ -388,6 +388,14 @@ def test_a_dumb_terminal_gets_lines_without_escapes(tmp_path: Path) -> None:
 # The menu, and the keys on one screen
 
 
+def test_shift_tab_is_told_at_once_and_leaves_the_line_as_it_is(line: PlayedLine) -> None:
+    line.stands("one two" + LEFT, "> one tw", "o")
+    line.reads("\x1b[Z", "next mode")
+    line.stands("x", "> one twx", "o")
+    line.reads(ENTER, "one twxo")
+    line.reads(paste("a\x1b[Zb") + ENTER, "a\x1b[Zb")
+
+
 def test_the_menu_opens_with_a_slash_and_enter_finishes_before_it_runs(line: PlayedLine) -> None:
     line.send("/")
     line.wait_for("show or switch")
