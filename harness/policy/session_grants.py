@@ -84,14 +84,15 @@ class GrantPattern(Record):
     @property
     def name(self) -> str:
         """What is granted in one or two words, as it is written."""
+        if self.program:
+            return f"{shlex.join(self.argv)} *" if self.argv else "any known command"
         if self.path:
             return "all edits" if self.path == EVERYTHING else self.path.removeprefix("/")
-        return shlex.join(self.argv) + (" *" if self.program else "")
+        return shlex.join(self.argv)
 
     @property
     def _program_text(self) -> str:
-        words = f"{shlex.join(self.argv)} *" if self.argv else "any known command"
-        named = " ".join((*(f"{name}=..." for name in self.variables), words))
+        named = " ".join((*(f"{name}=..." for name in self.variables), self.name))
         network = "reaches the network" if self.network else "no network"
         seen = f"; it could read {', '.join(self.exposes)}" if self.exposes else ""
         return f"{named} in {self.folder}, inside walls: writes {_places(self.write)}, {network}{seen}"
@@ -238,7 +239,7 @@ def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
     if pattern.program:
         if list(words) == ["offline"]:
             return replace(pattern, network=False, write=DEFAULT_WRITE) if pattern.network else "it has no network"
-        longer = replace(pattern, argv=(*pattern.argv, *words))
+        longer = replace(pattern, argv=(*pattern.argv, *words), path="", access=())
         return program_problem(longer.argv, longer.folder) or longer
     if not pattern.path.endswith("/**"):
         return "it is for exactly this: revoke it"

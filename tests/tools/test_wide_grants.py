@@ -205,6 +205,7 @@ FILES = GrantPattern(tools=("edit_file",), path="/src/**")
         (PROGRAM, "offline", "python3 * in /w, inside walls: writes the workspace, no network"),
         (PROGRAM, "-m pytest", "python3 -m pytest * in /w, inside walls: writes the workspace and ~/.cache, reaches"),
         (replace(PROGRAM, network=False), "offline", "it has no network"),
+        (replace(PROGRAM, argv=(), path="/**"), "make", "make * in /w, inside walls: writes"),
         (FILES, "src/a.py", "src/a.py of the workspace"),
         (FILES, "src/deep/", "src/deep/** of the workspace"),
         (FILES, "src/", "does not lie"),
