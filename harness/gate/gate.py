@@ -147,8 +147,8 @@ class Gate:
 
     def ask_places(self, grant: Grant) -> PlacesAnswer:
         """Ask about a grant that sleeps, and do what is answered. Raises LogError."""
-        tool = next(name for name in grant.pattern.tools if name in self.tools.names)
-        return self._watch.ask_again(self.tools[tool], grant)
+        tool = next((name for name in grant.pattern.tools if name in self.tools.names), None)
+        return PlacesAnswer.NOBODY if tool is None else self._watch.ask_again(self.tools[tool], grant)
 
     def narrow(self, held: Grant, narrower: Grant) -> None:
         """Put a grant of less in the place of one that is in force. Raises LogError."""

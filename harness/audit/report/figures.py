@@ -33,7 +33,8 @@ MOST_PATHS = 100_000
 OTHERS = "(all others)"
 
 _OTHER_KINDS = (
-    "session_started", "user_message", "model_request", "model_response", "error", "limit", "restored", "session_ended",
+    "session_started", "user_message", "model_request", "model_response", "places_changed", "error", "limit", "restored",
+    "session_ended",
 )  # fmt: skip
 _WIDTH = 300
 """Characters kept of a text that is shown in a table."""

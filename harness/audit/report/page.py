@@ -229,6 +229,7 @@ def _about_calls(figures: Figures) -> Iterator[str]:
         (stands[CallStanding.UNKNOWN], "?", "call", "begun, end not known: may have run", "unknown"),
         (stands[CallStanding.BLOCKED], "#", "call", "blocked: the run halted", "refused"),
         (stands[CallStanding.REFUSED], "x", "call", "refused", "refused"),
+        (figures.kinds["places_changed"], "!", "call", "changed what other programs run or obey later", "timeline"),
         (questions, "!", "question", "without a yes", "asked"),
         (figures.outside, "!", "call", "outside the workspace", "outside"),
         (figures.network, "!", "call", "could reach the network", "outside"),

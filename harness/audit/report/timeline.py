@@ -166,7 +166,7 @@ class _Timeline:
                     yield f'<div class="said"><span class="word">The model:</span>{block(record["text"], characters)}</div>'
                 yield f'<p class="quiet">Reply: {_reply_words(record)}.</p>\n'
             case _:
-                is_bad = kind in ("error", "limit", "recovered")
+                is_bad = kind in ("error", "limit", "recovered", "places_changed")
                 fields = {name: value for name, value in record.items() if name not in _COMMON}
                 yield html(
                     RECORD,
