@@ -23,7 +23,7 @@ class Choice(Record):
     word: str
     """In a word or two, the same at every width; with the key it says what happens."""
     does: str
-    """For `?`, and where keys are told in sentences; the key comes before it."""
+    """For `?`; the key comes before it."""
 
 
 YES = Choice(key="y", word="yes", does="allows this, once")
@@ -70,14 +70,14 @@ def key_line(choices: Sequence[Choice], room: int, *, left: int = 0) -> str:
     return " ".join(choice.key for choice in choices[:4])
 
 
-def sentences(choices: Sequence[Choice], *, left: int = 0) -> str:
-    """Return the same as plain sentences."""
+def said_keys(choices: Sequence[Choice], *, left: int = 0) -> str:
+    """Return the same for those who hear it: all keys, at any width."""
     more = f"{left} more lines follow; yes is off until all of it was seen. " if left else ""
-    return f"{more}{'; '.join(f'{choice.key} {choice.does}' for choice in choices)}."
+    return f"{more}{', '.join(f'{choice.key}: {choice.word}' for choice in choices)}"
 
 
 def key_rows(choices: Sequence[Choice], width: int) -> Iterator[Row]:
-    """Yield the same as a list."""
+    """Yield what each key does, for `?`."""
     for choice in choices:
         yield from prose(choice.does, width, gutter=f"  {choice.key:5}  ", tone=Tone.QUIET)
     yield from prose(ALWAYS_SAID, width, gutter="         ", tone=Tone.QUIET)

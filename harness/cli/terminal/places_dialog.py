@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.cli.config.declared import LEAST_DEAD_SECONDS
-from harness.cli.terminal.choices import NEXT, VIEW, Choice, key_line, sentences
+from harness.cli.terminal.choices import NEXT, VIEW, Choice, key_line, said_keys
 from harness.cli.terminal.diff_drawing import diff_rows
 from harness.cli.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.cli.terminal.question_pages import Pages
@@ -86,7 +86,7 @@ class PlacesDialog:
                 self._tell("see the rest first (space): what is kept was seen")
             case Key(text="?"):
                 self._said.clear()
-                self._tell(sentences(self._keys))
+                self._tell(said_keys(self._keys))
             case Key(text="enter"):
                 self._tell("Enter answers nothing")
             case Pasted():
@@ -118,7 +118,7 @@ class PlacesDialog:
         if self._screen.look.repaints:
             self._screen.transient(key_line(self._keys, self._screen.width - 2))
         else:
-            self._tell(sentences(self._keys))
+            self._tell(said_keys(self._keys))
 
     def _tell(self, text: str) -> None:
         if text in self._said:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.cli.config.declared import LEAST_DEAD_SECONDS
 from harness.cli.terminal import choices
 from harness.cli.terminal.answer_line import Back, Pastes, read_words
-from harness.cli.terminal.choices import TIMES, Choice, key_line, key_rows, offered_rows, sentences, times_rows
+from harness.cli.terminal.choices import TIMES, Choice, key_line, key_rows, offered_rows, said_keys, times_rows
 from harness.cli.terminal.editor import NotEdited, edited_call, is_editable
 from harness.cli.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.cli.terminal.question import Question, question_rows
@@ -335,7 +335,7 @@ class QuestionDialog:
         if self._screen.look.repaints:
             self._screen.transient(key_line(self._choices, self._screen.width - 2, left=left))
             return
-        said = sentences(self._choices, left=left)
+        said = said_keys(self._choices, left=left)
         if said != self._keys_shown:
             self._keys_shown = said
             self._write(tuple(prose(said, self._screen.width - 1)))

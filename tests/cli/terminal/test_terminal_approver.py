@@ -763,7 +763,7 @@ def test_without_repainting_everything_is_said_in_sentences(touch: Asked) -> Non
         played.press("\x7f")
         played.press("c")
         played.press("\x1b")
-        played.wait_for("y allows this, once")
+        played.wait_for("y: yes, n: no")
         played.press("y")
         assert played.answer().answer is Answer.YES
     assert b"\x1b" not in played.written().replace(b"\x07", b"")

@@ -29,7 +29,7 @@ from harness.cli.terminal.choices import (
     Choice,
     key_line,
     permanent_line,
-    sentences,
+    said_keys,
 )
 from harness.cli.terminal.editor import _new_texts, _sections, _split, is_editable
 from harness.cli.terminal.question import Question, Usual, question_rows
@@ -331,8 +331,8 @@ def test_later_keys_are_left_out_where_there_is_no_room(room: int, line: str) ->
 
 def test_the_sentences_name_every_key() -> None:
     """For those who hear them."""
-    said = sentences([YES, NO], left=3)
-    assert said == "3 more lines follow; yes is off until all of it was seen. y allows this, once; n refuses."
+    said = said_keys([YES, NO], left=3)
+    assert said == "3 more lines follow; yes is off until all of it was seen. y: yes, n: no"
     assert isinstance(YES, Choice)
 
 
