@@ -112,6 +112,11 @@ class LineCompleter(Completer):
             return re.fullmatch(_COMMAND, text) is not None or self._offering(text) is not None
         return "@" in text and text[0] != "!" and re.search(_FILE, text) is not None
 
+    def has_nothing(self, text: str) -> bool:
+        """Say whether there is nothing that may follow the command of the text, as far as that is known."""
+        follows = self._offering(text)
+        return follows is not None and self._asked.get(follows[0]) == ()
+
     def _of_commands(self, text: str) -> Iterator[Completion]:
         for name, summary in self._commands:
             if name.startswith(text.lower()):

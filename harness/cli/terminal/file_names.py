@@ -25,7 +25,7 @@ MOST_SECONDS = 20.0
 NEVER_ENTERED = frozenset(
     ".git .hg .svn .jj node_modules __pycache__ .venv .tox .nox .mypy_cache .ruff_cache .pytest_cache".split()
 )
-"""Folders in which, without git to ask, nobody means a file."""
+"""Folders in which nobody means a file that git does not track."""
 _GIT_SETTINGS = (*UNASKED, OFFLINE, ("core.untrackedCache", "false"), ("submodule.recurse", "false"))
 
 TRACKED = ("--cached",)
@@ -174,8 +174,8 @@ class FileIndex:
             return
         if not self._some.is_set():
             yield NameIndex(tracked)
-        untracked = git_names(self._root, UNTRACKED, self._environment)
-        yield NameIndex(tracked + (untracked or []))
+        untracked = git_names(self._root, UNTRACKED, self._environment) or []
+        yield NameIndex(tracked + [name for name in untracked if NEVER_ENTERED.isdisjoint(name.split("/")[:-1])])
 
 
 class NameIndex:

@@ -204,6 +204,7 @@ GO_BACK = "/back "
 """What two Esc in an empty line begin."""
 KEYS_HINT = "? shows the keys"
 WAIT_HINT = "looking for what there is ..."
+NOTHING_HINT = "nothing to choose; Esc leaves"
 MENU_HINT = "Up, Down choose; Esc closes"
 
 
@@ -421,6 +422,7 @@ class PromptLine:
             return [(f"class:keys.{name}", text) for name, text in shown]
         buffer = get_app().current_buffer
         hint = KEYS_HINT if self._is_new and not buffer.text else ""
+        hint = NOTHING_HINT if self._completer.has_nothing(buffer.text) else hint
         hint = WAIT_HINT if self._completer.is_asking else MENU_HINT if buffer.complete_state else hint
         styles = {**TOOLBAR, Tone.BAD: TOOLBAR_RED} if self._look.colour else TOOLBAR
         return [(f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar(hint)]

@@ -91,6 +91,13 @@ def test_git_lists_what_is_tracked_and_what_is_not_ignored(repository: Path) -> 
     assert git_names(str(repository / "src"), TRACKED, ENVIRONMENT) == ["parse.py"]
 
 
+def test_what_tools_leave_is_not_offered_where_git_ignores_it_not(repository: Path) -> None:
+    _files(repository, "src/__pycache__/parse.pyc", "node_modules/x/parse.js", "src/parse_new.py")
+    assert PatientIndex(str(repository), ENVIRONMENT).matches("parse") == ("src/parse.py", "src/parse_new.py")
+    _git(repository, "add", "-f", "node_modules/x/parse.js")
+    assert "node_modules/x/parse.js" in PatientIndex(str(repository), ENVIRONMENT).matches("parse")
+
+
 def test_without_git_all_files_are_listed_but_those_in_folders_of_tools(repository: Path) -> None:
     shutil.rmtree(repository / ".git")
     _files(repository, "node_modules/x/y.js", "deep/build/z")
