@@ -56,9 +56,13 @@ def back(conversation: Conversation, rest: str) -> None:
     if len(messages) <= found.place or messages[found.place].role is not Role.USER:
         raise UsageError("the log holds the conversation otherwise than it is; /fork goes on from what it holds")
     kept = (*messages[: found.place], *without_turn(messages[found.place]))
-    switch(conversation, replace(carried, rebuilt=replace(carried.rebuilt, messages=kept, unknown_calls=())))
+    switch(
+        conversation,
+        replace(carried, rebuilt=replace(carried.rebuilt, messages=kept, unknown_calls=())),
+        in_words=False,
+    )
     conversation.begun = found.words
-    conversation.say("files stay as they are; /undo and /diff tell of what was changed", Tone.QUIET)
+    conversation.say(f"back to before your message {rest}; files stay as they are", Tone.QUIET)
 
 
 def messages_to_choose(conversation: Conversation) -> Sequence[Offered]:

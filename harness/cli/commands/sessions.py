@@ -55,8 +55,8 @@ def held_now(conversation: Conversation, turn: int | None = None) -> Carried:
     return _own(conversation, found, FORKED, turn)
 
 
-def switch(conversation: Conversation, carried: Carried) -> None:
-    """End this session, and begin the one that goes on with `carried`. Raises UsageError and LogError.
+def switch(conversation: Conversation, carried: Carried, *, in_words: bool = True) -> None:
+    """End this session, and begin the one that goes on with `carried`, which is said. Raises UsageError and LogError.
 
     INVARIANT: what was granted for a session ends with it.
     """
@@ -75,7 +75,7 @@ def switch(conversation: Conversation, carried: Carried) -> None:
             conversation.say_line(f"this grant ended with that session: {grant.pattern.text}", Tone.WARNING)
     agent.end(conversation.session, RunResult(stop=StopReason.COMPLETED, text=""))
     conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.found.session)
-    for line in carried_lines(carried, about):
+    for line in carried_lines(carried, about) if in_words else ():
         conversation.say(line.text, line.tone)
 
 

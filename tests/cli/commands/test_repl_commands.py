@@ -503,7 +503,7 @@ def test_esc_esc_goes_back_to_before_a_message_and_puts_it_into_the_line(program
     prompt.send(DOWN)
     prompt.wait_until(lambda: prompt.cursor_row() == "> /back 2", "nothing is chosen")
     prompt.send(ENTER)
-    prompt.wait_for("files stay as they are")
+    prompt.wait_for("back to before your message 2; files stay as they are")
     prompt.wait_until(lambda: prompt.cursor_row() == "> second words", "the words are not in the line")
     prompt.send(" changed" + ENTER)
     prompt.wait_for("Three.")
