@@ -35,7 +35,7 @@ def terminal_is_there() -> bool:
 def complain(text: str) -> None:
     """Write a line on stderr, at most 5,000 characters of it, shown safely; nothing where nobody can be told."""
     try:
-        told, width = f"harness: {visible_line(text, 5_000)}", _columns(sys.stderr)
+        told, width = f"harness: {visible_line(text, 5_000)}", columns_of(sys.stderr)
         rows = toned_rows(told, Tone.PLAIN, width, colour=False) if width else [told]
         sys.stderr.write("".join(f"{row}\n" for row in rows))
         sys.stderr.flush()
@@ -89,7 +89,8 @@ def _look_on(stream: TextIO, terminal: TerminalSettings, environment: Mapping[st
     )
 
 
-def _columns(stream: TextIO) -> int:
+def columns_of(stream: TextIO) -> int:
+    """Return how wide the terminal behind a stream is now; 0 where there is none."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
@@ -204,7 +205,7 @@ class Console:
     @property
     def width(self) -> int:
         """Columns of the terminal now; 0 where there is none."""
-        return _columns(self._stream)
+        return columns_of(self._stream)
 
     def table(self, table: Table) -> None:
         """Write a table: drawn for the terminal, in plain columns where there is none."""

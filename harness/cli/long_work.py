@@ -6,6 +6,7 @@ pipes: where stdout is one, its reader may write to the same terminal, so only w
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
@@ -13,19 +14,19 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from harness.cli.console import Look
+from harness.cli.console import Look, columns_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from typing import Self, TextIO
 
-    from rich.console import Console as RichConsole
-    from rich.progress import Progress
+    from rich.console import Console
 
 SOON = 0.5
 """Seconds after which work is long."""
 EVERY = 0.2
 """Seconds from one drawing to the next."""
+ERASE = "\r\x1b[K"
 WIDEST_BAR, NARROW = 30, 60
 """Cells of the bar; a terminal of fewer columns has none."""
 
@@ -55,7 +56,8 @@ class LongWork:
         self._done = 0.0
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._live: Progress | None = None
+        self._is_shown = False
+        """Whether the live line stands where the cursor is."""
         self._thread = threading.Thread(target=self._draw, daemon=True)
 
     def __enter__(self) -> Self:
@@ -75,70 +77,52 @@ class LongWork:
     def tell(self, line: str) -> None:
         """Write a line that stays, above the live one. Raises OSError where it cannot be written."""
         with self._lock:
-            if self._live is not None:
-                from rich.text import Text
+            self._put(f"{visible_line(line, 5_000)}\n")
 
-                self._live.console.print(Text(visible_line(line, 5_000)), soft_wrap=True)
-            else:
-                self._stream.write(f"{visible_line(line, 5_000)}\n")
-                self._stream.flush()
+    def _put(self, text: str) -> None:
+        self._stream.write(f"{ERASE if self._is_shown else ''}{text}")
+        self._is_shown = False
+        self._stream.flush()
 
     def _draw(self) -> None:
         if self._ended.wait(self._soon):
             return
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        console = _console(self._look)
+        words = TextColumn("{task.description}", markup=False)
+        spinner = SpinnerColumn("line" if self._look.ascii else "dots")
+        narrow = Progress(spinner, words, TimeElapsedColumn(), console=console)
+        wide = Progress(spinner, BarColumn(WIDEST_BAR), words, TimeElapsedColumn(), console=console)
+        for one in (narrow, wide):
+            one.add_task("", total=self._total or None)
         try:
-            self._draw_until_ended()
+            while not self._ended.wait(EVERY):
+                width = columns_of(self._stream) - 1  # a full row would move the cursor to the next
+                drawing = wide if width >= NARROW else narrow
+                drawing.update(drawing.task_ids[0], completed=self._done, description=visible_line(self._words(), 200))
+                with console.capture() as captured:
+                    console.print(drawing.get_renderable(), width=width)
+                with self._lock:
+                    self._put(captured.get().partition("\n")[0])
+                    self._is_shown = True
+            with self._lock:
+                self._put("")
         except (OSError, ValueError):
             pass  # nobody looks any more; the work goes on
 
-    def _draw_until_ended(self) -> None:
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        console = _console(self._stream, self._look)
-        bar = (BarColumn(WIDEST_BAR),) if console.width >= NARROW else ()
-        columns = (
-            SpinnerColumn("line" if self._look.ascii else "dots"),
-            *bar,
-            TextColumn("{task.description}", markup=False),
-        )
-        live = Progress(
-            *columns, TimeElapsedColumn(), console=console, auto_refresh=False, transient=True,
-            redirect_stdout=False, redirect_stderr=False,
-        )  # fmt: skip
-        task = live.add_task("", total=self._total or None)
-        with live:
-            self._live = live
-            try:
-                while True:
-                    with self._lock:
-                        live.update(task, completed=self._done, description=visible_line(self._words(), 200))
-                        live.refresh()
-                    if self._ended.wait(EVERY):
-                        return
-            finally:
-                with self._lock:
-                    self._live = None
-
-
-def _console(stream: TextIO, look: Look) -> RichConsole:
+def _console(look: Look) -> Console:
+    """Return what draws as text; rich's own live display would hide the cursor, and move it."""
     from rich.console import Console
     from rich.theme import Theme
 
-    class _Console(Console):
-        """Never hides the cursor: a program that is killed could not show it again."""
-
-        @property
-        def encoding(self) -> str:
-            return "ascii" if look.ascii else "utf-8"
-
-        def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002 - as rich declares it
-            return False
-
     names = ("bar.complete", "bar.finished", "bar.pulse", "progress.spinner")
-    theme = Theme({**dict.fromkeys(names, "green"), "bar.back": "dim", "progress.elapsed": "none"})
-    return _Console(
-        file=stream, force_terminal=True, color_system="256" if look.colour else None, no_color=not look.colour,
-        legacy_windows=False, force_jupyter=False, markup=False, emoji=False, highlight=False, theme=theme,
+    return Console(
+        file=io.TextIOWrapper(io.BytesIO(), "ascii" if look.ascii else "utf-8"), force_terminal=True,
+        color_system="256" if look.colour else None, no_color=not look.colour, legacy_windows=False, force_jupyter=False,
+        markup=False, emoji=False, highlight=False,
+        theme=Theme({**dict.fromkeys(names, "green"), "bar.back": "dim", "progress.elapsed": "none"}),
     )  # fmt: skip
 
 

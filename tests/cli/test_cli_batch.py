@@ -474,7 +474,7 @@ def test_a_terminal_shows_one_line_that_is_written_over(scene: Scene) -> None:
     assert started.returncode == 0
     assert re.search(rb"[01] of 2 tasks, [12] running +\d:\d\d:\d\d", shown)
     assert (b"\x1b[?25l" in shown, b"done" in shown) == (False, False)  # the cursor stays to be seen
-    assert shown.endswith(b"\x1b[2K")  # it is taken away
+    assert shown.endswith(b"\r\x1b[K")  # it is taken away
 
 
 def test_workers_are_killed_and_the_batch_too_and_every_task_is_done_once(scene: Scene, tmp_path: Path) -> None:

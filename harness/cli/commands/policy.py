@@ -9,7 +9,7 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement
-from harness.cli.policy.explain import explanation, parts_table
+from harness.cli.policy.explain import TONES, explanation, parts_table
 from harness.cli.policy.judged_call import action_for, tool_use
 from harness.cli.policy.policies import (
     SHIPPED,
@@ -22,6 +22,7 @@ from harness.cli.policy.policies import (
 )
 from harness.cli.policy.trust import CHANGED, ask_trust, is_as_shown
 from harness.cli.state import PROJECT_POLICY
+from harness.cli.tables import Column, Table, TableRow
 from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.styles import Tone
 from harness.errors import HarnessError, ToolError, UsageError, nearest
@@ -44,12 +45,29 @@ SAID = {
 """The shipped policies, in a few words."""
 
 
+_TOOLS = (
+    Column(name="tool"),
+    Column(name="verdict", toned=True),
+    Column(name="decided by", folds=True),
+    Column(name="what it does", folds=True),
+)
+_RULES = (
+    Column(name="verdict", toned=True),
+    Column(name="of what", folds=True),
+    Column(name="at", folds=True),
+    Column(name="why", folds=True, leaves=True),
+)
+
+
 def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
     """Name the tools, each with what the policy says of it by default."""
+    rows = []
     for spec in conversation.agent.registry.specs:
         verdict = evaluate(conversation.agent.gate.policy, tool_use(spec.name))
-        mode = f"{verdict.decision.word}: {short_place(verdict.deciding.by)}"
-        conversation.say_line(f"{spec.name} [{mode}]: {spec.description}", most=1_000)
+        word = verdict.decision.word
+        cells = spec.name, word, short_place(verdict.deciding.by), spec.description.partition(". ")[0]
+        rows.append(TableRow(cells=cells, tone=TONES[word]))
+    conversation.screen.table(Table(columns=_TOOLS, rows=tuple(rows)))
 
 
 def policy(conversation: Conversation, rest: str) -> None:
@@ -81,18 +99,14 @@ def _show(conversation: Conversation) -> None:
     """Write the policy in force: its files, defaults and rules; long lines wrap, nothing is left out."""
     held = conversation.agent.gate.policy
 
-    def say(text: str, tone: Tone = Tone.PLAIN) -> None:
-        conversation.say_line(without_shipped_folder(text), tone)
-
     for source in held.sources:
         note = "" if source.trusted else "  (not trusted: only what tightens counts)"
-        say(f"{source_name(source)}  sha256 {source.sha256[:16]}{note}", Tone.QUIET)
-    for default in held.defaults:
-        say(f"  {default.decision.word:8} {default.what} by default  [{default.origin}]")
-    for readers in held.readers:
-        say(f"  {'auto' if readers.on else 'no':8} readers  [{readers.origin}]")
-    for rule in held.rules:
-        say(f"  {rule.decision.word:8} {rule.label}  {rule.reason}")
+        conversation.say_line(f"{source_name(source)}  sha256 {source.sha256[:16]}{note}", Tone.QUIET)
+    rows = [(one.decision.word, f"{one.what} by default", str(one.origin), "") for one in held.defaults]
+    rows += [("auto" if one.on else "no", "readers", str(one.origin), "") for one in held.readers]
+    rows += [(one.decision.word, f"rule {one.id}", str(one.origin), one.reason) for one in held.rules]
+    told = (TableRow(cells=tuple(map(without_shipped_folder, row)), tone=TONES.get(row[0], Tone.QUIET)) for row in rows)
+    conversation.screen.table(Table(columns=_RULES, rows=tuple(told)))
     sandbox = held.sandbox
     places = ", ".join(sandbox.write) or "nothing"
     network = "may" if sandbox.network else "may not"

@@ -194,7 +194,7 @@ def test_what_shows_shows(program: Program, start: Start) -> None:
     prompt.say("/context", "read_file {")
     prompt.say("/log 1", "head:")
     prompt.say("/log many", "usage: /log [LINES]")
-    prompt.say("/tools", "edit_file [confirm: default for edit_file (default.toml:")
+    prompt.say("/tools", "edit_file   confirm  default for edit_file")
     prompt.say("/policy show", "confinement: ")
     prompt.say("/policy explain git push -f", "decided by: rule force-push")
     prompt.say("/policy explain b.txt", "write_file: b.txt")
