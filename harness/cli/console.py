@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.terminal.row_text import diff_tone, toned, toned_rows
+from harness.cli.terminal.row_text import toned, toned_rows
 from harness.cli.terminal.styles import SIXTEEN, Line, Palette, Tone, palette_of
 from harness.log.order import LogRecord
 from harness.record import Record
@@ -217,11 +217,6 @@ class Console:
         """Write rows that are ready to be shown."""
         self.end_text()
         self._write("".join(f"{row}\n" for row in rows))
-
-    def diff(self, text: str) -> None:
-        """Write a diff or a command, added and removed lines coloured."""
-        for line in text.splitlines():
-            self.line(f"  {line}", diff_tone(line))
 
     def live(self, printed: str) -> None:
         """Show the last line that a running command printed, every two seconds, so that its silence means something."""

@@ -100,7 +100,7 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
     found: Diff = compare(before, now or b"")
     conversation.say_line(f"{name}  {calls}: {state}, +{found.added} -{found.removed} lines")
     if not stat:
-        conversation.screen.diff(conversation.masked(found.text(MOST_LINES)))
+        conversation.screen.diff(conversation.masked(found.text(MOST_LINES)), name)
 
 
 def _content(conversation: Conversation, path: str) -> bytes | None:

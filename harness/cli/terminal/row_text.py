@@ -291,11 +291,6 @@ def drawn(row: Row, palette: Palette, *, margin: int = 2, to_the_end: bool = Tru
     return "".join(parts)
 
 
-def diff_tone(line: str) -> Tone:
-    """Return the tone of a line of a diff."""
-    return Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
-
-
 def toned_rows(line: str, tone: Tone, width: int, *, colour: bool, palette: Palette = SIXTEEN) -> list[str]:
     """Return one line, which is safe to show and holds no line end, in rows of at most `width` cells.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console, Look, passing_seconds
 from harness.cli.terminal.activity import BAR, TURNS_A_SECOND, Activity, Ticker, composed, shown_line, spinner
-from harness.cli.terminal.row_text import WRAPPED, Row, cells, diff_tone, drawn, fitted, narrowed, toned, toned_rows
+from harness.cli.terminal.row_text import WRAPPED, Row, cells, drawn, fitted, narrowed, toned, toned_rows
 from harness.cli.terminal.styles import Tone, signs
 from harness.log.order import LogRecord
 from harness.record import replace
@@ -189,9 +189,11 @@ class Screen(Console):
             self.end_text()
             self._print([self._toned(visible_line(text, 5_000), tone)])
 
-    def diff(self, text: str) -> None:
-        """Write a diff or a command, added and removed lines coloured."""
-        self._lines([(f"  {visible(line)}", diff_tone(line)) for line in text.splitlines()])
+    def diff(self, text: str, path: str) -> None:
+        """Write the difference of a file of that name."""
+        from harness.cli.terminal.diff_drawing import diff_rows  # with lexers, which few lines need
+
+        self.rows(tuple(diff_rows(text, path, self.width)))
 
     def rule(self, title: str) -> None:
         """Write a line across the terminal with a title in it."""

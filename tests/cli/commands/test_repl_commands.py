@@ -221,9 +221,9 @@ def test_diff_tells_what_the_session_changed_and_what_is_not_known(program: Prog
     prompt.press("bash", "y")
     prompt.wait_for("Done.")
     prompt.say("/diff --stat", "a.txt  [call 2]: changed, +1 -1 lines")
-    assert "-old" not in prompt.text().partition("/diff --stat")[2]
-    prompt.say("/diff", "+new")
-    assert "-old" in prompt.text().partition("/diff --stat")[2]
+    assert "- old" not in prompt.text().partition("/diff --stat")[2]
+    prompt.say("/diff", "+ new")
+    assert "- old" in prompt.text().partition("/diff --stat")[2]
     prompt.wait_for("not known: mkdir d")
     file.unlink()
     prompt.say("/diff", "a.txt  [call 2]: removed")
@@ -245,7 +245,7 @@ def test_known_secrets_are_masked_where_changes_and_turns_are_told(program: Prog
     prompt.say("/undo", "forgotten: write ")
     prompt.press("undo", "n")
     told = prompt.unwrapped().partition("/diff")[2]
-    assert "+key=" in told
+    assert "+ key=" in told
     assert secret not in told
     assert prompt.leave() == 0
 

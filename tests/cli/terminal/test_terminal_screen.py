@@ -126,7 +126,11 @@ def test_what_was_written_never_changes(columns: int) -> None:
     steps += [
         lambda: screen.record(record("outcome", tool="bash", status="ok", exit_code=0, duration_ms=1200, content=""))
     ]
-    steps += [lambda: screen.rule("bash asks"), lambda: screen.diff("+ a\n- b\n" + "x" * 300), screen.settle]
+    steps += [
+        lambda: screen.rule("bash asks"),
+        lambda: screen.diff("@@ -1 +1 @@\n+ a\n- b\n " + "x" * 300, "x.py"),
+        screen.settle,
+    ]
     for step in steps:
         step()
         checked()
@@ -175,7 +179,7 @@ def test_only_colours_carriage_returns_and_erasing_reach_the_stream(look: Look) 
         clock.now += 1
     screen.end_text()
     screen.line(HOSTILE.replace("\n", " "), Tone.BAD)
-    screen.diff(HOSTILE)
+    screen.diff(HOSTILE, "x.py")
     screen.rule(HOSTILE)
     screen.transient(HOSTILE)
     screen.queued(HOSTILE)
@@ -206,7 +210,7 @@ def test_nobody_else_writes_into_column_1(columns: int) -> None:
         screen.text(f"{'a' * padding} {forged}\n\n```\n{' ' * padding}{forged}\n```\n")
         screen.end_text()
         screen.line(f"! {'a' * padding} {forged}")
-        screen.diff(f"{'a' * padding} {forged}")
+        screen.diff(f"@@ -1 +1 @@\n+{'a' * padding} {forged}", "x.py")
         screen.record(record("intent", tool="bash"))
         screen.live(f"{' ' * padding}{forged}\n")
         screen.record(record("outcome", tool="bash", status="ok", content=f"{'a' * padding}\n{forged}"))
