@@ -19,27 +19,25 @@ class Take(Enum):
 
     EXACT = "exact"
     """The narrowest: these words, this file."""
+    PROGRAM = "program"
+    """All edits; a program with any words inside walls, with the network only where it is not offered without."""
     WALLS = "walls"
-    """The widest that gets no more than walls hold: all edits, a program with any words and no network; with the network
-    only where nothing else is offered."""
+    """The same, and every known command inside walls, where that is offered."""
     WIDEST = "widest"
     """The widest."""
 
     def of(self, choices: Sequence[GrantChoice]) -> GrantChoice:
         """Return the one of these choices, the narrowest first."""
-        match self:
-            case Take.EXACT:
-                return choices[0]
-            case Take.WIDEST:
-                return choices[-1]
-            case Take.WALLS:
-                inside = [choice for choice in choices if not _reaches_out(choice)]
-                programs = [choice for choice in choices if _has_program(choice)]
-                return next((one for one in reversed(programs) if one in inside), (programs or inside or choices)[-1])
+        if self in (Take.EXACT, Take.WIDEST):
+            return choices[0 if self is Take.EXACT else -1]
+        if self is Take.PROGRAM:
+            choices = [choice for choice in choices if not _is_of_any_command(choice)] or choices
+        programs = [choice for choice in choices if any(pattern.program for pattern in choice.patterns)]
+        return next((one for one in reversed(programs) if not _reaches_out(one)), (programs or choices)[-1])
 
 
-def _has_program(choice: GrantChoice) -> bool:
-    return any(pattern.program for pattern in choice.patterns)
+def _is_of_any_command(choice: GrantChoice) -> bool:
+    return any(pattern.program and not pattern.argv for pattern in choice.patterns)
 
 
 def _reaches_out(choice: GrantChoice) -> bool:

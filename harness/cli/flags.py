@@ -237,10 +237,10 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             )
             parser.add_argument(
                 "--take",
-                choices=("exact", "walls", "widest"),
+                choices=("exact", "program", "walls", "widest"),
                 default="walls",
-                help="which grant is taken when it is first offered: the exact words; all edits and programs inside walls, "
-                "without network where that will do; the widest (else walls)",
+                help="which grant is taken when it is first offered: the exact words; all edits and programs inside walls; "
+                "there every known command as well; the widest (else walls)",
             )
         case "trust":
             parser.description = (

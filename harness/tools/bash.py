@@ -171,7 +171,8 @@ class BashTool:
     def run(self, action: Action, effects: Effects) -> ToolOutput:
         """Run the command and return what it printed and how it ended.
 
-        Where nobody was asked, git is kept from running what the repository's configuration names.
+        Where nobody was asked, git is kept from running what the repository's configuration names; its hooks run behind the
+        walls of a granted program.
 
         Raises ToolError if what it names lies elsewhere than when it was judged, and if bash cannot be started.
         """

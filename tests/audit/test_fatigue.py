@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import recorded_tasks
 from audit_runs import POLICY, Call, own_policy, session
-from recorded_tasks import Task, tasks
-from rows import all_rows
+from recorded_tasks import tasks
 
 from harness.actions import JsonValue
 from harness.cli.policy.policies import shipped_policy_path
@@ -75,6 +74,7 @@ def test_questions_are_counted_with_and_without_grants(asked: Asked) -> None:
 
 LEFT = {
     "exact": ["pytest -q a.py", "a.py", "docs/b.md", "pytest -x", "git push", "git push --tags"],
+    "program": ["pytest -q a.py", "a.py", "git push"],
     "walls": ["pytest -q a.py", "a.py", "git push"],
     "widest": ["pytest -q a.py", "a.py", "git push"],
 }
@@ -91,6 +91,12 @@ def test_a_program_gets_the_network_only_where_nothing_else_is_offered(asked: As
     (row,), _ = asked.fatigue()
     granted = [one["granted"] for one in row["still"] if isinstance(one, dict)]  # type: ignore[union-attr]
     assert [", reaches the network" in str(words) for words in granted] == [False, False, True, False]
+
+
+def test_every_known_command_is_more_than_a_program(asked: Asked) -> None:
+    asked.session(*(Call("bash", command) for command in ("pytest -q", "ruff format .", "git commit -am x", "frob a")))
+    left = {take: len(asked.left("--take", take)) for take in LEFT}
+    assert left == {"exact": 4, "program": 4, "walls": 2, "widest": 2}
 
 
 def test_nothing_is_taken_at_a_question_that_a_person_said_no_to(asked: Asked) -> None:
@@ -131,17 +137,19 @@ def test_a_log_that_is_broken_is_told_of(asked: Asked) -> None:
 
 
 MOST_LEFT = 3
+"""Questions of a task."""
 
 
-@all_rows("task", tasks(), ids=lambda task: task.name)
-def test_a_task_of_an_agent_asks_few_questions_where_grants_are_taken(
-    task: Task, program: Program, tmp_path: Path
-) -> None:
-    log, workspace = tmp_path / "log.jsonl", tmp_path / "home" / "project"
-    workspace.mkdir(parents=True)
-    recorded_tasks.record(task, log, workspace, load_policy(shipped_policy_path("default"), layer=Layer.SHIPPED))
-    done = program.run("policy", "fatigue", str(log), "--json")
-    row = json.loads(done.out.splitlines()[0])
-    assert (row["calls"], row["unjudged"]) == (len(task.calls), 0)
-    assert row["questions"] >= 10
-    assert row["with_grants"] <= MOST_LEFT, [one["summary"] for one in row["still"]]
+def test_a_task_of_an_agent_asks_few_questions_where_grants_are_taken(program: Program, tmp_path: Path) -> None:
+    policy = load_policy(shipped_policy_path("default"), layer=Layer.SHIPPED)
+    ten = {task.name: task for task in tasks()}
+    for name, task in ten.items():
+        recorded_tasks.record(task, tmp_path / f"{name}.jsonl", tmp_path / name, policy)
+    done = program.run("policy", "fatigue", *(str(tmp_path / f"{name}.jsonl") for name in ten), "--json")
+    *rows, summary = [json.loads(line) for line in done.out.splitlines()]
+    assert [(Path(row["log"]).stem, row["calls"], row["unjudged"]) for row in rows] == [
+        (name, len(task.calls), 0) for name, task in ten.items()
+    ]
+    assert (len(ten) >= 10, summary["questions"] >= 10 * len(ten)) == (True, True)  # they are not made easy
+    many = {row["log"]: [one["summary"] for one in row["still"]] for row in rows if row["with_grants"] > MOST_LEFT}
+    assert many == {}
