@@ -55,15 +55,17 @@ _alone = Condition(lambda: not get_app().key_processor.input_queue)
 _empty = Condition(lambda: not get_app().current_buffer.text)
 
 
-def line_keys(folding: Folding, edit: Callable[[KeyPressEvent], None]) -> KeyBindings:
-    """Return the keys; `edit` is called for the editor."""
+def line_keys(
+    folding: Folding, edit: Callable[[KeyPressEvent], None], close_menu: Callable[[Buffer], None]
+) -> KeyBindings:
+    """Return the keys; `edit` is called for the editor, `close_menu` where something was taken from the menu."""
     keys = KeyBindings()
-    _add_text_keys(keys, folding)
+    _add_text_keys(keys, folding, close_menu)
     _add_screen_keys(keys, edit)
     return keys
 
 
-def _add_text_keys(keys: KeyBindings, folding: Folding) -> None:
+def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Buffer], None]) -> None:
     in_line = has_focus(DEFAULT_BUFFER)
 
     @keys.add("enter", filter=in_line)
@@ -75,9 +77,10 @@ def _add_text_keys(keys: KeyBindings, folding: Folding) -> None:
         buffer = event.current_buffer
         state = buffer.complete_state
         if state is not None and state.current_completion is not None and not buffer.text.startswith("/"):
-            buffer.complete_state = None
+            close_menu(buffer)
         elif (finished := _finished(buffer)) is not None:
             buffer.document = end_of(finished)
+            close_menu(buffer)
         elif buffer.document.is_cursor_at_the_end and continues(buffer.text):
             if not buffer.text.startswith("!"):
                 buffer.delete_before_cursor()
@@ -350,7 +353,7 @@ class PromptLine:
         return session
 
     def _key_bindings(self) -> KeyBindings:
-        keys = line_keys(self._folding, self._edit)
+        keys = line_keys(self._folding, self._edit, self._close_menu)
         in_line = has_focus(DEFAULT_BUFFER) & _alone
         keys.add("?", filter=in_line & _empty & ~vi_navigation_mode)(self._show_keys)
         is_offered = Condition(lambda: bool(self._offered) and get_app().current_buffer.text == self._offered)
@@ -372,6 +375,11 @@ class PromptLine:
         buffer.cancel_completion()
         if buffer.text == self._offered:
             buffer.reset()
+        self._close_menu(buffer)
+
+    def _close_menu(self, buffer: Buffer) -> None:
+        """Keep the menu closed until something is typed."""
+        buffer.complete_state = None
         self._left = buffer.text
 
     def _go_back(self, event: KeyPressEvent) -> None:
@@ -400,7 +408,7 @@ class PromptLine:
         state, before = buffer.complete_state, session.reserve_space_for_menu
         if state is not None:
             most = min(MOST_MENU_LINES, _size().rows // 2)
-            session.reserve_space_for_menu = max(before, min(len(state.completions) + 1, most))
+            session.reserve_space_for_menu = min(max(before, len(state.completions) + 1), most)
         elif not self._menu_is_awaited(buffer):
             session.reserve_space_for_menu = 0
         closed = self._drawn_keys and not self._keys_shown

@@ -408,6 +408,7 @@ def test_names_are_completed_while_one_types(repository: Path) -> None:
         line.wait_for("src/parse.py")
         line.stands(TAB, "> look at @src/parse.py")
         line.send(ENTER)
+        line.wait_until(lambda: "model-1" in line.display()[line.cursor[0] + 1], "the room for the menu is still there")
         line.reads(" please" + ENTER, "look at @src/parse.py please")
         line.send("/mo")
         line.wait_for("show or switch")
