@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, ToolUse, Unconfined
 from harness.policy.rules import Decision
 from harness.policy.verdict import FacetVerdict, Source, Verdict
-from harness.record import Record, replace
+from harness.record import Record
 
 _BETWEEN = re.compile(r"[ \t\n;&|(){}!]*")
 """What may stand between the commands of a line that is shown part by part: operators, and nothing that runs or is data."""
@@ -65,7 +65,7 @@ def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
     of its own.
     """
     own = set(map(id, action.facets))
-    parts: list[Part] = []
+    parts: list[tuple[str, list[FacetVerdict]]] = []
     files: list[FacetVerdict] = []
     for judged in verdict.facets:
         facet = judged.facet
@@ -75,26 +75,29 @@ def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
             case PathAccess() if id(facet) in own:
                 files.append(judged)
             case PathAccess() if parts:
-                parts[-1] = replace(parts[-1], judged=(*parts[-1].judged, judged))
-            case Command() | Opaque() if parts and _is_within(facet, parts[-1].text):
-                parts[-1] = replace(parts[-1], judged=(*parts[-1].judged, *files, judged))
+                parts[-1][1].append(judged)
+            case Command() | Opaque() if parts and _is_within(facet, parts[-1][0]):
+                parts[-1][1].extend((*files, judged))
                 files = []
             case _:
                 text = _text_of(facet)
-                named = [one for one in files if isinstance(one.facet, PathAccess) and one.facet.written in text]
-                parts += _of_files([one for one in files if one not in named])
-                parts.append(Part(text=text, judged=(*named, judged)))
+                parts += _of_files([one for one in files if not _names(text, one)])
+                parts.append((text, [*(one for one in files if _names(text, one)), judged]))
                 files = []
-    return (*parts, *_of_files(files))
+    return tuple(Part(text=text, judged=tuple(judged)) for text, judged in (*parts, *_of_files(files)))
 
 
-def _of_files(files: Sequence[FacetVerdict]) -> list[Part]:
+def _names(text: str, judged: FacetVerdict) -> bool:
+    return isinstance(judged.facet, PathAccess) and judged.facet.written in text
+
+
+def _of_files(files: Sequence[FacetVerdict]) -> list[tuple[str, list[FacetVerdict]]]:
     """Return a part for each file, which may be read and written."""
     by_name: dict[str, list[FacetVerdict]] = {}
     for one in files:
         if isinstance(one.facet, PathAccess):
             by_name.setdefault(one.facet.written, []).append(one)
-    return [Part(text=_text_of(judged[0].facet), judged=tuple(judged)) for judged in by_name.values()]
+    return [(_text_of(judged[0].facet), judged) for judged in by_name.values()]
 
 
 def _is_within(facet: Command | Opaque, text: str) -> bool:

@@ -57,7 +57,8 @@ _BEGIN_NO_LINE = frozenset("\u3005\u30fc\u30c3\u30e3\u30e5\u30e7\u3063\u3083\u30
 
 def _filled(text: str, at: int, room: int) -> int:
     """Return where a line of `room` cells that begins at a place of the text is full: behind one character at least."""
-    if text.isascii() and text.isprintable():
+    first = text[at : at + max(room, 1) + 1]  # with what comes next, which may be a mark on the last of them
+    if first.isascii() and first.isprintable():
         return min(len(text), at + max(room, 1))
     used = 0
     for place in range(at, len(text)):
