@@ -332,6 +332,24 @@ def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: Grant
     assert [pattern.text for pattern in approval.patterns] == [f"the command touch made in {touch.action.cwd}"]
 
 
+def test_an_enter_that_came_with_the_words_is_told(touch: Asked) -> None:
+    """It is a blank of a paste, as far as anybody can tell; the next one alone sends."""
+    for look in (None, Look()):
+        with Played(touch, look=look) as played:
+            played.press("r")
+            played.send("too late today\r")
+            played.wait_for("Enter came at once with the words")
+            played.send("\r")
+            assert played.answer().words == "too late today"
+
+
+def test_with_ascii_alone_a_wrapped_row_is_marked_in_ascii(root: str) -> None:
+    with Played(command(root, "touch " + "a" * 100), look=Look(ascii=True, repaints=True)) as played:
+        played.rest()
+        assert any(row.startswith("  \\ aaa") for row in played.rows())
+        assert played.written().isascii()
+
+
 def test_words_go_with_a_grant(touch: Asked) -> None:
     with Played(touch) as played:
         for key in ("\t", "a", "\r", "s", "1"):
