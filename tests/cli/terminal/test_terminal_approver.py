@@ -337,9 +337,9 @@ def test_an_enter_that_came_with_the_words_is_told(touch: Asked) -> None:
     for look in (None, Look()):
         with Played(touch, look=look) as played:
             played.press("r")
-            played.send("too late today\r")
+            played.press("too late today\r")
             played.wait_for("Enter came at once with the words")
-            played.send("\r")
+            played.press("\r")
             assert played.answer().words == "too late today"
 
 
