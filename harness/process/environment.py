@@ -98,12 +98,15 @@ _WITHOUT_NETWORK = {
 def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     """Return what a command gets besides, when nobody was asked about it: no hooks, no pager, no signatures, no fsmonitor.
 
-    A command that is not to reach the network gets a git without transports, too. One that only reads gets a git without
-    git-lfs, and the folders of PATH that lie in the workspace `root` come last: no `ls` of the workspace is taken for the
-    system's.
+    A granted program without the network has its hooks: walls hold them. A command that is not to reach the network gets a
+    git without transports, too. One that only reads gets a git without git-lfs, and the folders of PATH that lie in the
+    workspace `root` come last: no `ls` of the workspace is taken for the system's.
     """
     reads = effects.write == ()
-    own = _UNASKED_GIT if effects.sockets else [one for one in _UNASKED_GIT if one[0] != "core.hooksPath"]
+    held = (
+        not effects.sockets and not effects.network
+    )  # a hook that another command left there gets no more than that one
+    own = [one for one in _UNASKED_GIT if not held or one[0] != "core.hooksPath"]
     settings = (*own, *(() if effects.network else (OFFLINE,)), *(_READING_GIT if reads else ()))
     variables = as_variables(settings)
     if not effects.network:

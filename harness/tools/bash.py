@@ -172,7 +172,7 @@ class BashTool:
         """Run the command and return what it printed and how it ended.
 
         Where nobody was asked, git is kept from running what the repository's configuration names; its hooks run behind the
-        walls of a granted program.
+        walls of a granted program, where that has no network.
 
         Raises ToolError if what it names lies elsewhere than when it was judged, and if bash cannot be started.
         """
