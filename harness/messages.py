@@ -70,6 +70,8 @@ class ToolResult(Record):
     truncated: bool = False
     printed: str | None = None
     """What a command printed, as far as `content` holds it, and without the words that the tool itself adds there."""
+    terminal: bool = False
+    """Whether a command had the person's terminal: then nothing that it showed is in `content`."""
     changed_path: str | None = None
     """The absolute path of the file that the call wrote, if it wrote one."""
     before_sha256: str | None = None

@@ -7,6 +7,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, JsonValue
@@ -38,6 +39,7 @@ from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 from harness.process.hardening import undumpable
+from harness.process.lent_terminal import LentTerminal
 from harness.record import Record, replace
 from harness.tools import builtin_tools
 from harness.tools.command_walls import CONTAINER_HINT
@@ -94,7 +96,11 @@ class SessionParts:
         self.interrupt = Interrupt()
         self.on_output: Callable[[str], None] = _ignore
         """Told what a command prints while it runs; set by whoever shows it."""
-        self.tools = tools_in(self.workspace, self.state, environment, self.interrupt, self._tell_output, log=log)
+        self.lend: Callable[[], AbstractContextManager[LentTerminal]] | None = None
+        """Lends the terminal to a command; set by whoever runs one that the person typed, and only while it runs."""
+        self.tools = tools_in(
+            self.workspace, self.state, environment, self.interrupt, self._tell_output, lend=self._lent, log=log
+        )
         self.level = check_confinement(self.policy, self.tools)
         self.settings: Settings = settings_from(arguments, environment, self.workspace.root)
         self.prices = self.settings.prices.value
@@ -151,6 +157,9 @@ class SessionParts:
 
     def _tell_output(self, printed: str) -> None:
         self.on_output(printed)
+
+    def _lent(self) -> AbstractContextManager[LentTerminal] | None:
+        return None if self.lend is None else self.lend()
 
     def _wait(self, seconds: float) -> None:
         self.on_wait(seconds)
@@ -256,6 +265,7 @@ def tools_in(
     interrupt: Interrupt,
     on_output: Callable[[str], None] | None = None,
     *,
+    lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
     log: str | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools that ship, with the places where the program keeps things; no command can read the log that is named.
@@ -270,6 +280,7 @@ def tools_in(
         images=BeforeImages(state.before_images),
         hide=(*state.guarded, *(() if log is None else (log,))),
         on_output=on_output,
+        lend=lend,
         interrupts=lambda: interrupt.count,
     )
 

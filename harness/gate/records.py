@@ -267,6 +267,7 @@ class CallRecords:
                 "output_bytes": result.output_bytes,
                 "truncated": result.truncated,
                 "exit_code": result.exit_code,
+                **({"terminal": True} if result.terminal else {}),
             }
         if result.changed_path is not None:
             fields |= {

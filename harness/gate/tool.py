@@ -41,6 +41,8 @@ class ToolOutput(Record):
     truncated: bool = False
     printed: str | None = None
     """What a command printed, where `content` holds more than that; see ToolResult."""
+    terminal: bool = False
+    """See ToolResult."""
     changed_path: str | None = None
     before_sha256: str | None = None
     after_sha256: str | None = None
@@ -247,6 +249,7 @@ class Attempt:
             before_sha256=output.before_sha256,
             after_sha256=output.after_sha256,
             error_code=output.error_code,
+            terminal=output.terminal,
         )
 
 

@@ -155,6 +155,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "output_bytes?": "count",
         "truncated?": "flag",
         "exit_code?": "whole|null",
+        "terminal?": "flag",
         "error_code?": "text",
         "changed_path?": "text",
         "before_sha256?": "digest|null",

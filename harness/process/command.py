@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from harness.process.capture import Capture, Live
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
+from harness.process.lent_terminal import LentTerminal
 from harness.process.procfs import Process
 from harness.process.start import Latch, Launch, start
 from harness.process.survivors import Survivors, send
@@ -89,7 +90,7 @@ def run_group(
     *,
     seconds: float,
     output: Capture,
-    live: Live | None = None,
+    live: Live | LentTerminal | None = None,
     interrupts: Callable[[], int] | None = None,
     pace: Pace = STANDARD_PACE,
 ) -> Ended:
@@ -98,7 +99,8 @@ def run_group(
     Its command begins when it is bound and marked, for which bash itself waits (Latch); another program would not.
     After `seconds` the group gets SIGTERM, and SIGKILL when its grace is over. KeyboardInterrupt does the same (twice: at
     once) and is not raised but told by the ending. `interrupts` says how often a person asked to stop so far, for a
-    program that raises only the first time. `live` is told on this thread what is printed, ten times a second.
+    program that raises only the first time. `live` is told on this thread what is printed, ten times a second; where the
+    person's terminal was lent to the program, it is that.
 
     Raises NotConfinedError where it could not be confined, OSError or ValueError if it cannot be started,
     ChildProcessError where SIGCHLD is ignored: the kernel would give the number of the program away as soon as it ends.
@@ -161,7 +163,9 @@ def _wait_for_end(ended: list[Ended | BaseException], interrupt: int, pace: Pace
             pass
 
 
-def _run(launch: Launch, seconds: float, output: Capture, live: Live | None, interrupt: int, pace: Pace) -> Ended:
+def _run(
+    launch: Launch, seconds: float, output: Capture, live: Live | LentTerminal | None, interrupt: int, pace: Pace
+) -> Ended:
     started = time.monotonic()
     adopt_orphans()
     survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
@@ -182,7 +186,14 @@ def _run(launch: Launch, seconds: float, output: Capture, live: Live | None, int
 
 
 def _start(launch: Launch) -> tuple[Popen[bytes], int]:
-    """Start the program without input; return it, and the end of the pipe from which its output is read."""
+    """Start the program without input; return it, and the end of the pipe from which its output is read.
+
+    One that has a terminal has its input and its output there.
+    """
+    if launch.terminal is not None:
+        process = start(launch, launch.terminal.far, launch.terminal.far)
+        launch.terminal.started()
+        return process, os.dup(launch.terminal.near)
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     reading, writing = os.pipe2(os.O_CLOEXEC)
     try:
@@ -214,7 +225,7 @@ class _Group:
         pipe: int,
         interrupt: int,
         output: Capture,
-        live: Live | None,
+        live: Live | LentTerminal | None,
         survivors: Survivors,
         pace: Pace,
     ) -> None:
@@ -352,6 +363,10 @@ class _Group:
                 block = os.read(self._pipe, BLOCK_BYTES)
             except BlockingIOError:
                 return ready  # the command took it itself
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                block = b""  # a terminal that nothing of the command has open any more (pty(7))
             if block:
                 self._output.add(block)
                 if self._live is not None:

@@ -69,6 +69,18 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {**passed, "PATH": ":".join(folders) or os.defpath, **_SET_VARIABLES}
 
 
+_SCREEN = ("TERM", "NO_COLOR", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "GIT_EDITOR", "EDITOR", "DEBIAN_FRONTEND")
+"""What is not set for a command that has a terminal: it may ask, page and colour there."""
+_OF_THE_PERSON = ("TERM", "COLORTERM", "NO_COLOR", "PAGER", "GIT_PAGER", "LESS", "EDITOR", "VISUAL", "GIT_EDITOR")
+
+
+def at_a_terminal(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a command that has the terminal of a person, whose own environment is `environment`;
+    `given` is what commands get without one."""
+    own = {name: environment[name] for name in _OF_THE_PERSON if name in environment}
+    return {**{name: value for name, value in given.items() if name not in _SCREEN}, **own}
+
+
 def _reads_bytes_alike(variables: Mapping[str, str]) -> bool:
     """Say whether bash will read a command line in the character set in which it was judged.
 

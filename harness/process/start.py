@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import termios
 import time
 from _thread import allocate_lock, get_native_id, start_new_thread
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,8 @@ from harness.record import Record
 
 if TYPE_CHECKING:
     from subprocess import Popen
+
+    from harness.process.lent_terminal import LentTerminal
 
 
 END_SECONDS = 1.0
@@ -39,6 +42,8 @@ class Launch(Record):
     """Put in front of the command line: a program that confines, and starts `executable` in its turn."""
     descriptors: Sequence[int] = ()
     """What the program inherits besides its standard streams."""
+    terminal: LentTerminal | None = None
+    """The person's, to which it is given a way: then its standard streams are a terminal, that of its session."""
 
 
 def start(launch: Launch, stdin: int, output: int) -> Popen[bytes]:
@@ -68,11 +73,17 @@ def start(launch: Launch, stdin: int, output: int) -> Popen[bytes]:
                 bufsize=0,
                 start_new_session=True,
                 pass_fds=launch.descriptors,
+                preexec_fn=None if launch.terminal is None else _take_terminal,  # noqa: PLW1509 - it makes one call
             )
         except subprocess.SubprocessError as error:  # something wrote into the pipe by which the start is reported
             raise OSError(errno.EIO, str(error)) from error
 
     return _on_a_thread_that_ends(launch.confine, popen)
+
+
+def _take_terminal() -> None:
+    """Make standard input the terminal of the session, whose leader the process is: keys like Ctrl-C reach it then."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _on_a_thread_that_ends(confine: Callable[[], None] | None, popen: Callable[[], Popen[bytes]]) -> Popen[bytes]:

@@ -107,6 +107,7 @@ def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REF
         network=walls.network,
         sockets=walls.sockets,
         metadata=not walls.reader,
+        terminal=walls.terminal,
         signals=machine.landlock >= SIGNALS_LANDLOCK or not walls.reader,
     )
     program = seccomp.program(machine.seccomp, calls)

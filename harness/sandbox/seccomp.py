@@ -23,6 +23,7 @@ from harness.sandbox.system_calls import (
     LOOKING_REQUESTS,
     REQUEST_TYPE_BITS,
     SIGNAL_OWNERS,
+    TERMINAL_REQUEST_TYPE,
     TYPE_INTO_TERMINAL,
     WRITERS_REQUEST_TYPES,
     WRITERS_REQUESTS,
@@ -95,6 +96,8 @@ class Calls(Record):
     metadata: bool
     """Modes, owners, times and attributes of files, and the memory that programs share by key."""
     signals: bool
+    terminal: bool = False
+    """The modes of a terminal of its own, where `metadata` is not allowed."""
 
 
 @lru_cache(maxsize=32)
@@ -131,7 +134,7 @@ def _answers(calls: Calls) -> dict[str, Code]:
     refused += [] if calls.signals else SIGNALS.split()
     refused += [] if calls.network or calls.sockets else ["connect"]
     answers = dict.fromkeys(refused, _refuse(errno.EPERM))
-    requests = _writers_requests() if calls.metadata else _one_of(LOOKING_REQUESTS)
+    requests = _requests(calls)
     own_schedule = dict.fromkeys(SCHEDULES.split(), _load(0) + _one_of((0,)))
     own_priority = {name: _own_priority(which) for name, which in PRIORITIES.items()}
     families = tuple(family for family in NETWORK_FAMILIES if (calls.sockets if family == UNIX else calls.network))
@@ -154,10 +157,13 @@ def _answers(calls: Calls) -> dict[str, Code]:
     )
 
 
-def _writers_requests() -> Code:
-    """Answer to an ioctl of what may change modes and attributes: a list of requests, and of types of requests."""
-    by_type = _step(KEEP_BITS, REQUEST_TYPE_BITS) + _one_of(kind << 8 for kind in WRITERS_REQUEST_TYPES)
-    known = _where(LOOKING_REQUESTS + WRITERS_REQUESTS, _answer(ALLOW), by_type)
+def _requests(calls: Calls) -> Code:
+    """Answer to an ioctl, by a list of requests; of what may change more than files hold, also of types of requests."""
+    if not (calls.metadata or calls.terminal):
+        return _one_of(LOOKING_REQUESTS)
+    types = WRITERS_REQUEST_TYPES if calls.metadata else (TERMINAL_REQUEST_TYPE,)
+    by_type = _step(KEEP_BITS, REQUEST_TYPE_BITS) + _one_of(kind << 8 for kind in types)
+    known = _where(LOOKING_REQUESTS + (WRITERS_REQUESTS if calls.metadata else ()), _answer(ALLOW), by_type)
     return _where(TYPE_INTO_TERMINAL, _refuse(errno.EPERM), known)
 
 

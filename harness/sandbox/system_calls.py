@@ -131,8 +131,9 @@ WRITERS_REQUESTS = (
     0x40086602, 0x401C5820,              # FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR: a file's attributes, as its mode
 )  # fmt: skip
 REQUEST_TYPE_BITS = 0xFF00
+TERMINAL_REQUEST_TYPE = 0x54
 WRITERS_REQUEST_TYPES = (
-    0x54,  # descriptors, and terminals of their own, but for TYPE_INTO_TERMINAL
+    TERMINAL_REQUEST_TYPE,  # descriptors, and terminals of their own, but for TYPE_INTO_TERMINAL
     0x89,  # sockets
 )
 """Types (bits 8 to 15 of a request). Besides LOOKING_REQUESTS, these are all that writers may ask.

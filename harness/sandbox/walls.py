@@ -32,6 +32,8 @@ class Walls(Record):
     """Whether Unix sockets may be connected to: those of a container daemon, a session bus, a terminal multiplexer or
     an agent with keys lead out of every wall. Never by a reader."""
 
+    terminal: bool = False
+    """Whether its standard streams are a terminal of its own, of which a reader too may change the modes."""
     temporary: str | None = None
     """A folder of the command's own. It may write there too, and stays a reader if it may write nothing else."""
 

@@ -16,6 +16,7 @@ Not here: whether a call may run (gate/), how files are replaced (files/), how a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from harness.files.baselines import Baselines
 from harness.files.before_images import BeforeImages
@@ -24,6 +25,7 @@ from harness.files.workspace import Workspace
 from harness.gate.tool import Tool
 from harness.limits import Limits
 from harness.process.capture import OutputFolder
+from harness.process.lent_terminal import LentTerminal
 from harness.tools.bash import BashTool
 from harness.tools.command_walls import CommandWalls
 from harness.tools.edit_file import EditFileTool
@@ -39,6 +41,7 @@ def builtin_tools(
     images: BeforeImages | None = None,
     hide: Sequence[str] = (),
     on_output: Callable[[str], None] | None = None,
+    lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
     interrupts: Callable[[], int] | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools that ship, for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS.
@@ -46,9 +49,9 @@ def builtin_tools(
     `limits` bounds the seconds of a command and the characters of a result. `environment` is where commands get their few
     variables from (PATH, HOME, locale; never keys): this process's where it is None. `images` keeps what files held
     before they were changed, so that it can be put back. `hide` are absolute paths that no command can read, besides what
-    the policy hides. `on_output` is told what a command prints while it runs; `interrupts` counts
-    how often a person asked to stop, so that the second time kills at once. The full output of long commands is kept
-    in the workspace's `outputs` folder, where it has one.
+    the policy hides. `on_output` is told what a command prints while it runs; `lend` lends the person's terminal to a
+    command of theirs; `interrupts` counts how often a person asked to stop, so that the second time kills at once. The full
+    output of long commands is kept in the workspace's `outputs` folder, where it has one.
     """
     baselines = Baselines()
     outputs = None if workspace.outputs is None else OutputFolder(workspace.outputs)
@@ -61,6 +64,7 @@ def builtin_tools(
             places=ProtectedPlaces(workspace.root, images),
             outputs=outputs,
             on_output=on_output,
+            lend=lend,
             interrupts=interrupts,
         ),
         ReadFileTool(workspace, limits=limits, baselines=baselines),

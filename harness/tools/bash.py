@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import assert_never
 
 from harness.actions import (
@@ -25,9 +27,10 @@ from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
 from harness.model import ToolSpec
-from harness.process.capture import Capture, Live, OutputFolder, result_characters
+from harness.process.capture import Capture, Live, OutputFolder, ReadableOutput, result_characters
 from harness.process.command import STANDARD_PACE, CommandEnding, Ended, Pace, run_group
-from harness.process.environment import child_environment, unasked_variables, walled_variables
+from harness.process.environment import at_a_terminal, child_environment, unasked_variables, walled_variables
+from harness.process.lent_terminal import LentTerminal
 from harness.process.start import Launch, NotConfinedError
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
@@ -42,6 +45,7 @@ MAX_ARGUMENT_BYTES = 120_000
 """What is given to bash as an argument; one holds 131,071 bytes on Linux (execve(2), MAX_ARG_STRLEN)."""
 LEAST_SECONDS = 0.1
 MAX_JUSTIFICATION_CHARACTERS = 500
+NOT_KEPT = "[it had the person's terminal: what it showed there was not kept]"
 MAX_NAMES = 10
 """Of processes that are named in a note."""
 
@@ -85,6 +89,7 @@ class BashTool:
         places: ProtectedPlaces | None = None,
         outputs: OutputFolder | None = None,
         on_output: Callable[[str], None] | None = None,
+        lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
         interrupts: Callable[[], int] | None = None,
         pace: Pace = STANDARD_PACE,
     ) -> None:
@@ -94,7 +99,8 @@ class BashTool:
         around them; None: those of this machine. `temporary` is where TMPDIR points for commands that may write; None: a
         folder of this tool's own, which goes with it. `places` are the protected ones of the workspace; None: without copies
         of what stands there. What is cut from a result stays whole in `outputs`.
-        `on_output` is told what is printed, ten times a second; `interrupts` counts a person's wishes to stop: the second
+        `on_output` is told what is printed, ten times a second; `lend` lends the person's terminal to a command of theirs
+        that asks for keys, and gives None for every other; `interrupts` counts a person's wishes to stop: the second
         one during a call kills at once. `pace` is how long each step of a command's end may take.
         """
         self._workspace = workspace
@@ -108,6 +114,7 @@ class BashTool:
         self.places = places or ProtectedPlaces(workspace.root, None)
         self._outputs = outputs
         self._on_output = on_output
+        self._lend = lend
         self._interrupts = interrupts
         self._pace = pace
         self.spec = _spec(self._seconds)
@@ -123,6 +130,7 @@ class BashTool:
             places=self.places,
             outputs=self._outputs,
             on_output=self._on_output,
+            lend=self._lend,
             interrupts=self._interrupts,
             pace=self._pace,
         )
@@ -189,11 +197,13 @@ class BashTool:
         same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
         if not same_folder or not request.judged_on.still_holds():
             raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
-        spill = self._outputs.spill() if self._outputs is not None else None
+        lending = self._lend() if self._lend is not None else None
+        spill = self._outputs.spill() if self._outputs is not None and lending is None else None
         capture = Capture(self._characters, spill)
         try:
-            ended, walls = self._run(request, effects, capture)
-            return _output(request, capture, ended, walls)
+            with lending or nullcontext() as lent:
+                ended, walls = self._run(request, effects, capture, lent)
+            return _output(request, capture, ended, walls, lent=lent is not None)
         except NotConfinedError as error:
             raise ToolError(f"Cannot confine the command: {error.strerror}; nothing was run.") from None
         except OSError as error:
@@ -202,8 +212,13 @@ class BashTool:
             if spill is not None:
                 spill.close()
 
-    def _run(self, request: BashRequest, effects: Effects, capture: Capture) -> tuple[Ended, HeldTo | None]:
-        """Run it to its end, within walls if there are to be any; return its end, and what held it. Raises OSError."""
+    def _run(
+        self, request: BashRequest, effects: Effects, capture: Capture, lent: LentTerminal | None
+    ) -> tuple[Ended, HeldTo | None]:
+        """Run it to its end, within walls if there are to be any; return its end, and what held it. Raises OSError.
+
+        At a terminal that was lent to it a command takes as long as the person does.
+        """
         bash = find_bash(self._environment["PATH"].split(":"))
         if not bash:
             raise ToolError("Cannot start bash: it is not installed.")
@@ -212,7 +227,8 @@ class BashTool:
             argv=("bash", "--noprofile", "--norc", "-c", "--", request.command),
             executable=bash,
             cwd=request.cwd.real,
-            environment=self._variables(effects),
+            environment=self._variables(effects, lent),
+            terminal=lent,
         )
         script = _script(request.command)
         if script is not None:
@@ -223,7 +239,7 @@ class BashTool:
             hold = (
                 () if effects.sockets else self.places.held
             )  # noted before a granted program, whose sockets are closed
-            confinement = self.walls.confinement(effects, self._temporary.path, hold)
+            confinement = self.walls.confinement(effects, self._temporary.path, hold, terminal=lent is not None)
             if confinement is not None:
                 launch = replace(
                     launch,
@@ -233,9 +249,9 @@ class BashTool:
                 )
             ended = run_group(
                 launch,
-                seconds=request.seconds,
+                seconds=request.seconds if lent is None else math.inf,
                 output=capture,
-                live=Live(self._on_output) if self._on_output is not None else None,
+                live=lent or (Live(self._on_output) if self._on_output is not None else None),
                 interrupts=self._interrupts,
                 pace=self._pace,
             )
@@ -246,9 +262,11 @@ class BashTool:
             if script is not None:
                 os.close(script)
 
-    def _variables(self, effects: Effects) -> Mapping[str, str]:
+    def _variables(self, effects: Effects, lent: LentTerminal | None) -> Mapping[str, str]:
         """Return the environment; a command that may write nothing has nowhere to put temporary files."""
         variables: Mapping[str, str] = self._environment
+        if lent is not None:
+            variables = at_a_terminal(variables, lent.environment)
         if not only_looks(effects):
             variables = {**variables, "TMPDIR": self._temporary.path()}
         if not effects.sockets and not effects.network:
@@ -314,9 +332,10 @@ def find_bash(folders: Iterable[str]) -> str:
     return ""
 
 
-def _output(request: BashRequest, capture: Capture, ended: Ended, held: HeldTo | None) -> ToolOutput:
-    """Return the result; `held` is what the kernel held the command to."""
-    printed = capture.readable()
+def _output(request: BashRequest, capture: Capture, ended: Ended, held: HeldTo | None, *, lent: bool) -> ToolOutput:
+    """Return the result; `held` is what the kernel held the command to; `lent`: it had the person's terminal, and what it
+    showed there is for them alone."""
+    printed = ReadableOutput(text=NOT_KEPT, truncated=True) if lent else capture.readable()
     body = printed.text or "(no output)"
     status, exit_code, last_line = _end_of(request, ended)
     notes = _notes(ended)
@@ -329,6 +348,7 @@ def _output(request: BashRequest, capture: Capture, ended: Ended, held: HeldTo |
         output_bytes=capture.total,
         truncated=printed.truncated,
         printed=printed.text,
+        terminal=lent,
     )
 
 

@@ -132,12 +132,13 @@ class CommandWalls:
         return WallsHere(root=root, confines=True, hidden=tuple(os.path.join(root, name) for name in denied))
 
     def confinement(
-        self, effects: Effects, temporary: Callable[[], str], hold: Sequence[str] = ()
+        self, effects: Effects, temporary: Callable[[], str], hold: Sequence[str] = (), *, terminal: bool = False
     ) -> Confinement | None:
         """Return the walls for one command, to be entered by the thread that starts it; None where it runs without.
 
         `hold` are absolute paths that stay as they are, where these walls can do that. `temporary` makes or names the folder
-        for temporary files of commands that may write at all. Folders that a rule grants and that are missing are made.
+        for temporary files of commands that may write at all. `terminal`: it has one of its own on its standard streams.
+        Folders that a rule grants and that are missing are made.
 
         Raises ToolError where the walls are required and cannot be put up, NotConfinedError where the system refuses.
         """
@@ -156,7 +157,7 @@ class CommandWalls:
             for folder in missing_folders(effects, self._workspace):
                 os.makedirs(folder, exist_ok=True)
             walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
-            walls = replace(walls, hold=tuple(hold))
+            walls = replace(walls, hold=tuple(hold), terminal=terminal)
             return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
             raise ToolError(f"This command cannot be confined to what it may do: {error}. Nothing was run.") from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
 from harness.actions import Action, JsonValue
 from harness.cli.commands.notes_to_model import NotesToModel, is_unanswered
@@ -19,6 +20,7 @@ from harness.model import Prices
 from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
+from harness.process.lent_terminal import LentTerminal
 from harness.record import Record
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
@@ -81,9 +83,10 @@ class Conversation:
         turns: Turns,
         about: Mapping[str, JsonValue],
         kept: KeptGrants,
+        lend: Callable[[], AbstractContextManager[LentTerminal]] | None = None,
         policy_named: str | None = None,
     ) -> None:
-        """Take the parts; `policy_named` is what --policy says."""
+        """Take the parts; `lend` lends the terminal to a command, `policy_named` is what --policy says."""
         self.parts = parts
         self.screen = screen
         self.approver = approver
@@ -92,6 +95,7 @@ class Conversation:
         self.turns = turns
         self.about = about
         self.kept = kept
+        self.lend = lend
         self.policy_named = policy_named
         self.held: Policy | None = None
         """In plan mode, the policy that holds again when it is left."""

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from harness.actions import JsonValue
+import json
+
+from harness.actions import Command, JsonValue
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.notes_to_model import RAN_BY_PERSON
 from harness.cli.terminal.styles import Tone
+from harness.errors import ToolError
 from harness.gate.ruling import NO_DETOUR
-from harness.messages import ResultStatus, ToolResult
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.programs.interactive import asks_for_keys
 from harness.text.visible import visible
 from harness.tool_kinds import BASH
 
 MOST_LINES = 2_000
 """Of a command's output at the prompt."""
+WITH_TERMINAL = "tty"
+"""The word in front of a command that is to have the terminal; tty(1) itself takes none."""
 MOST_TOLD = 6_000
 """Characters of one command's output that the model is told; of more, beginning and end."""
 
@@ -24,13 +30,16 @@ def run_as_person(conversation: Conversation, text: str, *, model_hears: bool) -
 
     Raises LogError and GateError.
     """
+    parts = conversation.parts
+    text, lends = _wish(conversation, text)
     arguments: dict[str, JsonValue] = {BASH.subject: text}
     shown = _Shown(conversation)
-    before, conversation.parts.on_output = conversation.parts.on_output, shown
+    before, parts.on_output = parts.on_output, shown
+    parts.lend = conversation.lend if lends else None
     try:
         result = conversation.agent.do(conversation.session, BASH.name, arguments)
     finally:
-        conversation.parts.on_output = before
+        parts.on_output, parts.lend = before, None
         shown.finish()
     if result.status in (ResultStatus.DENIED, ResultStatus.BLOCKED, ResultStatus.INVALID):
         if conversation.answer is not None:
@@ -43,6 +52,20 @@ def run_as_person(conversation: Conversation, text: str, *, model_hears: bool) -
     elif model_hears:
         conversation.say("there is no more room: the model is not told of this one", Tone.WARNING)
     return result.status is ResultStatus.OK
+
+
+def _wish(conversation: Conversation, text: str) -> tuple[str, bool]:
+    """Return the command that is to run, and whether the person wants to sit at it: a program in it asks for keys, or they
+    say so with `tty` in front."""
+    word, _, rest = text.partition(" ")
+    if word == WITH_TERMINAL and rest.strip():
+        return rest.strip(), True
+    call = ToolCall(id="", name=BASH.name, arguments=json.dumps({BASH.subject: text}))
+    try:
+        facets = conversation.agent.registry.prepare(call).facets
+    except ToolError:
+        return text, False
+    return text, any(isinstance(one, Command) and asks_for_keys(one.argv, fed=one.fed) for one in facets)
 
 
 def _attachment(text: str, result: ToolResult) -> str:

@@ -217,6 +217,7 @@ class Repl:
             turns=Turns(carried.found.session if carried else ""),
             about=about,
             kept=kept,
+            lend=self._terminal.lent,
             policy_named=policy,
         )
 

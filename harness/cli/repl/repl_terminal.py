@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
@@ -22,6 +23,7 @@ from harness.gate.registry import IN_PROCESS, ToolRegistry
 from harness.interrupt import Interrupt
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
+from harness.process.lent_terminal import LentTerminal
 
 if TYPE_CHECKING:
     from harness.cli.terminal.completion import Offered
@@ -104,6 +106,15 @@ class Terminal:
             environment=self._environment,
             tell=self.screen.line,
         )
+
+    @contextmanager
+    def lent(self) -> Iterator[LentTerminal]:
+        """Lend the terminal to a command: nobody else reads or writes there meanwhile. Raises OSError where it is gone."""
+        with self.ahead.paused():
+            self.screen.settle()
+            keyboard, screen = sys.stdin.fileno(), sys.stdout.fileno()
+            with LentTerminal(keyboard, screen, self._environment, escapes=self.screen.look.repaints) as terminal:
+                yield terminal
 
     @property
     def history_problem(self) -> str:

@@ -1,0 +1,62 @@
+"""Which commands ask for keys: a person who types one wants to sit at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+_ALWAYS = frozenset(
+    "vi vim nvim view vimdiff nano pico emacs micro joe mg hx kak helix less more most man info top htop btop atop tig "
+    "lazygit gitui mc ranger nnn lf fzf tmux screen gdb lldb pudb ipython bpython ncdu".split()
+)
+_ALONE = frozenset("python python3 node irb ghci lua julia sh bash zsh fish psql mysql sqlite3 redis-cli".split())
+"""With no words behind them."""
+_PICKS = frozenset("add checkout restore reset stash commit".split())
+"""Commands of git that let one pick hunks."""
+_SAID = ("--message", "--file", "--reuse-message", "--fixup", "--squash", "--no-edit", "--dry-run")
+"""Of `git commit`: nothing is left to be written."""
+_TAKE_A_WORD = frozenset("mFCct")
+"""Letters of `git commit` behind which a word follows."""
+_GIT_TAKES_A_WORD = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
+
+
+def asks_for_keys(argv: Sequence[str], *, fed: bool = False) -> bool:
+    """Say whether a command is known to take the terminal for itself; `fed`: something else is its input. Pure."""
+    if not argv:
+        return False
+    name = argv[0].rpartition("/")[2]
+    if name == "git":
+        return _git_asks(list(_behind_options(argv[1:])))
+    return name in _ALWAYS or (name in _ALONE and len(argv) == 1 and not fed)
+
+
+def _behind_options(words: Sequence[str]) -> Iterator[str]:
+    """Yield the words of git from its command on."""
+    rest = iter(words)
+    for word in rest:
+        if word in _GIT_TAKES_A_WORD:
+            next(rest, None)
+        elif not word.startswith("-"):
+            yield word
+            break
+    yield from rest
+
+
+def _git_asks(words: Sequence[str]) -> bool:
+    command, *others = words or ("",)
+    long = [word for word in others if word.startswith("--")]
+    short = {letter for word in others if word[:1] == "-" and word[:2] != "--" for letter in _letters(word)}
+    if command in _PICKS and (short & {"p", "i"} or {"--patch", "--interactive"} & set(long)):
+        return True
+    if command in ("add", "commit") and ("e" in short or "--edit" in long):
+        return True
+    if command == "commit":
+        return not short & {"m", "F", "C"} and not any(word.startswith(_SAID) for word in long)
+    return command == "mergetool" or (command == "rebase" and ("i" in short or "--interactive" in long))
+
+
+def _letters(word: str) -> Iterator[str]:
+    """Yield the letters of an option word up to one that takes the rest of it."""
+    for letter in word[1:]:
+        yield letter
+        if letter in _TAKE_A_WORD:
+            return
