@@ -31,7 +31,9 @@ class AnswerWriter:
     def __init__(self, environment: Mapping[str, str], *, as_json: bool) -> None:
         self.as_json = as_json
         self._console = Console(sys.stdout, look_here(sys.stdout, environment))
-        self.at_terminal = not as_json and self._console.width > 0
+        self.width = 0 if as_json else self._console.width
+        """Columns of the terminal where text is written to one, else 0."""
+        self.at_terminal = self.width > 0
         self._columns: tuple[Column, ...] = ()
         self._rows: list[TableRow] = []
         """Of the table that is not written yet."""

@@ -13,6 +13,8 @@ from harness.cli.audit.answer_writer import AnswerWriter, json_text, short_diges
 from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
 from harness.cli.local_time import local_time, zone
 from harness.cli.state import State
+from harness.cli.tables import LEAST_WIDTH
+from harness.cli.terminal.row_text import wrapped
 from harness.cli.terminal.styles import Line, Tone
 from harness.cli.trace import ended_line, event_line, how_decided
 from harness.errors import UsageError
@@ -120,8 +122,10 @@ class _Timeline:
                     self._output.line(f"{_BESIDE_THE_TIME}session {session} goes on", Tone.QUIET)
                 self._session = session
             # Cut and made safe where it was made; blocks of --full are meant to be long.
-            self._output.line(beside + line.text, line.tone, width=len(beside) + len(line.text))
-            beside = _BESIDE_THE_TIME
+            room = self._output.width - len(beside)
+            for row in wrapped(line.text, room) if room >= LEAST_WIDTH else (line.text,):
+                self._output.line(beside + row, line.tone, width=len(beside) + len(row))
+                beside = _BESIDE_THE_TIME
 
 
 def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, full: bool) -> None:
