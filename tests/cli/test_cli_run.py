@@ -42,7 +42,7 @@ def test_text_output_is_the_answer_alone(program: Program) -> None:
     url = program.serve(replies(Reply(text="Let me see.", calls=(call("bash", command="echo hi"),)), DONE))
     done = program.run("run", "go", "--base-url", url, "--policy", policy(program, AUTO))
     assert (done.code, done.out) == (0, "All done.\n")
-    assert "> Let me see.\n+ bash  echo hi  [auto: default for any other tool (policy.toml:3)]  exit 0" in done.err
+    assert "< Let me see.\n+ bash  echo hi  [auto: default for any other tool (policy.toml:3)]  exit 0" in done.err
     assert f"log: {program.logs()[0]}" in done.err
     assert "head: " in done.err
 
@@ -347,7 +347,7 @@ def test_key_address_and_model_come_from_the_environment(program: Program) -> No
         pytest.param(("run",), "there is no prompt: give one, or - to read it", id="no prompt"),
         pytest.param(
             ("policy", "expalin", "ls"),
-            "takes one of: check, explain, test, replay, suggest, trust",
+            "takes one of: check, explain, test, replay, suggest, fatigue, trust",
             id="no such action",
         ),
     ],
