@@ -25,8 +25,8 @@ from harness.record import Record, replace
 from harness.safe_files import append_line, open_private
 
 _NOTHING = GrantPattern(tools=())
-MOST_PLACES = 2_000
-"""That one grant sleeps because of: as many as are compared."""
+MOST_PLACES = 10_000
+"""That one grant sleeps because of: more than are ever compared."""
 _GRANT_BEGINS = b'{"access": '
 """So does a line that grants, its keys being sorted, and none that revokes."""
 
