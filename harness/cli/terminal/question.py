@@ -217,7 +217,9 @@ def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
             quiet.append(f"write {', '.join(map(one_line, places))}")
     if len(parts) == 1:
         said = "; ".join(_of_part(parts[0]))
-        if said:
+        if said and not question.by_model:  # of the program's own it says what a yes does
+            yield from prose(said, width, gutter=_TEXT)
+        elif said:
             yield from _loud(said, width, Tone.BAD if parts[0].reaches_network else Tone.WARNING)
     if quiet:
         yield from prose(f"it may {' and '.join(quiet)}", width, gutter=_TEXT, tone=Tone.WARNING)
