@@ -26,6 +26,8 @@ _WORD = r"""(?:'([^'\n]*)|"([^"\n]*)|([^\s'"|&;<>()$`]*))\Z"""
 _PLAIN = r"(?a:[\w./+~^%-][\w./+~^%@,=:#-]*)"
 """A name that is one word wherever it stands; a dot or a comma at its end would be taken for the sentence's."""
 _SHELL_PLAIN = r"(?a:[\w./+][\w./+@%,=:-]*)"
+LEAST_SEARCHED = 3
+"""Letters of a word that is looked for in what commands do."""
 LONGEST_SHOWN, LONGEST_OFFERED = 60, 44
 
 
@@ -118,9 +120,12 @@ class LineCompleter(Completer):
         return follows is not None and self._asked.get(follows[0]) == ()
 
     def _of_commands(self, text: str) -> Iterator[Completion]:
-        for name, summary in self._commands:
-            if name.startswith(text.lower()):
-                yield Completion(name, -len(text), display=visible_line(name), display_meta=visible_line(summary))
+        typed = text[1:].lower()
+        begun = [one for one in self._commands if one[0].startswith(f"/{typed}")]
+        if len(typed) >= LEAST_SEARCHED:  # else by what they do: `/session` finds /resume
+            begun = begun or [one for one in self._commands if typed in f"{one[0]} {one[1]}".lower()]
+        for name, summary in begun:
+            yield Completion(name, -len(text), display=visible_line(name), display_meta=visible_line(summary))
 
     def _offering(self, text: str) -> tuple[str, str] | None:
         """Return the command whose menu belongs to the text, and what was typed behind its name."""

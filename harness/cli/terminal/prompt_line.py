@@ -104,7 +104,9 @@ def _finished(buffer: Buffer) -> str | None:
     if state is None or state.current_completion is not None or not text.startswith("/") or text[-1] in "/ ":
         return None
     texts = [text[: len(text) + one.start_position] + one.text for one in state.completions]
-    return texts[0] if texts and text not in texts and buffer.document.is_cursor_at_the_end else None
+    if not texts or text in texts or not buffer.document.is_cursor_at_the_end:
+        return None
+    return texts[0] if " " in text or texts[0].startswith(text.lower()) else None  # no command by what it does
 
 
 def _add_screen_keys(keys: KeyBindings, edit: Callable[[KeyPressEvent], None]) -> None:

@@ -347,6 +347,8 @@ def _completions(text: str) -> list[tuple[str, int]]:
         pytest.param("/help ", [], id="no command twice"),
         pytest.param("say /h", [], id="commands stand at the start"),
         pytest.param("/x", [], id="none"),
+        pytest.param("/swit", [("/model", -5)], id="by what it does"),
+        pytest.param("/sw", [], id="not by two letters of that"),
         pytest.param("/model ", [("small-1", 0), ("large-1", 0), ("x\x1b[2J", 0)], id="what follows a command"),
         pytest.param("/Model  la", [("large-1", -2)], id="by its beginning"),
         pytest.param("/model now 1", [("large-1", -5)], id="by words of its row"),
