@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from harness.actions import JsonValue
 from harness.cli.commands.notes_to_model import own_words
+from harness.cli.local_time import local_time
 from harness.cli.sessions import (
     LoggedSession,
     is_of_person,
@@ -151,7 +152,7 @@ def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Lin
     """Return what a person should know before they go on; `about` is what the new session's first record says."""
     held = carried.rebuilt
     said = [split_summary(message.content)[1] for message in held.messages if message.role is Role.USER]
-    begun = f"{carried.how} session {carried.found.session} of {carried.found.time[:19]}Z"
+    begun = f"{carried.how} session {carried.found.session} of {local_time(carried.found.time)}"
     lines = [Line(tone=Tone.WARNING, text=carried.note)] if carried.note else []
     lines.append(Line(tone=Tone.QUIET, text=f"{begun}: {len(held.messages)} messages, {len(said)} of them yours"))
     if said and said[-1]:

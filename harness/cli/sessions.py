@@ -162,7 +162,7 @@ class SessionOutline(Record):
 _COLUMNS = (
     Column(name="session"),
     Column(name="begun"),
-    Column(name="turns", right=True),
+    Column(name="length", right=True),
     Column(name="model", folds=True, spare=1),
     Column(name="ended", folds=True),
     Column(name="title", folds=True),
