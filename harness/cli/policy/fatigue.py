@@ -92,11 +92,13 @@ def _tell(sessions: Sequence[WearySession], rule: RuleProposal | None, console: 
     if not sessions:
         console.line("no call was decided in these logs")
         return
-    rows = [(f"{one.session}  {os.path.basename(one.log)}", *map(str, _counts(one))) for one in sessions]
+    rows = [
+        (one.session, os.path.basename(one.log).removesuffix(".jsonl"), *map(str, _counts(one))) for one in sessions
+    ]
     columns = list(zip(*map(_counts, sessions), strict=True))
     if len(sessions) > 1:
-        rows.append(("in all", *(str(sum(column)) for column in columns)))
-        rows.append(("a session", *(f"{sum(column) / len(sessions):.1f}" for column in columns)))
+        rows.append(("in all", "", *(str(sum(column)) for column in columns)))
+        rows.append(("a session", "", *(f"{sum(column) / len(sessions):.1f}" for column in columns)))
     console.table(Table(columns=_SESSIONS, rows=tuple(TableRow(cells=row) for row in rows)))
     fatigues = [one.fatigue for one in sessions]
     spared = [(count, what) for what, count in sparing_most(fatigues)]
@@ -114,8 +116,9 @@ def _tell(sessions: Sequence[WearySession], rule: RuleProposal | None, console: 
 
 
 _SESSIONS = (
-    Column(name="session", folds=True),
-    *(Column(name=name, right=True) for name in ("calls", "asked then", "asked by the policy", "with grants")),
+    Column(name="session"),
+    Column(name="log", folds=True, spare=1),
+    *(Column(name=name, right=True) for name in ("calls", "asked then", "asked now", "with grants")),
 )
 _LISTED = Column(name="", right=True), Column(name="", folds=True)
 
