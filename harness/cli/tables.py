@@ -81,8 +81,8 @@ LABEL = 12
 
 
 def labelled(rows: Iterable[tuple[str, str, Tone]]) -> Table:
-    """Return labels, each with a text beside it, without headings; an empty label goes on with what is said above it."""
-    columns = Column(name="", folds=True, toned=True), Column(name="", folds=True, toned=True)
+    """Return coloured labels, each with a text beside it; an empty label goes on with what is said above it."""
+    columns = Column(name="", folds=True, toned=True), Column(name="", folds=True)
     shown = (TableRow(cells=(f"{label:<{LABEL}}", text), tone=tone) for label, text, tone in rows)
     return Table(columns=columns, rows=tuple(shown), headed=False)
 
@@ -169,7 +169,7 @@ def _columns(table: Table, rows: Sequence[Sequence[str]], widths: Mapping[int, i
     from rich.text import Text
 
     drawing = RichTable(
-        box=_box(look), show_edge=False, pad_edge=False, collapse_padding=True, show_header=table.headed,
+        box=_box(look), show_edge=False, pad_edge=False, collapse_padding=True, show_header=table.headed, border_style="dim",
         header_style="bold",
     )  # fmt: skip
     segments: dict[int, list[Segment]] = {}
@@ -201,6 +201,8 @@ def _columns(table: Table, rows: Sequence[Sequence[str]], widths: Mapping[int, i
 
 def _broken(cell: str, width: int) -> list[str]:
     """Return a cell in rows of at most `width` cells, all as far to the right as the first."""
+    if len(cell) <= width and cell.isascii():
+        return [cell]
     lead = "  " if cell.startswith("  ") and width > len(cell) - len(cell.lstrip()) else ""
     return [lead + row for row in wrapped(cell.removeprefix(lead).rstrip(), width - len(lead))]
 
