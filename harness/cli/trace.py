@@ -217,7 +217,7 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
     """Return how a call ended, and behind it why, where nothing else on the line says it: of what failed the first line."""
     match status:
         case "ok" | "failed" if outcome.get("exit_code") is not None:
-            where = ", at your terminal" if outcome.get("terminal") is True else ""
+            where = ", at the terminal" if outcome.get("terminal") is True else ""
             return f"exit {word(outcome['exit_code'])}{_took(outcome)}{where}"
         case "ok":
             return f"ok{_took(outcome)}"

@@ -224,7 +224,7 @@ class TestGoingOn:
         name = run(program, policy, "one", Reply(text="first"))
         other = talk(replies(Reply(text="elsewhere")), "two")
         other.expect("requests?,")
-        assert "1 turn  scripted  running  two" in program.run("sessions", "list").out
+        assert re.search(r"1 turn  scripted  running +two\n", program.run("sessions", "list").out)
         child = talk(replies(Reply(text="second")), "-c", "three")
         child.expect("is still running in another terminal; this is the newest that is over")
         child.expect(f"resumed session {name}")

@@ -51,7 +51,7 @@ def test_keys_reach_a_command_and_what_it_shows_is_not_kept(program: Program, st
     prompt.send("kiwi\r")
     prompt.wait_for("hello kiwi")
     prompt.wait_for("/DEV/PTS/")
-    prompt.wait_for("at your terminal")
+    prompt.wait_for("at the terminal")
     prompt.wait_prompt()
     assert prompt.mode() == before
     prompt.ask("what was it?", "I see.")
@@ -75,7 +75,7 @@ def test_a_program_that_is_known_to_ask_for_keys_gets_it_unasked(program: Progra
     prompt.send("G")
     prompt.wait_for("line 499")
     prompt.send("q")
-    prompt.wait_for("at your terminal")
+    prompt.wait_for("at the terminal")
     assert prompt.leave() == 0
 
 
@@ -104,7 +104,7 @@ def test_ctrl_c_is_for_the_command_and_ctrl_z_stops_nobody(program: Program, sta
     prompt.wait_for("caught")
     prompt.send("\rpear\r")
     prompt.wait_for("got pear")
-    prompt.wait_for("at your terminal")
+    prompt.wait_for("at the terminal")
     sit_at(prompt, "!tty echo be''gun; sleep 1000", "begun")
     prompt.send(CTRL_C)
     prompt.wait_for("exit 130")
@@ -130,7 +130,7 @@ def test_it_stays_gated_and_confined(program: Program, start: Start) -> None:
     prompt = start(replies())
     prompt.say("!tty git push -f", "Denied by rule force-push")
     prompt.say("!tty sh it.sh", "refused")
-    prompt.wait_for("at your terminal")
+    prompt.wait_for("at the terminal")
     assert not outside.exists()
     prompt.type("!tty rm -rf it.sh")
     prompt.wait_for("bash asks")
