@@ -140,9 +140,7 @@ def _widths(columns: Sequence[Column], naturals: Sequence[int], kept: Sequence[i
 def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], look: Look, width: int) -> Iterator[str]:
     """Yield each row as a record: its first cell, below it the others with their names, short ones side by side."""
     first, *others = used
-    for number, (row, of_table) in enumerate(zip(rows, table.rows, strict=True)):
-        if number and table.headed:
-            yield ""
+    for row, of_table in zip(rows, table.rows, strict=True):
         yield from toned_rows(row[first], Tone.PLAIN, width, colour=look.colour, palette=look.palette)
         short: list[str] = []
         for place in others:
@@ -157,6 +155,8 @@ def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], l
             yield from toned_rows(f"{name}{cell}", tone, width, colour=look.colour, palette=look.palette)
         if short:
             yield from toned_rows(f"  {', '.join(short)}", Tone.PLAIN, width, colour=look.colour, palette=look.palette)
+        if table.headed:
+            yield ""
 
 
 def _columns(table: Table, rows: Sequence[Sequence[str]], widths: Mapping[int, int], look: Look) -> list[str]:

@@ -89,6 +89,7 @@ def test_where_columns_have_no_room_a_row_is_a_record() -> None:
         "",
         "two",
         "  calls 4, asked 1",
+        "",
     ]
 
 
