@@ -210,7 +210,7 @@ GO_BACK = "/back "
 KEYS_HINT = "? shows the keys"
 WAIT_HINT = "looking for what there is ..."
 NOTHING_HINT = "nothing to choose; Esc leaves"
-MENU_HINT = "Up, Down choose; Esc closes"
+MENU_HINT = "Up, Down choose{}; Esc closes"
 
 
 class PromptLine:
@@ -430,12 +430,23 @@ class PromptLine:
             columns, rows = _size().columns, _size().rows
             shown = panel_rows(self._keys, columns, rows - 1)
             return [(f"class:keys.{name}", text) for name, text in shown]
-        buffer = get_app().current_buffer
-        hint = KEYS_HINT if self._is_new and not buffer.text else ""
-        hint = NOTHING_HINT if self._completer.has_nothing(buffer.text) else hint
-        hint = WAIT_HINT if self._completer.is_asking else MENU_HINT if buffer.complete_state else hint
         styles = {**TOOLBAR, Tone.BAD: TOOLBAR_RED} if self._look.colour else TOOLBAR
-        return [(f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar(hint)]
+        return [
+            (f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar(self._hint())
+        ]
+
+    def _hint(self) -> str:
+        """Return what keys do just now."""
+        buffer, session = get_app().current_buffer, self._session
+        if self._completer.is_asking:
+            return WAIT_HINT
+        if buffer.complete_state is not None:
+            count = len(buffer.complete_state.completions)
+            is_cut = session is not None and count >= session.reserve_space_for_menu
+            return MENU_HINT.format(f" of {count}" if is_cut else "")
+        if self._completer.has_nothing(buffer.text):
+            return NOTHING_HINT
+        return KEYS_HINT if self._is_new and not buffer.text else ""
 
 
 def _menu_position(buffer: Buffer) -> int | None:

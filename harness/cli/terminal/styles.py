@@ -210,6 +210,6 @@ PROMPT_STYLES = {
     "completion-menu.meta.completion": "bg:default fg:default dim",
     "completion-menu.meta.completion.current": "bg:default fg:default",
     "scrollbar.background": "bg:default",
-    "scrollbar.button": "bg:ansibrightblack",
+    "scrollbar.button": "bg:default",
 }
 """Of the prompt itself."""
