@@ -96,15 +96,15 @@ class Highlighter:
 
 
 def code_rows(
-    lines: Iterable[str], language: str, width: int, *, gutter: str = "  ", further: str = ""
+    lines: Iterable[str], highlighter: Highlighter, width: int, *, gutter: str, further: str = "", strong: bool = False
 ) -> Iterator[Row]:
-    """Yield the rows of code (hostile, any number of lines) as `row_text.rows_of` does, on the ground of code and in its
-    colours."""
-    highlighter = Highlighter(language)
-    for number, line in enumerate(lines):
+    """Yield the rows of code (hostile) as `row_text.rows_of` does, on the ground of code and in its colours; `strong`: in
+    letters that are seen first."""
+    for line in lines:
         safe = safe_line(line)
-        start = further or gutter if number else gutter
-        yield from line_rows(safe, width, gutter=start, tints=highlighter.line(safe), fill=Fill.CODE)
+        tints = (*((Tint(0, len(safe), Ink.STRONG),) if strong else ()), *highlighter.line(safe))
+        yield from line_rows(safe, width, gutter=gutter, tints=tints, fill=Fill.CODE)
+        gutter = further or gutter
 
 
 def _lexed(language: str, text: str) -> tuple[list[Tint], int]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from harness.actions import Access, Action, Enforcement, PathAccess, Unconfined
 from harness.cli.terminal.call_parts import Part, parts_of, split
 from harness.cli.terminal.diff_drawing import diff_rows
-from harness.cli.terminal.highlighting import Highlighter
-from harness.cli.terminal.row_text import Row, Tint, cells, joined, line_rows, prose, rows_of, safe_line
+from harness.cli.terminal.highlighting import Highlighter, code_rows
+from harness.cli.terminal.row_text import Row, Tint, cells, joined, prose, rows_of, safe_line
 from harness.cli.terminal.screen import WIDEST_RULE
-from harness.cli.terminal.styles import Fill, Ink, Tone
+from harness.cli.terminal.styles import Tone
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import is_within
 from harness.policy.policy import Policy
@@ -139,7 +139,8 @@ def _call(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
             yield from _part(part, piece.rstrip(" \t\n").split("\n"), highlighter, width)
     else:
         lines = action.text.split("\n")
-        yield from _code(lines, Highlighter(SHELL), width, _COMMAND, _FURTHER, strong=len(lines) == 1)
+        strong = len(lines) == 1
+        yield from code_rows(lines, Highlighter(SHELL), width, gutter=_COMMAND, further=_FURTHER, strong=strong)
         for part in parts if len(parts) > 1 else ():
             if part.text.strip() == action.text.strip():
                 yield from joined(_loud(said, width, Tone.WARNING) for said in _of_part(part))
@@ -151,7 +152,7 @@ def _part(part: Part, lines: Sequence[str], highlighter: Highlighter, width: int
     """Yield the rows of one command of several: a word says whether it needs the person, and a line what is unusual."""
     tone = Tone.BAD if part.reaches_network else Tone.WARNING
     if part.asks:
-        first, *rest = _code(lines, highlighter, width, _ASKS, _PART_FURTHER, strong=True)
+        first, *rest = code_rows(lines, highlighter, width, gutter=_ASKS, further=_PART_FURTHER, strong=True)
         yield replace(first, tints=(Tint(_WORD.start, _WORD.stop, tone), *first.tints))
         yield from rest
     else:
@@ -160,17 +161,6 @@ def _part(part: Part, lines: Sequence[str], highlighter: Highlighter, width: int
         yield from rows_of("\n".join(lines), width, gutter=_AUTO, further=_PART_FURTHER, tone=Tone.QUIET)
     for said in _of_part(part):
         yield from prose(said, width, gutter=_PART_NOTE, tone=tone)
-
-
-def _code(
-    lines: Sequence[str], highlighter: Highlighter, width: int, gutter: str, further: str, *, strong: bool
-) -> Iterator[Row]:
-    """Yield the rows of a command on the ground of code, and in letters that are seen first if that is wanted."""
-    for line in lines:
-        safe = safe_line(line)
-        tints = (*((Tint(0, len(safe), Ink.STRONG),) if strong else ()), *highlighter.line(safe))
-        yield from line_rows(safe, width, gutter=gutter, tints=tints, fill=Fill.CODE)
-        gutter = further
 
 
 def _of_part(part: Part) -> Iterator[str]:

@@ -6,11 +6,12 @@ import re
 from itertools import pairwise
 
 import pytest
+from rich.syntax import Syntax
 from rows import all_rows
 
 from harness.cli.terminal.diff_drawing import changed_rows, diff_rows
 from harness.cli.terminal.highlighting import LANGUAGES, LONGEST, MOST_WORK, Highlighter, code_rows, language_of
-from harness.cli.terminal.row_text import Row, Tint, cells, drawn, pieces
+from harness.cli.terminal.row_text import WRAPPED, Row, Tint, cells, drawn, pieces
 from harness.cli.terminal.styles import DARK, LIGHT, SIXTEEN, UNKNOWN, Fill, Ink, Palette, Tone, palette_of
 
 PALETTES = {"dark": DARK, "light": LIGHT, "sixteen": SIXTEEN, "unknown": UNKNOWN}
@@ -93,6 +94,10 @@ def test_no_line_of_code_that_goes_wrong_gives_a_colour_outside_of_it(language: 
             assert 0 <= start < end <= len(line)
 
 
+def test_every_language_has_its_lexer() -> None:
+    assert [language for language in sorted(LANGUAGES) if Syntax("", language).lexer is None] == []
+
+
 @all_rows(("path", "language"), [
     ("a/b.py", "py"), ("Makefile", "makefile"), ("x/Dockerfile", "dockerfile"), ("a.tar.gz", ""), ("a.H", "c"),
     ("README.md", "md"), ("", ""), ("a/.bashrc", "bash"), ("py/plain", ""), ("a.\x1b[31m", ""),
@@ -105,10 +110,10 @@ def test_a_name_of_a_file_tells_its_language(path: str, language: str) -> None:
 @pytest.mark.parametrize("width", [12, 40, 80])
 def test_hostile_code_is_shown_whole_and_safe_behind_its_gutter(language: str, width: int) -> None:
     for hostile in HOSTILE:
-        rows = list(code_rows(hostile.split("\n"), language, width, gutter="  $ "))
+        rows = list(code_rows(hostile.split("\n"), Highlighter(language), width, gutter="  $ "))
         plain = texts(rows)
         assert all(cells(text) <= max(width, 12) for text in plain)
-        assert all(text.startswith("  $ " if number == 0 else "  ~ ") for number, text in enumerate(plain))
+        assert all(text.startswith("  $ " if number == 0 else f"  {WRAPPED}") for number, text in enumerate(plain))
         for palette in PALETTES.values():
             shown = [drawn(row, palette) for row in rows]
             assert [ESCAPES.sub("", line) for line in shown] == plain
@@ -182,7 +187,7 @@ def test_a_hostile_difference_is_shown_whole_and_safe(width: int) -> None:
         plain = texts(rows)
         assert "".join(plain).isprintable()
         assert all(cells(text) <= width for text in plain)
-        assert all(re.match(r" {2,}(?:\d+ [-+ ] |~ |\S)", text) for text in plain)
+        assert all(re.match(r" {2,}(?:\d+ [-+ ] |\S)", text) for text in plain)
         for palette in PALETTES.values():
             assert [ESCAPES.sub("", drawn(row, palette)) for row in rows] == plain
 

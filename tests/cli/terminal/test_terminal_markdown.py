@@ -353,6 +353,35 @@ HOSTILE_CODE = (
 )
 
 
+MARKUP = "[red]x[/red] [link=http://e]y[/link] [@click=quit]z[/] :smile: [/]"
+
+
+def test_the_markup_of_rich_is_text_in_every_block() -> None:
+    for block in (
+        "{}",
+        "# {}",
+        "> {}",
+        "- {}",
+        "1. {}",
+        "| {} |\n|---|\n| {} |",
+        "```\n{}\n```",
+        "**{}**",
+        "`{}`",
+        "    {}",
+    ):
+        for colour in (False, True):
+            lines = lines_of(block.format(MARKUP, MARKUP), 100, colour=colour)
+            assert any(MARKUP in SGR.sub("", line) for line in lines), (block, lines)
+            assert all("\x1b" not in SGR.sub("", line) for line in lines)
+
+
+def test_no_address_becomes_a_link_of_the_terminal() -> None:
+    text = "[click](http://x/%1b%5d8;;http://evil%07) <http://a/\x1b]8;;http://evil\x07> ![p](http://x/\x9d8;;y)"
+    for colour in (False, True):
+        shown = "".join(lines_of(text, 200, colour=colour))
+        assert re.findall(r"[\x00-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;]*m)", shown) == []
+
+
 def test_hostile_code_comes_through_no_lexer_as_anything_but_text() -> None:
     for language, code, lead in itertools.product(
         ("python", "c", "diff", "[red]", "\x1b[31m"), HOSTILE_CODE, ("", "> ", "- ")
