@@ -37,7 +37,6 @@ from harness.models.endpoint import Endpoint
 from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import Player
-from harness.paths import is_within
 from harness.policy.loader import load_policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import Verdict
@@ -188,12 +187,9 @@ def _tell_end(
     if result.stop is not StopReason.COMPLETED:
         screen.line(visible_line(f"{result.stop.value.replace('_', ' ').upper()}: {result.detail}", 2_000), Tone.BAD)
     program = started_as(sys.argv[0], sys.executable, environment.get("PATH", os.defpath))
-    home = environment.get("HOME", "").rstrip("/")
-    path = f"~{log.path.removeprefix(home)}" if home and is_within(log.path, home) else log.path
     screen.line("")
     screen.line(f"Everything is in the action log of session {log.session}:", Tone.QUIET)
     screen.unbroken(f"  {program} audit show --session {log.session}", Tone.QUIET)
     screen.unbroken(f"  {program} audit verify --all", Tone.QUIET)
-    screen.unbroken(f"  {path}", Tone.QUIET)
     if kept is not None:
         screen.unbroken(f"The project was kept: {kept}", Tone.QUIET)
