@@ -26,9 +26,13 @@ The line at the prompt
 
 A question about a call
     approver.py            who asks: it puts one question after another
-    question.py            what a question shows, a page at a time, and whether all of it was seen
+    question.py            what a question shows at a glance
+    call_parts.py          the commands of a call, each with all that was judged of it
+    question_help.py       what it says at ?
+    question_pages.py      a page at a time, and whether all of it was seen
     question_dialog.py     which key means what, from the first row to the answer
     choices.py             the keys, and how they are named
+    grant_list.py          what may be granted, and for how long
     answer_line.py         words that are typed as an answer
     editor.py              a call or a line, in the person's own editor
     keys.py                its keys, one at a time; what was typed ahead or pasted is dropped

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 
-from harness.actions import Access
-from harness.cli.terminal.question import Usual
-from harness.cli.terminal.row_text import Row, cells, prose, rows_of
+from harness.cli.terminal.row_text import Row, cells, prose
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
-from harness.policy.grant_offers import Offer
-from harness.policy.session_grants import EVERYTHING, GrantPattern, GrantScope
 from harness.record import Record
-from harness.text.visible import one_line, visible_line
+from harness.text.visible import visible_line
 
 
 class Choice(Record):
@@ -94,68 +89,3 @@ def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
             return f"x no  {shown}  nobody answered"
         case Answer.NO | Answer.STOP | Answer.HALT | Answer.EDIT:  # of such a question the last two are never offered
             return f"x no  {shown}  by you, {after}"  # words become what the person says next
-
-
-TIMES: tuple[tuple[str, GrantScope, int | None], ...] = (
-    ("this session", GrantScope.SESSION, None),
-    ("7 days", GrantScope.WORKSPACE, 7),
-    ("until you revoke it, with /grants", GrantScope.WORKSPACE, None),
-)
-"""How long a grant may hold."""
-
-
-def times_rows(width: int) -> list[Row]:
-    """Return the rows that say for how long a grant may hold, each with its number."""
-    return [row for number, (name, _, _) in enumerate(TIMES, 1) for row in prose(name, width, gutter=f"  [{number}] ")]
-
-
-def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
-    """Return the rows that show what may be granted, whole: each choice with its number, the narrowest first."""
-    rows: list[Row] = []
-    for number, choice in enumerate(offer.choices, 1):
-        gutter = f"  [{number}] "
-        for pattern in choice.patterns:
-            only = "  (this session only)" if choice.session_only else ""
-            rows += rows_of(one_line(covered(pattern, usual)) + only, width, gutter=gutter)
-            gutter = " " * len(gutter)
-        for part in choice.asked_still:
-            rows += prose(f"asked about still: {part}", width, gutter=gutter, tone=Tone.QUIET)
-    if any(_has_caches(pattern, usual) for choice in offer.choices for pattern in choice.patterns):
-        rows += prose(f"caches: {', '.join(_caches(usual))}", width, tone=Tone.QUIET)
-    if offer.no_program:
-        rows += prose(f"no program with any words: {offer.no_program}", width, tone=Tone.QUIET)
-    return rows
-
-
-def _caches(usual: Usual) -> Sequence[str]:
-    """Return what every command may write that a person allows, besides the workspace."""
-    return [place for place in usual.write if place.startswith(("/", "~"))]
-
-
-def _has_caches(pattern: GrantPattern, usual: Usual) -> bool:
-    caches = _caches(usual)
-    return len(caches) > 1 and set(caches) <= set(pattern.write)
-
-
-def covered(pattern: GrantPattern, usual: Usual) -> str:
-    """Return what a pattern lets run, and what that may do, in one line; not yet safe to show.
-
-    The workspace is not named as the folder, and the caches not one by one.
-    """
-    if not pattern.argv and not pattern.program:
-        does = "edit" if Access.WRITE in pattern.access else "read"
-        if pattern.path == EVERYTHING:
-            return f"{does} any file of the workspace"
-        path = pattern.path.removeprefix("/")
-        return f"{does} any file in {path.removesuffix('**')}" if path.endswith("/**") else f"{does} {path}"
-    short = _has_caches(pattern, usual)
-    listed = [place for place in pattern.write if not (short and place in _caches(usual))]
-    places = ["the workspace" if place == "." else place for place in listed] + (["caches"] if short else [])
-    writes = f"writes {', '.join(places)}" if places else "writes what it names"
-    network = "reaches the network" if pattern.network else "no network"
-    reads = f", could read {', '.join(pattern.exposes)}" if pattern.exposes else ""
-    words = shlex.join(pattern.argv) or "any known command"
-    named = " ".join((*(f"{name}=..." for name in pattern.variables), words))
-    how = "  exactly" if not pattern.program else " *  in walls" if pattern.argv else "  in walls"
-    where = "" if pattern.folder == usual.folder else f", in {pattern.folder}"
-    return f"{named}{how}: {writes}, {network}{reads}{where}"

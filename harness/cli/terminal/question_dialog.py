@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.cli.config.declared import LEAST_DEAD_SECONDS
 from harness.cli.terminal import choices
 from harness.cli.terminal.answer_line import Back, Pastes, read_words
-from harness.cli.terminal.choices import TIMES, Choice, key_line, key_rows, offered_rows, said_keys, times_rows
+from harness.cli.terminal.choices import Choice, key_line, key_rows, said_keys
 from harness.cli.terminal.editor import NotEdited, edited_call, is_editable
+from harness.cli.terminal.grant_list import TIMES, offered_rows, times_rows
 from harness.cli.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.cli.terminal.question import Question, question_rows
 from harness.cli.terminal.question_help import facet_rows, fact_rows

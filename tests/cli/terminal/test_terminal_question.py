@@ -12,7 +12,7 @@ from places import SUPPORT
 from question_scene import Asked, asked, command
 from rows import all_rows
 
-from harness.actions import Unconfined
+from harness.actions import Access, Unconfined
 from harness.cli.terminal.call_parts import parts_of, split
 from harness.cli.terminal.choices import (
     EDIT,
@@ -32,13 +32,16 @@ from harness.cli.terminal.choices import (
     said_keys,
 )
 from harness.cli.terminal.editor import _new_texts, _sections, _split, is_editable
+from harness.cli.terminal.grant_list import offered_rows
 from harness.cli.terminal.question import Question, Usual, question_rows
 from harness.cli.terminal.question_help import facet_rows, fact_rows
 from harness.cli.terminal.row_text import WRAPPED, cells, rows_of
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
 from harness.policy.destruction import destroys
+from harness.policy.grant_offers import GrantChoice, Offer
 from harness.policy.rules import Decision
+from harness.policy.session_grants import GrantPattern
 from harness.record import replace
 from harness.text.visible import visible
 
@@ -334,6 +337,66 @@ def test_the_sentences_name_every_key() -> None:
     said = said_keys([YES, NO], left=3)
     assert said == "3 more lines follow; yes is off until all of it was seen. y: yes, n: no"
     assert isinstance(YES, Choice)
+
+
+def _command(words: str, *, program: bool = False, network: bool = False, folder: str = "/w") -> GrantPattern:
+    write = (".", "~/.cache", "~/.npm") if network else (".",)
+    return GrantPattern(
+        tools=("bash",), argv=tuple(words.split()), write=write, network=network, folder=folder, program=program
+    )
+
+
+def _file(path: str, access: Access = Access.WRITE) -> GrantPattern:
+    return GrantPattern(tools=("edit_file",), path=path, access=(access,))
+
+
+GRANTS = [
+    ([_command("touch a")], ["  [1] touch a  exactly: writes the workspace, no network"]),
+    (
+        [_command("make", program=True, folder="/w/src")],
+        ["  [1] make *  in walls: writes the workspace, no network, in src/"],
+    ),
+    (
+        [_command("make", program=True, network=True, folder="/elsewhere")],
+        [
+            "  [1] make *  in walls: writes the workspace, caches, reaches the network, in /elsewhere",
+            "  caches: ~/.cache, ~/.npm",
+        ],
+    ),
+    (
+        [_command("git add", program=True), _command("python3", program=True), _command("ls")],
+        [
+            "  [1] git add *",
+            "      python3 *",
+            "      each in walls: writes the workspace, no network",
+            "      ls  exactly: writes the workspace, no network",
+        ],
+    ),
+    ([_command("", program=True)], ["  [1] any known command  in walls: writes the workspace, no network"]),
+    (
+        [replace(_command("x [2]\x1b y", program=True), variables=("A",), exposes=(".env",), write=(".", "/srv"))],
+        [r"  [1] A=... x '[2]\x1b' y *  in walls: writes the workspace, /srv, no network, could read .env"],
+    ),
+    ([_file("/a.py"), _file("/src/**")], ["  [1] edit a.py", "      edit any file in src/"]),
+    ([_file("/**"), _file("/b", Access.READ)], ["  [1] edit any file of the workspace", "      read b"]),
+]
+
+
+@all_rows(("patterns", "rows"), GRANTS)
+def test_a_choice_says_all_that_it_grants(patterns: list[GrantPattern], rows: list[str]) -> None:
+    usual = Usual(folder="/w", write=(".", "~/.cache", "~/.npm"))
+    offer = Offer(choices=(GrantChoice(name="", patterns=tuple(patterns)),))
+    assert [row.text for row in offered_rows(offer, 200, usual=usual)] == rows
+
+
+def test_what_a_choice_does_not_grant_is_said_too() -> None:
+    choices = GrantChoice(name="", patterns=(_file("/a"),), session_only=True, asked_still=("git push",))
+    offer = Offer(choices=(choices,), no_program="python reads what is fed to it")
+    assert [row.text for row in offered_rows(offer, 200, usual=Usual())] == [
+        "  [1] edit a  (this session only)",
+        "      asked about still: git push",
+        "  no program with any words: python reads what is fed to it",
+    ]
 
 
 @all_rows(
