@@ -20,9 +20,11 @@ from harness.audit.difference import (
     differences,
 )
 from harness.cli.audit.logs import ChosenLogs, Filled
+from harness.cli.console import Console, look_here
 from harness.cli.exits import Exit
 from harness.cli.sessions import LoggedSession, logged_sessions, session_named
 from harness.cli.state import State
+from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.log.heads_file import HeadsFile
 from harness.text.visible import visible_line
@@ -51,16 +53,26 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     left, right = (_account(named, state) for named in (arguments.left, arguments.right))
     found = differences(left, right)
     count: Counter[DifferenceKind] = Counter()
+    console = Console(sys.stdout, look_here(sys.stdout, environment))
     for one in _without(found, count):
-        sys.stdout.write(f"{json.dumps(_as_json(one)) if arguments.json else _line(one)}\n")
+        if arguments.json:
+            sys.stdout.write(f"{json.dumps(_as_json(one))}\n")
+        else:
+            console.line(_line(one), _TONES.get(one.change, Tone.PLAIN))
     differs = bool(sum(count.values()) - count[DifferenceKind.SAME])
     if arguments.json:
         summary = {change.value: count[change] for change in DifferenceKind}
         ends = {"a": _account_as_json(left), "b": _account_as_json(right)}
         sys.stdout.write(f"{json.dumps({'row': 'counts', **ends, **summary, 'different': differs})}\n")
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in _summary(left, right, count, differs=differs)))
+        for line in _summary(left, right, count, differs=differs):
+            console.line(line)
+    if console.broken:
+        return Exit.BROKEN_PIPE
     return DIFFERENT if differs else Exit.DONE
+
+
+_TONES = {DifferenceKind.ONLY_LEFT: Tone.BAD, DifferenceKind.ONLY_RIGHT: Tone.GOOD}
 
 
 def _without(found: Iterable[Difference], count: Counter[DifferenceKind]) -> Iterator[Difference]:

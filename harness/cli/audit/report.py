@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from harness.audit.report import report
 from harness.cli.audit.export import STDOUT, write_view
 from harness.cli.audit.logs import Filled, chosen_logs, log_flags
-from harness.cli.console import complain, look_here
+from harness.cli.console import Look, complain, look_here
+from harness.cli.long_work import LongWork
 from harness.cli.state import State
 from harness.log.reader import records
 
@@ -29,7 +30,8 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     state = State.of(environment)
     chosen = chosen_logs(arguments, environment)
     sizes = {path: _size(path) for path in chosen.paths}
-    chosen.verify_all(look_here(sys.stderr, environment))
+    look = look_here(sys.stderr, environment)
+    chosen.verify_all(look)
     broken = [one.path for one in chosen.findings if one.found.broken_line is not None]
     unread = {path: line for path in broken if (line := _unread_from(path)) is not None}
     pieces = report(
@@ -42,10 +44,20 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         full=arguments.full,
         grown=lambda: [path for path, size in sizes.items() if _size(path) != size],
     )
+    pieces = pieces if arguments.output == STDOUT else _shown(pieces, look)
     write_view(pieces, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
     if arguments.output != STDOUT:
         complain(f"wrote {arguments.output}")
     return chosen.code
+
+
+def _shown(pieces: Iterable[str], look: Look) -> Iterator[str]:
+    """Yield the pieces of the page, and show meanwhile how much of it is written."""
+    size = 0
+    with LongWork(sys.stderr, look, 0, lambda: f"{size // 1_000:,} kB of the page written"):
+        for piece in pieces:
+            size += len(piece)
+            yield piece
 
 
 def _unread_from(path: str) -> int | None:
