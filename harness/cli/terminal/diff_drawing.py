@@ -65,14 +65,6 @@ def diff_rows(diff: str, path: str, width: int, *, margin: str = "  ") -> Iterat
         yield from line_rows(line.text, width, gutter=gutter, tone=tone, tints=line.tints, fill=fill)
 
 
-def changed_rows(before: str, after: str, path: str, width: int, *, margin: str = "  ") -> Iterator[Row]:
-    """Yield the rows of the difference of two texts."""
-    from harness.files.diffs import compare
-
-    old, new = (text.encode("utf-8", "surrogateescape") for text in (before, after))
-    yield from diff_rows(compare(old, new).text(), path, width, margin=margin)
-
-
 def _lines(diff: str, language: str) -> Iterator[_Line]:
     """Yield the lines of a diff with their numbers, in the colours of their language."""
     old = new = 0

@@ -325,7 +325,9 @@ class Markdown:
             lines = [lines[0].partition("|")[0]]  # it may be the first row of a table
         if not lines or lines[0].startswith(" " * (4 + self._item)):
             return []
-        return list(takewhile(_is_prose, lines))
+        if any(map(_RESHAPES.fullmatch, lines)):
+            return []  # what could be given out of it was, before that line came
+        return list(takewhile(_PROSE.match, lines))
 
     def _room(self) -> int:
         return self._columns - len(MARGIN) - (self._item or 2)
@@ -350,10 +352,6 @@ class Markdown:
 def begins_with_bar(line: str) -> bool:
     """Say whether a line that is ready to be shown begins, behind its colours, with a bar or what looks like one."""
     return line.startswith(BARS) or (line.startswith("\x1b") and _COLOURS.sub("", line).startswith(BARS))
-
-
-def _is_prose(line: str) -> bool:
-    return bool(_PROSE.match(line)) and not _RESHAPES.fullmatch(line)
 
 
 def _closes(line: str, fence: str) -> bool:

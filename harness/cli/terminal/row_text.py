@@ -77,15 +77,25 @@ def cut(text: str, room: int) -> tuple[str, str]:
 def pieces(text: str, room: int) -> Iterator[str]:
     """Yield `text` in pieces that each fit into `room` cells and together are the text; an empty text once.
 
-    A piece ends behind a blank where one stands in its second half, else wherever the line is full.
+    A piece ends behind a blank where one stands in its second half, else where a word does in its last third, else wherever
+    the line is full.
     """
     at = 0
     while (end := _filled(text, at, room)) < len(text):
         blank = text.rfind(" ", at + (end - at) // 2, end) if text[end] != " " else -1
-        end = blank + 1 if blank >= 0 else end
+        if blank >= 0:
+            end = blank + 1
+        else:
+            ends = (place for place in range(end, end - (end - at) // 3, -1) if not _is_within_word(text, place))
+            end = next(ends, end)
         yield text[at:end]
         at = end
     yield text[at:]
+
+
+def _is_within_word(text: str, place: int) -> bool:
+    before, behind = text[place - 1], text[place]
+    return not _widths[behind] or ((before.isalnum() or before == "_") and (behind.isalnum() or behind == "_"))
 
 
 def fitted(text: str, room: int, more: str = "...") -> str:

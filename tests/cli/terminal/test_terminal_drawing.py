@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
 from rich.syntax import Syntax
 from rows import all_rows
 
-from harness.cli.terminal.diff_drawing import changed_rows, diff_rows
+from harness.cli.terminal.diff_drawing import diff_rows
 from harness.cli.terminal.highlighting import LANGUAGES, LONGEST, MOST_WORK, Highlighter, code_rows, language_of
 from harness.cli.terminal.row_text import WRAPPED, Row, Tint, cells, drawn, pieces
 from harness.cli.terminal.styles import DARK, LIGHT, SIXTEEN, UNKNOWN, Fill, Ink, Palette, Tone, palette_of
+from harness.files.diffs import compare
 
 PALETTES = {"dark": DARK, "light": LIGHT, "sixteen": SIXTEEN, "unknown": UNKNOWN}
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m|\x1b\[K")
@@ -32,6 +34,11 @@ HOSTILE = (
 def inks(language: str, *lines: str) -> list[list[tuple[str, Ink | Tone]]]:
     highlighter = Highlighter(language)
     return [[(line[start:end], ink) for start, end, ink in highlighter.line(line)] for line in lines]
+
+
+def changed_rows(before: str, after: str, path: str, width: int) -> Iterator[Row]:
+    old, new = (text.encode("utf-8", "surrogateescape") for text in (before, after))
+    return diff_rows(compare(old, new).text(), path, width)
 
 
 def texts(rows: list[Row]) -> list[str]:
@@ -199,6 +206,9 @@ def test_what_is_wrapped_is_the_whole_line_again() -> None:
         assert "".join(parts) == line
         assert all(cells(part) <= max(room, 2) for part in parts)
     assert list(pieces("alpha beta gamma", 12)) == ["alpha beta ", "gamma"]
+    assert list(pieces("alpha(beta_gamma)", 12)) == ["alpha(beta_g", "amma)"]
+    assert list(pieces("alpha.be(gamma)", 12)) == ["alpha.be(", "gamma)"]
+    assert list(pieces("abcdefgh-e\u0301\u0301xyz", 10)) == ["abcdefgh-", "e\u0301\u0301xyz"]
 
 
 # --- colours ---
