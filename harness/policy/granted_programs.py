@@ -9,17 +9,15 @@ from harness.actions import Act, Command
 from harness.paths import is_within
 from harness.programs.runners import INTERPRETERS, WRAPPERS
 
+MODELLED = (Act.LOOKS, Act.WRITES)
+"""Of commands of these kinds it is known whether they reach the network."""
 _SUBCOMMANDS = frozenset(
     "bun bundle cargo composer conda deno dotnet gem gh git go gradle hatch helm just kubectl mix mvn nox npm npx pdm pip pip3 "
     "pipenv pnpm pnpx bunx poetry rake rustup swift task terraform tox uv uvx yarn".split()
 )
 """Programs whose first word says what they do: the word belongs to what is granted."""
-
-MODELLED = (Act.LOOKS, Act.WRITES)
-"""Of commands of these kinds it is known whether they reach the network."""
 _SHELLS = frozenset("sh bash dash zsh fish ksh".split())
 """Likewise: what is granted is the script."""
-
 _REMOVES = frozenset("rm rmdir unlink mv shred truncate dd ln".split())
 _OF_THE_MACHINE = frozenset(
     "kill pkill killall renice systemctl service journalctl loginctl hostname hostnamectl date timedatectl crontab at batch "
@@ -30,7 +28,6 @@ _OF_OTHERS = frozenset("terraform tofu helm pulumi ansible ansible-playbook twin
 """What they do is done to other machines: nobody means them who speaks of the workspace."""
 _SETS_WHAT_RUNS = frozenset((("git", "config"), ("git", "remote"), ("git", "submodule"), ("git", "worktree")))
 """What they write is what git obeys later: it is protected, and asked about each time."""
-
 _NEEDS_NETWORK = frozenset(
     "push pull fetch clone ls-remote install i ci publish login download get update upgrade search outdated audit".split()
 )
