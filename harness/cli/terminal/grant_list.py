@@ -8,8 +8,8 @@ from itertools import groupby
 
 from harness.actions import Access
 from harness.cli.terminal.question import Usual
-from harness.cli.terminal.row_text import Row, prose, rows_of
-from harness.cli.terminal.styles import Tone
+from harness.cli.terminal.row_text import Row, Tint, line_rows, prose, safe_line
+from harness.cli.terminal.styles import Ink, Tone
 from harness.paths import is_within
 from harness.policy.grant_offers import GrantChoice, Offer
 from harness.policy.session_grants import EVERYTHING, GrantPattern, GrantScope
@@ -33,8 +33,10 @@ def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
     rows: list[Row] = []
     for number, choice in enumerate(offer.choices, 1):
         gutter = f"  [{number}] "
-        for line in _lines(choice, usual):
-            rows += rows_of(one_line(line), width, gutter=gutter)
+        for name, may, tone in _lines(choice, usual):
+            named = safe_line(one_line(name))
+            tints = (Tint(0, len(named), Ink.STRONG),)
+            rows += line_rows(f"{named}{safe_line(one_line(may))}", width, gutter=gutter, tints=tints, tone=tone)
             gutter = " " * len(gutter)
         for part in choice.asked_still:
             rows += prose(f"asked about still: {part}", width, gutter=gutter, tone=Tone.QUIET)
@@ -45,16 +47,18 @@ def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
     return rows
 
 
-def _lines(choice: GrantChoice, usual: Usual) -> Iterator[str]:
-    """Yield what a choice covers, not yet safe to show: of commands that may do the same, what that is behind the last."""
+def _lines(choice: GrantChoice, usual: Usual) -> Iterator[tuple[str, str, Tone]]:
+    """Yield what a choice covers, in names and what they may do, not yet safe to show: behind the last of several commands
+    that may do the same."""
     only = "  (this session only)" if choice.session_only else ""
-    for does, patterns in groupby(choice.patterns, key=lambda pattern: _may(pattern, usual)):
-        names = [_named(pattern) for pattern in patterns]
-        if does and len(names) > 1:
-            yield from names
-            yield f"each {does}{only}"
+    for may, group in groupby(choice.patterns, key=lambda pattern: _may(pattern, usual)):
+        patterns = tuple(group)
+        tone = Tone.WARNING if patterns[0].network else Tone.PLAIN
+        if may and len(patterns) > 1:
+            yield from ((_named(pattern), "", tone) for pattern in patterns)
+            yield "", f"each {may}{only}", tone
         else:
-            yield from (f"{name}  {does}{only}" if does else f"{name}{only}" for name in names)
+            yield from ((_named(pattern), f"  {may}{only}" if may else only, tone) for pattern in patterns)
 
 
 def _named(pattern: GrantPattern) -> str:
