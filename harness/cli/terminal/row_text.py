@@ -94,8 +94,9 @@ def pieces(text: str, room: int) -> Iterator[str]:
 
 
 def _is_within_word(text: str, place: int) -> bool:
-    before, behind = text[place - 1], text[place]
-    return not _widths[behind] or ((before.isalnum() or before == "_") and (behind.isalnum() or behind == "_"))
+    """Say whether both characters beside a place are letters, or marks on one: those are as wide as nothing."""
+    beside = text[place - 1 : place + 1]
+    return not _widths[text[place]] or all(char.isalnum() or char == "_" or not _widths[char] for char in beside)
 
 
 def fitted(text: str, room: int, more: str = "...") -> str:
