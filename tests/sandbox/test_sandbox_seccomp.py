@@ -43,7 +43,8 @@ CLOSED = Calls(network=False, sockets=False, metadata=True, signals=True)
 READER = Calls(network=False, sockets=False, metadata=False, signals=True)
 OLD_READER = Calls(network=False, sockets=False, metadata=False, signals=False)
 ONLINE_ONLY = Calls(network=True, sockets=False, metadata=False, signals=True)
-ALL = (EVERYTHING, WRITER, CLOSED, READER, OLD_READER, ONLINE_ONLY)
+AT_A_TERMINAL = Calls(network=False, sockets=False, metadata=False, signals=True, terminal=True)
+ALL = (EVERYTHING, WRITER, CLOSED, READER, OLD_READER, ONLINE_ONLY, AT_A_TERMINAL)
 
 EPERM = REFUSE | errno.EPERM
 ENOSYS = REFUSE | errno.ENOSYS
@@ -100,6 +101,9 @@ CASES = [
     *[("ioctl", (3, request), filters, answer) for request in (
         *WRITERS_REQUESTS, 0x5402, 0x8901, 0x8902, 0x5410, 0x40045431, 0x540E, 0x5441, 0x8912,
     ) for filters, answer in (((READER, OLD_READER, ONLINE_ONLY), EPERM), ((WRITER, EVERYTHING), ALLOW))],
+    # A reader at a terminal of its own sets the modes of that, and nothing else: TCSETS, TIOCSWINSZ, TIOCSPGRP
+    *[("ioctl", (0, request), (AT_A_TERMINAL,), ALLOW) for request in (0x5402, 0x5414, 0x5410)],
+    *[("ioctl", (3, request), (AT_A_TERMINAL,), EPERM) for request in (*WRITERS_REQUESTS, 0x8901, 0x8902, 0x8912)],
     # F_GETFD, F_SETFL, F_SETLK, F_OFD_SETLK, F_GETLEASE, F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_ADD_SEALS
     *[("fcntl", (3, command), ALL, ALLOW) for command in (1, 4, 6, 37, 1025, 1030, 1031, 1033)],
     # F_SETLEASE, F_SETDELEG: a file outside would not open for others
