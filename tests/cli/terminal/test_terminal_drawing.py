@@ -209,7 +209,7 @@ def test_what_is_wrapped_is_the_whole_line_again() -> None:
     assert list(pieces("alpha(beta_gamma)", 12)) == ["alpha(beta_g", "amma)"]
     assert list(pieces("alpha.be(gamma)", 12)) == ["alpha.be(", "gamma)"]
     assert list(pieces("abcdefgh-e\u0301\u0301xyz", 10)) == ["abcdefgh-", "e\u0301\u0301xyz"]
-    assert list(pieces("abcdefghi-\u0301xyz", 10)) == ["abcdefghi-\u0301", "xyz"]
+    assert list(pieces("abcdefghi-\u0301xyz", 10)) == ["abcdefghi", "-\u0301xyz"]
 
 
 # --- colours ---
