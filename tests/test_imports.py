@@ -284,6 +284,8 @@ def _loaded(code: str, folder: Path) -> set[str]:
         ("from harness.cli.main import main; main(['audit', 'list'])", set()),
         ("from harness.cli.main import main; main(['policy', 'explain', 'ls -la'])", set()),
         ("from harness.cli.main import main; main(['policy', 'check', 'ci'])", set()),
+        ("from harness.cli.main import main; main(['config', 'show', '--origin'])", set()),
+        ("from harness.cli.main import main; main(['help'])", set()),
         ("import prompt_toolkit", {"prompt_toolkit"}),  # the rows above would notice
     ],
 )
