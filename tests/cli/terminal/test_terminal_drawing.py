@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,6 +11,7 @@ import pytest
 from rich.syntax import Syntax
 from rows import all_rows
 
+from harness.cli.console import look_of
 from harness.cli.terminal.diff_drawing import diff_rows
 from harness.cli.terminal.highlighting import LANGUAGES, LONGEST, MOST_WORK, Highlighter, code_rows, language_of
 from harness.cli.terminal.row_text import WRAPPED, Row, Tint, cells, drawn, pieces
@@ -229,6 +231,23 @@ def test_the_colours_are_those_of_the_theme_as_far_as_the_terminal_has_them(
     theme: str, environment: dict[str, str], palette: Palette
 ) -> None:
     assert palette_of(theme, environment) is palette
+
+
+class _Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@all_rows(("theme", "environment", "colour"), [
+    ("auto", {}, True), ("light", {}, True), ("none", {}, False), ("dark", {"NO_COLOR": "1"}, False),
+    ("dark", {"TERM": "dumb"}, False),
+])  # fmt: skip
+def test_no_theme_no_colour_and_a_simple_terminal_have_no_colours(
+    theme: str, environment: dict[str, str], colour: bool
+) -> None:
+    assert look_of(_Terminal(), {"TERM": "xterm-256color", **environment}, theme=theme).colour is colour
 
 
 @all_rows("name", sorted(PALETTES))
