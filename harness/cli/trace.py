@@ -178,6 +178,8 @@ def ended_line(
     parts += ["[typed by the person]" if typed else ""]
     parts += [how_decided(decision, answered), _how_ended(status, outcome, "" if answered else _reason(decision))]
     tone = _STATUS_TONES.get(status, Tone.BAD)
+    if tone is Tone.GOOD and not answered:  # as nearly every call: what a person said yes to is to be seen among them
+        tone = Tone.QUIET
     return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 700))
 
 

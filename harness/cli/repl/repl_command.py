@@ -58,6 +58,7 @@ def tell_end(conversation: Conversation, result: RunResult) -> None:
     if is_unanswered(conversation.session.messages):
         screen.line("what you said has no answer: it is sent again with what you say next; /undo drops it", Tone.QUIET)
     taken = usage_in_words(result.usage, conversation.cost_of(result.usage), unknown="")
+    screen.line("")
     screen.line(f"({counted(result.turns, 'request')}, {taken})", Tone.QUIET)
     if not screen.look.repaints:
         screen.line(status_text(status_of(conversation), screen.width), Tone.QUIET)

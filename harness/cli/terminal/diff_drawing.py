@@ -13,6 +13,7 @@ from itertools import accumulate, groupby
 from harness.cli.terminal.highlighting import Highlighter, language_of
 from harness.cli.terminal.row_text import Row, Tint, line_rows, safe_line
 from harness.cli.terminal.styles import Fill, Ink, Tone
+from harness.record import replace
 
 LONGEST_COMPARED, MOST_WORDS = 400, 80
 """Characters and words of a line whose words are compared."""
@@ -62,7 +63,9 @@ def diff_rows(diff: str, path: str, width: int, *, margin: str = "  ") -> Iterat
             continue
         gutter = f"{margin}{line.number:{digits}} {line.sign} "
         fill, tone = _FILLS[line.sign], _TONES[line.sign]
-        yield from line_rows(line.text, width, gutter=gutter, tone=tone, tints=line.tints, fill=fill)
+        number = Tint(len(margin), len(margin) + digits, Ink.COMMENT)
+        for row in line_rows(line.text, width, gutter=gutter, tone=tone, tints=line.tints, fill=fill):
+            yield replace(row, tints=(*row.tints, number))
 
 
 def _lines(diff: str, language: str) -> Iterator[_Line]:

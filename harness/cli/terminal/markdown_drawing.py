@@ -79,14 +79,15 @@ class Drawing:
             markup=False,
             emoji=False,
             highlight=False,
-            theme=_theme(),
+            theme=Theme(styles.markdown_styles(palette)),
         )
 
     def block(self, lines: Sequence[str], room: int) -> list[str]:
         """Return a block as it is shown; what cannot be drawn is shown as it was written."""
         text = "\n".join(_with_all_cells(lines))
         try:
-            return self._drawn(_Block(text, self._signs, self._inner_code, colour=self._colour), room)
+            block = _Block(text, self._signs, self._palette, self._inner_code, colour=self._colour)
+            return self._drawn(block, room)
         except Exception:  # noqa: BLE001 - no text of a model may end the program by how it is drawn
             return [row for line in lines for row in wrapped(line, room)]
 
@@ -146,11 +147,6 @@ def _width(line: str) -> int:
 
 
 @cache
-def _theme() -> Theme:
-    return Theme(styles.MARKDOWN)
-
-
-@cache
 def _parser(*, colour: bool) -> MarkdownIt:
     """Return what reads Markdown, without all that hides text: HTML, entities, definitions of links.
 
@@ -167,13 +163,20 @@ class _Block(RichMarkdown):
     inlines = {"em", "strong", "code", "s", "url"}  # noqa: RUF012 - rich declares it so
 
     def __init__(
-        self, text: str, signs: Signs, code: Callable[[OpenCode, str, int], list[Text]], *, colour: bool
+        self,
+        text: str,
+        signs: Signs,
+        palette: Palette,
+        code: Callable[[OpenCode, str, int], list[Text]],
+        *,
+        colour: bool,
     ) -> None:
         # Not through its own beginning, which makes a parser of its own for each block.
         self.markup, self.style, self.justify, self.hyperlinks = text, "none", None, False
         self.inline_code_lexer = None
         self.code_theme = self.inline_code_theme = "default"
         self.signs = signs
+        self.palette = palette
         self.draw_code = code
         self.colour = colour
         self.parsed = _parser(colour=colour).parse(text)
@@ -267,7 +270,7 @@ class _Quote(BlockQuote):
     def create(cls, markdown: RichMarkdown, token: Token) -> _Quote:  # noqa: ARG003 - as rich calls it
         made = cls()
         if isinstance(markdown, _Block) and markdown.colour:
-            made.sign = Segment(f"{markdown.signs.quote} ", Style.parse(styles.MARKDOWN["markdown.quote"]))
+            made.sign = Segment(f"{markdown.signs.quote} ", Style.parse(markdown.palette.heading))
         return made
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -165,6 +165,8 @@ class LineDisplay(Processor):
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         """Return the line as it is drawn, and where each of its characters went."""
         fragments = transformation_input.fragments
+        if get_app().is_done:  # what was sent is found again among what came of it
+            fragments = [(f"{fragment[0]} class:sent", fragment[1]) for fragment in fragments]
         text = fragment_list_to_text(fragments)
         if text.isascii() and text.isprintable():
             return Transformation(fragments)

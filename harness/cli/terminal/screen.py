@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console, Look, passing_seconds
 from harness.cli.terminal.activity import BAR, TURNS_A_SECOND, Activity, Ticker, composed, shown_line, spinner
-from harness.cli.terminal.row_text import WRAPPED, Row, cells, drawn, fitted, narrowed, toned, toned_rows
-from harness.cli.terminal.styles import Tone, signs
+from harness.cli.terminal.row_text import WRAPPED, Row, Tint, cells, drawn, fitted, narrowed, toned, toned_rows
+from harness.cli.terminal.styles import Ink, Tone, signs
 from harness.log.order import LogRecord
 from harness.record import replace
 from harness.text.amounts import elapsed
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 ERASE = "\r\x1b[K"
 TAKE_BACK = "\r\x1b[{}A\x1b[J"
 """Go up so many rows, and erase from there to the end of the screen (ECMA-48: CUU, ED)."""
+_KEY = re.compile(r"\[[^\[\]\s]{1,5}\]")
+"""A key, as the line of keys names it."""
 TEXT_SECONDS = 0.01
 """Pieces of text that come within this time are taken in together."""
 MOST_PIECES = 1_024
@@ -197,12 +200,14 @@ class Screen(Console):
 
     def rule(self, title: str) -> None:
         """Write a line across the terminal with a title in it."""
-        self._lines([(self._titled(title), Tone.QUIET)])
+        self.rows((self._titled(title),))
 
-    def _titled(self, title: str) -> str:
+    def _titled(self, title: str) -> Row:
         sign, width = self._signs.rule, min(self.width, WIDEST_RULE)
         shown = fitted(f"{sign * 2} {visible_line(title, 200)}", width - 3)
-        return f"{shown} {sign * max(0, width - 1 - cells(shown))}"
+        text = f"{shown} {sign * max(0, width - 1 - cells(shown))}"
+        rules = Tint(0, 2, Tone.QUIET), Tint(len(shown), len(text), Tone.QUIET)
+        return Row(text=text, tints=(*rules, Tint(3, len(shown), Ink.STRONG)))
 
     def passing(self, rows: Sequence[Row], *, title: str | None = None) -> None:
         """Write rows that `take_back` erases again, below a line across the terminal if a title is given: a question."""
@@ -210,7 +215,7 @@ class Screen(Console):
             self.end_text()
             size = (self.width, self.height)
             above = self._passing if size == self._passing_size else 0
-            above_them = self._rows(self._titled(title), Tone.QUIET) if title is not None else []
+            above_them = ["", *self._row(self._titled(title))] if title is not None else []
             shown = [*above_them, *(line for row in rows for line in self._row(row))]
             self._print(shown)
             self._passing, self._passing_size = above + len(shown), size
@@ -423,7 +428,7 @@ class Screen(Console):
         before = self._painted
         shown = self._composed()
         if shown != before or not shown:
-            self._put(shown)
+            self._put(_KEY.sub("\x1b[1m\\g<0>\x1b[22m", shown) if self._note and self.look.colour else shown)
 
     def _composed(self) -> str:
         """Return how the line that is written over looks now: nothing while a question or a prompt has the terminal."""

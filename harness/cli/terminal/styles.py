@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from harness.record import Record
+from harness.record import Record, replace
 
 
 class Tone(Enum):
@@ -83,6 +83,9 @@ class Palette(Record):
     tones: Mapping[Tone, str]
     inks: Mapping[Ink, str]
     fills: Mapping[Fill, str]
+    heading: str = "magenta"
+    """Of the headings and quotes of an answer, as rich writes colours; likewise `code`, of words in it that are code."""
+    code: str = "cyan"
     behind: bool = True
     """Whether the fills colour what is behind the letters; else a line that changed has one colour for all of it."""
 
@@ -96,14 +99,17 @@ _DARK_INKS = {
     Ink.STRING: "38;5;150",
     Ink.NUMBER: "38;5;180",
     Ink.COMMENT: "38;5;246",
-    Ink.ADDED: "48;5;28",
-    Ink.REMOVED: "48;5;88",
+    Ink.ADDED: "38;5;231;48;5;28",
+    Ink.REMOVED: "38;5;231;48;5;88",
 }
 _DARK_FILLS = {
-    Fill.CODE: "38;5;252;48;5;235",
+    Fill.CODE: "38;5;252;48;5;236",
     Fill.ADDED: "38;5;255;48;5;22",
     Fill.REMOVED: "38;5;255;48;5;52",
 }
+_TRUE_FILLS = {Fill.ADDED: "38;5;255;48;2;8;48;16", Fill.REMOVED: "38;5;255;48;2;64;12;16"}
+"""Where the terminal has them: of the 256 colours no green is so dark that every letter stands out."""
+_TRUE_INKS = {Ink.ADDED: "38;5;231;48;2;16;96;32", Ink.REMOVED: "38;5;231;48;2;128;24;32"}
 _LIGHT_INKS = {
     Ink.STRONG: "1",
     Ink.KEYWORD: "38;5;25",
@@ -112,8 +118,8 @@ _LIGHT_INKS = {
     Ink.STRING: "38;5;22",
     Ink.NUMBER: "38;5;94",
     Ink.COMMENT: "38;5;241",
-    Ink.ADDED: "48;5;114",
-    Ink.REMOVED: "48;5;217",
+    Ink.ADDED: "38;5;16;48;5;157",
+    Ink.REMOVED: "38;5;16;48;5;217",
 }
 _LIGHT_FILLS = {
     Fill.CODE: "38;5;235;48;5;255",
@@ -141,11 +147,15 @@ DARK = Palette(
     tones={**_TONES, Tone.GOOD: "38;5;114", Tone.WARNING: "38;5;221", Tone.BAD: "1;38;5;210"},
     inks=_DARK_INKS,
     fills=_DARK_FILLS,
+    heading="color(183)",
+    code="color(116)",
 )
 LIGHT = Palette(
     tones={**_TONES, Tone.GOOD: "38;5;28", Tone.WARNING: "38;5;130", Tone.BAD: "1;38;5;160"},
     inks=_LIGHT_INKS,
     fills=_LIGHT_FILLS,
+    heading="color(90)",
+    code="color(24)",
 )
 UNKNOWN = Palette(tones=_TONES, inks=_DARK_INKS, fills=_DARK_FILLS)
 """Where nobody says what the ground is: the terminal's own colours, and on fills of our own the letters' as well."""
@@ -166,28 +176,33 @@ def palette_of(theme: str, environment: Mapping[str, str]) -> Palette:
     if theme == "auto":
         ground = environment.get("COLORFGBG", "").rpartition(";")[2]
         theme = "" if not ground.isdecimal() else "light" if ground in ("7", "15") else "dark"
-    return {"dark": DARK, "light": LIGHT}.get(theme, UNKNOWN)
+    palette = {"dark": DARK, "light": LIGHT}.get(theme, UNKNOWN)
+    if palette is LIGHT or environment.get("COLORTERM") not in ("truecolor", "24bit"):
+        return palette
+    return replace(palette, inks={**palette.inks, **_TRUE_INKS}, fills={**palette.fills, **_TRUE_FILLS})
 
 
-MARKDOWN = {
-    "markdown.h1": "bold underline magenta",
-    "markdown.h2": "bold magenta",
-    "markdown.h3": "bold",
-    "markdown.h4": "bold italic",
-    "markdown.h5": "italic",
-    "markdown.h6": "italic",
-    "markdown.strong": "bold",
-    "markdown.em": "italic",
-    "markdown.s": "strike",
-    "markdown.code": "cyan",
-    "markdown.url": "underline",
-    "markdown.quote": "magenta",
-    "markdown.block_quote": "none",
-    "markdown.item": "none",
-    "markdown.table.header": "bold",
-    "markdown.table.border": "dim",
-}
-"""Of what the model says: names of rich's theme."""
+def markdown_styles(palette: Palette) -> dict[str, str]:
+    """Return how what the model says is drawn, by the names of rich's theme."""
+    return {
+        "markdown.h1": f"bold underline {palette.heading}",
+        "markdown.h2": f"bold {palette.heading}",
+        "markdown.h3": "bold",
+        "markdown.h4": "bold italic",
+        "markdown.h5": "italic",
+        "markdown.h6": "italic",
+        "markdown.strong": "bold",
+        "markdown.em": "italic",
+        "markdown.s": "strike",
+        "markdown.code": palette.code,
+        "markdown.url": "underline",
+        "markdown.quote": palette.heading,
+        "markdown.block_quote": "none",
+        "markdown.item": "none",
+        "markdown.table.header": "bold",
+        "markdown.table.border": "dim",
+    }
+
 
 TOOLBAR = {
     Tone.PLAIN: "dim",
@@ -202,6 +217,7 @@ TOOLBAR_RED = "bg:ansired fg:ansiwhite bold"
 PROMPT_STYLES = {
     "hidden-character": "reverse",
     "folded": "underline",
+    "sent": "bold",
     "bottom-toolbar": "noreverse",
     "keys.key": "bold",
     "completion-menu": "bg:default fg:default",
