@@ -284,7 +284,8 @@ class PlayedTerminal:
 
     def questions(self, tool: str) -> int:
         """Return how many questions of `tool` were put so far: an answered one is taken from the screen."""
-        return len(re.findall(rf"(?:─|-){{2}} {tool} asks", self.raw.decode("utf-8", "replace")))
+        text = re.sub(r"\x1b\[[0-9;]*m", "", self.raw.decode("utf-8", "replace"))
+        return len(re.findall(rf"(?:─|-){{2}} {tool} asks", text))
 
     def wait_question(self, tool: str, count: int = 1, *, seconds: float = SECONDS) -> None:
         """Wait until `tool` has asked for the `count`th time."""

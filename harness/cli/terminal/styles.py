@@ -179,6 +179,11 @@ def palette_of(theme: str, environment: Mapping[str, str]) -> Palette:
     palette = {"dark": DARK, "light": LIGHT}.get(theme, UNKNOWN)
     if palette is LIGHT or environment.get("COLORTERM") not in ("truecolor", "24bit"):
         return palette
+    return with_true_colours(palette)
+
+
+def with_true_colours(palette: Palette) -> Palette:
+    """Return a palette for dark grounds on a terminal that has more than 256 colours."""
     return replace(palette, inks={**palette.inks, **_TRUE_INKS}, fills={**palette.fills, **_TRUE_FILLS})
 
 
