@@ -59,6 +59,19 @@ def test_the_call_that_is_wanted_runs_and_both_are_in_the_log(path: str) -> None
     assert rebuilt_as_lived(scene, path)
 
 
+def test_a_secret_among_the_words_of_a_yes_is_masked(path: str) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+
+    def person(action: Action, verdict: Verdict) -> Approval:
+        return Approval(answer=Answer.YES, by="person", words=f"with {secret}, please")
+
+    scene = Scene(path, reply(call(1, "asked", "a")), DONE, approver=person)
+    assert scene.play().stop is StopReason.COMPLETED
+    assert scene.results()[0].startswith('did a\n\n[The person allowed this call, and says to you: "with ')
+    assert secret not in scene.results()[0]
+    assert secret not in Path(path).read_text()
+
+
 def test_words_with_a_yes_go_to_the_model_with_the_result(path: str) -> None:
     """As the person's, behind what the call says; a resumed session has them, and without words nothing is added."""
     answers = iter(("only this once", ""))
