@@ -196,7 +196,7 @@ def _unconfined(part: FacetVerdict, width: int) -> Iterator[Row]:
 
 def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
     """Say in a line what the whole call may do that not every one may, and why it is asked about."""
-    effects, quiet = question.verdict.effects, []
+    effects, quiet, tone = question.verdict.effects, [], Tone.QUIET  # most commands may reach the network
     if question.action.cwd and effects.enforcement is Enforcement.OFF:
         yield from _loud("UNCONFINED: it may do whatever you may do yourself, and reach the network", width)
     elif question.action.cwd:
@@ -205,6 +205,7 @@ def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
         places = [place for place in effects.granted if place not in question.usual.write and not _is_here(place)]
         if places:
             quiet.append(f"write {', '.join(map(one_line, places))}")
+            tone = Tone.WARNING
     if len(parts) == 1:
         said = "; ".join(_of_part(parts[0]))
         if said and not question.by_model:  # of the program's own it says what a yes does
@@ -212,7 +213,7 @@ def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
         elif said:
             yield from _loud(said, width, Tone.BAD if parts[0].reaches_network else Tone.WARNING)
     if quiet:
-        yield from prose(f"it may {' and '.join(quiet)}", width, gutter=_TEXT, tone=Tone.WARNING)
+        yield from prose(f"it may {' and '.join(quiet)}", width, gutter=_TEXT, tone=tone)
 
 
 def _is_here(place: str) -> bool:
