@@ -17,9 +17,12 @@ The screen: all that is written, in order, never again but for one line
 
 The line at the prompt
     prompt_line.py         the line, edited by prompt_toolkit
+    line_keys.py           the keys of it
+    line_drawing.py        how it is drawn: what is sent stays exact
+    key_panel.py           the keys on one screen, at ?
     paste_folding.py       a long paste as one character of it
-    completion.py          what Tab offers: commands and files
-    file_names.py          the names of files, for Tab
+    completion.py          what its menus offer: commands, what follows them, files
+    file_names.py          the names of files, for a menu
     line_history.py        what was typed before
     screen_reader_line.py  the same line where nothing may be painted anew
     type_ahead.py          what is typed while a turn runs

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
 from prompt_toolkit import PromptSession
@@ -20,21 +19,15 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
 from prompt_toolkit.filters import (
     Condition,
-    emacs_mode,
     has_completions,
     has_focus,
-    has_selection,
     vi_insert_mode,
     vi_navigation_mode,
 )
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.history import History
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout.controls import BufferControl
-from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
-from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
@@ -43,162 +36,14 @@ from prompt_toolkit.styles import Style
 from harness.cli.console import Look
 from harness.cli.terminal.completion import LineCompleter, Offered
 from harness.cli.terminal.key_panel import KeyWords, panel_rows
+from harness.cli.terminal.line_drawing import LineDisplay
+from harness.cli.terminal.line_keys import ALONE, EMPTY, end_of, line_keys
 from harness.cli.terminal.paste_folding import Folding, plain
 from harness.cli.terminal.screen import terminal_size
-from harness.cli.terminal.screen_reader_line import CONTINUED, Candidate, continues, read_line
+from harness.cli.terminal.screen_reader_line import CONTINUED, Candidate, read_line
 from harness.cli.terminal.styles import PROMPT_STYLES, TOOLBAR, TOOLBAR_RED, Tone
 from harness.errors import HarnessError
-from harness.text.visible import visible, visible_line
-
-_alone = Condition(lambda: not get_app().key_processor.input_queue)
-"""Whether nothing came behind a key at once: of Alt and a key, of what is typed by a program."""
-_empty = Condition(lambda: not get_app().current_buffer.text)
-
-
-def line_keys(
-    folding: Folding, edit: Callable[[KeyPressEvent], None], close_menu: Callable[[Buffer], None]
-) -> KeyBindings:
-    """Return the keys; `edit` is called for the editor, `close_menu` where something was taken from the menu."""
-    keys = KeyBindings()
-    _add_text_keys(keys, folding, close_menu)
-    _add_screen_keys(keys, edit)
-    return keys
-
-
-def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Buffer], None]) -> None:
-    in_line = has_focus(DEFAULT_BUFFER)
-
-    @keys.add("enter", filter=in_line)
-    def _enter(event: KeyPressEvent) -> None:
-        """Take the chosen completion, finish a command, go on in the next line behind a backslash, or send.
-
-        INVARIANT: a command runs only as it stands in the line: what was begun is finished first, and Enter again runs it.
-        """
-        buffer = event.current_buffer
-        state = buffer.complete_state
-        if state is not None and state.current_completion is not None and not buffer.text.startswith("/"):
-            close_menu(buffer)
-        elif (finished := _finished(buffer)) is not None:
-            buffer.document = end_of(finished)
-            close_menu(buffer)
-        elif buffer.document.is_cursor_at_the_end and continues(buffer.text):
-            if not buffer.text.startswith("!"):
-                buffer.delete_before_cursor()
-            buffer.newline(copy_margin=False)
-        else:
-            buffer.validate_and_handle()
-
-    @keys.add("c-j", filter=in_line)
-    @keys.add("escape", "enter", filter=in_line & emacs_mode)
-    def _newline(event: KeyPressEvent) -> None:
-        event.current_buffer.newline(copy_margin=False)
-
-    @keys.add(Keys.BracketedPaste, filter=in_line)
-    def _paste(event: KeyPressEvent) -> None:
-        _insert(event.current_buffer, folding.folded(event.data))
-
-
-def _finished(buffer: Buffer) -> str | None:
-    """Return the command that the menu has first for what was begun; None where nothing is to be finished."""
-    state, text = buffer.complete_state, buffer.text
-    if state is None or state.current_completion is not None or not text.startswith("/") or text[-1] in "/ ":
-        return None
-    texts = [text[: len(text) + one.start_position] + one.text for one in state.completions]
-    if not texts or text in texts or not buffer.document.is_cursor_at_the_end:
-        return None
-    return texts[0] if " " in text or texts[0].startswith(text.lower()) else None  # no command by what it does
-
-
-def _add_screen_keys(keys: KeyBindings, edit: Callable[[KeyPressEvent], None]) -> None:
-    in_line = has_focus(DEFAULT_BUFFER)
-
-    @keys.add("c-c", filter=in_line)
-    def _clear_or_leave(event: KeyPressEvent) -> None:
-        """Clear the line, which Ctrl-Y brings back; of an empty one, tell whoever reads."""
-        buffer = event.current_buffer
-        if not buffer.text:
-            event.app.exit(exception=KeyboardInterrupt(), style="class:aborting")
-            return
-        event.app.clipboard.set_text(buffer.text)
-        buffer.reset()
-        event.app.vi_state.reset()
-
-    @keys.add("c-x", "c-e", filter=in_line & emacs_mode & ~has_selection)
-    @keys.add("v", filter=in_line & vi_navigation_mode)
-    def _edit(event: KeyPressEvent) -> None:
-        edit(event)
-
-    @keys.add("c-l")
-    def _fresh_screen(event: KeyPressEvent) -> None:
-        """Begin a fresh screen: what stood on this one is scrolled up, not erased."""
-        output = event.app.output
-        event.app.renderer.erase()
-        output.write_raw("\n" * output.get_size().rows)
-        event.app.renderer.clear()
-
-
-def _insert(buffer: Buffer, text: str) -> None:
-    """Put a text at the cursor, in place of what is selected."""
-    if buffer.selection_state:
-        buffer.cut_selection()
-    buffer.insert_text(text)
-
-
-def end_of(text: str) -> Document:
-    """Return a text with the cursor behind it."""
-    return Document(text, len(text))
-
-
-TAB = "    "
-MOST_BEFORE = 12
-"""Characters that decide whether the next one can be shown: a base and the marks on it."""
-HIDDEN, FOLDED = "class:hidden-character", "class:folded"
-
-
-class LineDisplay(Processor):
-    """Draws one line of the input: what is sent stays exact, what is shown can be seen."""
-
-    def __init__(self, folding: Folding) -> None:
-        """Take what knows the folded texts."""
-        self._folding = folding
-
-    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """Return the line as it is drawn, and where each of its characters went."""
-        fragments = transformation_input.fragments
-        if get_app().is_done:  # what was sent is found again among what came of it
-            fragments = [(f"{fragment[0]} class:sent", fragment[1]) for fragment in fragments]
-        text = fragment_list_to_text(fragments)
-        if text.isascii() and text.isprintable():
-            return Transformation(fragments)
-        drawn: StyleAndTextTuples = []
-        places = [0]
-        for at, fragment in enumerate(explode_text_fragments(fragments)):
-            style, char = fragment[0], fragment[1]
-            shown, added = self._shown(char, text[max(at - MOST_BEFORE, 0) : at])
-            drawn.append((f"{style} {added}" if added else style, shown))
-            places.append(places[-1] + len(shown))
-        places.append(places[-1] + 1)  # the cursor may stand behind the line
-        return Transformation(
-            drawn,
-            source_to_display=lambda place: places[min(place, len(places) - 1)],
-            display_to_source=lambda place: max(bisect_right(places, place) - 1, 0),
-        )
-
-    def _shown(self, char: str, before: str) -> tuple[str, str]:
-        """Return what is drawn for a character behind others, and the style that it adds."""
-        if char == "\t":
-            return TAB, ""
-        if char.isascii() and char.isprintable():
-            return char, ""
-        label = self._folding.label(char)
-        if label:
-            return label, FOLDED
-        shown = visible(char)
-        if shown != char and before:  # a combining mark may stand where it has a base
-            left, whole = visible(before), visible(before + char)
-            shown = whole[len(left) :] if whole.startswith(left) else shown
-        return shown, HIDDEN if shown != char else ""
-
+from harness.text.visible import visible_line
 
 PROMPT = "> "
 MOST_MENU_LINES = 12
@@ -358,11 +203,11 @@ class PromptLine:
 
     def _key_bindings(self) -> KeyBindings:
         keys = line_keys(self._folding, self._edit, self._close_menu)
-        in_line = has_focus(DEFAULT_BUFFER) & _alone
-        keys.add("?", filter=in_line & _empty & ~vi_navigation_mode)(self._show_keys)
+        in_line = has_focus(DEFAULT_BUFFER) & ALONE
+        keys.add("?", filter=in_line & EMPTY & ~vi_navigation_mode)(self._show_keys)
         is_offered = Condition(lambda: bool(self._offered) and get_app().current_buffer.text == self._offered)
         keys.add("escape", filter=in_line & (has_completions | is_offered), eager=True)(self._leave_menu)
-        keys.add("escape", filter=in_line & _empty & ~vi_insert_mode, eager=True)(self._go_back)
+        keys.add("escape", filter=in_line & EMPTY & ~vi_insert_mode, eager=True)(self._go_back)
         keys.add("s-tab", filter=has_focus(DEFAULT_BUFFER) & ~has_completions)(self._switch_mode)
         return keys
 
