@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from harness.actions import Action
 from harness.cli.terminal.file_names import NameIndex
 from harness.cli.terminal.markdown_stream import Markdown
+from harness.cli.terminal.styles import SIXTEEN
 from harness.files.diffs import compare
 from harness.files.workspace import Workspace
 from harness.messages import Message, Role, ToolCall
@@ -274,7 +275,7 @@ MARKDOWN_LINES = {
 
 
 def rendered(text: str) -> None:
-    markdown = Markdown(lambda: 80, colour=True)
+    markdown = Markdown(lambda: 80, SIXTEEN)
     for at in range(0, len(text), 1_000):
         markdown.feed(text[at : at + 1_000])
     markdown.finish()

@@ -36,7 +36,7 @@ def complain(text: str) -> None:
     """Write a line on stderr, at most 5,000 characters of it, shown safely; nothing where nobody can be told."""
     try:
         told, width = f"harness: {visible_line(text, 5_000)}", columns_of(sys.stderr)
-        rows = toned_rows(told, Tone.PLAIN, width, colour=False) if width else [told]
+        rows = toned_rows(told, Tone.PLAIN, width) if width else [told]
         sys.stderr.write("".join(f"{row}\n" for row in rows))
         sys.stderr.flush()
     except (OSError, ValueError):
@@ -53,6 +53,11 @@ class Look(Record):
     """Whether to draw with ASCII alone: asked for, or the stream's encoding has no more."""
     repaints: bool = False
     """Whether a line may be written over: not with TERM=dumb, not for a screen reader, not where there is no terminal."""
+
+    @property
+    def colours(self) -> Palette | None:
+        """The colours to draw with, if any."""
+        return self.palette if self.colour else None
 
 
 def look_of(
@@ -197,10 +202,10 @@ class Console:
         look, width = self.look, self.width
         if width:
             lines = visible(text).split("\n")
-            rows = (toned_rows(line, tone, width, colour=look.colour, palette=look.palette) for line in lines)
+            rows = (toned_rows(line, tone, width, look.colours) for line in lines)
             self._finished([row for of_line in rows for row in of_line])
         else:
-            self._finished([toned(visible(text), tone, colour=look.colour, palette=look.palette)])
+            self._finished([toned(visible(text), tone, look.colours)])
 
     @property
     def width(self) -> int:

@@ -118,7 +118,7 @@ def drawn(table: Table, look: Look, width: int) -> list[str]:
     left_out = [table.columns[number].name for number in used if number not in kept]
     if left_out:
         said = f"(no room for: {', '.join(left_out)})"
-        rows += toned_rows(said, Tone.QUIET, width, colour=look.colour, palette=look.palette)
+        rows += toned_rows(said, Tone.QUIET, width, look.colours)
     return [part for row in rows for part in ([row] if cells(_SGRS.sub("", row)) <= width else narrowed([row], width))]
 
 
@@ -141,7 +141,7 @@ def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], l
     """Yield each row as a record: its first cell, below it the others with their names, short ones side by side."""
     first, *others = used
     for row, of_table in zip(rows, table.rows, strict=True):
-        yield from toned_rows(row[first], Tone.PLAIN, width, colour=look.colour, palette=look.palette)
+        yield from toned_rows(row[first], Tone.PLAIN, width, look.colours)
         short: list[str] = []
         for place in others:
             column, cell = table.columns[place], row[place]
@@ -152,9 +152,9 @@ def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], l
                 continue
             tone = of_table.tone if column.toned else Tone.PLAIN
             name = f"  {column.name}: " if column.name else "    "
-            yield from toned_rows(f"{name}{cell}", tone, width, colour=look.colour, palette=look.palette)
+            yield from toned_rows(f"{name}{cell}", tone, width, look.colours)
         if short:
-            yield from toned_rows(f"  {', '.join(short)}", Tone.PLAIN, width, colour=look.colour, palette=look.palette)
+            yield from toned_rows(f"  {', '.join(short)}", Tone.PLAIN, width, look.colours)
         if table.headed:
             yield ""
 
@@ -212,7 +212,7 @@ def _style(tone: Tone, look: Look) -> Style:
     from rich.style import Style
     from rich.text import Text
 
-    spans = Text.from_ansi(toned("x", tone, colour=look.colour, palette=look.palette)).spans
+    spans = Text.from_ansi(toned("x", tone, look.colours)).spans
     return Style.combine((Style(), *(span.style for span in spans if isinstance(span.style, Style))))
 
 

@@ -39,7 +39,7 @@ from harness.cli.terminal import styles
 from harness.cli.terminal.diff_drawing import patch_look
 from harness.cli.terminal.highlighting import Highlighter
 from harness.cli.terminal.row_text import Row, breaks, cells, drawn, line_rows, narrowed, wrapped
-from harness.cli.terminal.styles import Fill, Palette, Signs, Tone
+from harness.cli.terminal.styles import SIXTEEN, Fill, Palette, Signs, Tone
 from harness.text.visible import visible
 
 WIDEST_RULE = 40
@@ -64,10 +64,10 @@ class OpenCode:
 class Drawing:
     """Draws blocks with rich, and returns them as lines."""
 
-    def __init__(self, signs: Signs, palette: Palette, *, colour: bool) -> None:
+    def __init__(self, signs: Signs, palette: Palette | None) -> None:
         self._signs = signs
         self._palette = palette
-        self._colour = colour
+        self._colour = colour = palette is not None
         self._console = Console(
             file=StringIO(),
             width=80,
@@ -79,24 +79,20 @@ class Drawing:
             markup=False,
             emoji=False,
             highlight=False,
-            theme=Theme(styles.markdown_styles(palette)),
+            theme=Theme(styles.markdown_styles(palette or SIXTEEN)),
         )
 
     def block(self, lines: Sequence[str], room: int) -> list[str]:
         """Return a block as it is shown; what cannot be drawn is shown as it was written."""
         text = "\n".join(_with_all_cells(lines))
         try:
-            block = _Block(text, self._signs, self._palette, self._inner_code, colour=self._colour)
-            return self._drawn(block, room)
+            return self._drawn(_Block(text, self._signs, self._palette, self._inner_code), room)
         except Exception:  # noqa: BLE001 - no text of a model may end the program by how it is drawn
             return [row for line in lines for row in wrapped(line, room)]
 
     def code(self, code: OpenCode, line: str, room: int) -> list[str]:
         """Return a line of code as it is; only what no line can hold is broken, with a mark in the margin."""
-        rows = self._code_rows(code, line, room)
-        if not self._colour:
-            return [row.text.rstrip() for row in rows]
-        return [drawn(row, self._palette, margin=0) for row in rows]
+        return [drawn(row, self._palette, margin=0) for row in self._code_rows(code, line, room)]
 
     def _code_rows(self, code: OpenCode, line: str, room: int) -> Iterator[Row]:
         fill, tone = patch_look(line) if code.is_patch else (Fill.CODE, Tone.PLAIN)
@@ -106,9 +102,7 @@ class Drawing:
     def _inner_code(self, code: OpenCode, line: str, room: int) -> list[Text]:
         """Return a line of code that stands within a quote or an item: its ground ends where it does."""
         rows = self._code_rows(code, line, room)
-        if not self._colour:
-            return [Text(row.text.rstrip()) for row in rows]
-        return [Text.from_ansi(drawn(row, self._palette, margin=2, to_the_end=False)) for row in rows]
+        return [Text.from_ansi(drawn(row, self._palette, to_the_end=False)) for row in rows]
 
     @staticmethod
     def _fitted(lines: Sequence[str], room: int) -> list[str]:
@@ -166,10 +160,8 @@ class _Block(RichMarkdown):
         self,
         text: str,
         signs: Signs,
-        palette: Palette,
+        palette: Palette | None,
         code: Callable[[OpenCode, str, int], list[Text]],
-        *,
-        colour: bool,
     ) -> None:
         # Not through its own beginning, which makes a parser of its own for each block.
         self.markup, self.style, self.justify, self.hyperlinks = text, "none", None, False
@@ -178,7 +170,7 @@ class _Block(RichMarkdown):
         self.signs = signs
         self.palette = palette
         self.draw_code = code
-        self.colour = colour
+        colour = palette is not None
         self.parsed = _parser(colour=colour).parse(text)
         for token in self.parsed:
             if token.children:
@@ -252,7 +244,7 @@ class _Heading(Heading):
     @classmethod
     def create(cls, markdown: RichMarkdown, token: Token) -> _Heading:
         made = cls(token.tag)
-        made.signs = "" if isinstance(markdown, _Block) and markdown.colour else f"{'#' * int(token.tag[1:])} "
+        made.signs = "" if isinstance(markdown, _Block) and markdown.palette else f"{'#' * int(token.tag[1:])} "
         return made
 
     signs = ""
@@ -269,7 +261,7 @@ class _Quote(BlockQuote):
     @classmethod
     def create(cls, markdown: RichMarkdown, token: Token) -> _Quote:  # noqa: ARG003 - as rich calls it
         made = cls()
-        if isinstance(markdown, _Block) and markdown.colour:
+        if isinstance(markdown, _Block) and markdown.palette:
             made.sign = Segment(f"{markdown.signs.quote} ", Style.parse(markdown.palette.heading))
         return made
 

@@ -15,7 +15,7 @@ from itertools import takewhile
 from harness.cli.terminal.markdown_drawing import Drawing, OpenCode, begins_table
 from harness.cli.terminal.row_text import narrowed, wrapped
 from harness.cli.terminal.settled_prose import settled
-from harness.cli.terminal.styles import SIXTEEN, Palette, signs
+from harness.cli.terminal.styles import Palette, signs
 from harness.text.amounts import counted
 from harness.text.visible import visible_prose
 
@@ -50,12 +50,10 @@ _ENDS_PROSE = re.compile(r"[^\W_][^\n]*(?<!\\)\Z")
 class Markdown:
     """One text, from its first piece to `finish`: finds where its blocks end."""
 
-    def __init__(
-        self, width: Callable[[], int], *, colour: bool = False, ascii_only: bool = False, palette: Palette = SIXTEEN
-    ) -> None:
-        """Take how many cells a line has, asked for each block anew."""
+    def __init__(self, width: Callable[[], int], palette: Palette | None = None, *, ascii_only: bool = False) -> None:
+        """Take how many cells a line has, asked for each block anew, and the colours, if there are any."""
         self._width = width
-        self._drawing = Drawing(signs(ascii_only=ascii_only), palette, colour=colour)
+        self._drawing = Drawing(signs(ascii_only=ascii_only), palette)
         self._columns = LEAST_WIDTH
         self._begin()
 

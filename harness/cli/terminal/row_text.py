@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from harness.cli.terminal.styles import SIXTEEN, UNICODE, Fill, Ink, Palette, Tone
+from harness.cli.terminal.styles import UNICODE, Fill, Ink, Palette, Tone
 from harness.record import Record
 from harness.text.visible import one_line, visible
 
@@ -271,17 +271,19 @@ _NARROW = "   "
 """Likewise, where there is hardly room."""
 
 
-def toned(text: str, tone: Tone, *, colour: bool, palette: Palette = SIXTEEN) -> str:
+def toned(text: str, tone: Tone, palette: Palette | None) -> str:
     """Return text in the colour of its tone, or as it is."""
-    code = palette.tones[tone] if colour and text else ""
+    code = palette.tones[tone] if palette and text else ""
     return f"\x1b[{code}m{text}{_ENDS_SGR}" if code else text
 
 
-def drawn(row: Row, palette: Palette, *, margin: int = 2, to_the_end: bool = True) -> str:
+def drawn(row: Row, palette: Palette | None, *, margin: int = 2, to_the_end: bool = True) -> str:
     """Return a row in its colours. Its text is shown as it stands there, whatever its tints say.
 
     Its fill begins behind a margin, and reaches to the end of the terminal's line.
     """
+    if palette is None:
+        return row.text.rstrip()
     base = palette.tones[row.tone] if row.fill is None else palette.fills[row.fill]
     tints = row.tints
     if not palette.behind and row.fill in (Fill.ADDED, Fill.REMOVED):
@@ -303,7 +305,7 @@ def drawn(row: Row, palette: Palette, *, margin: int = 2, to_the_end: bool = Tru
     return "".join(parts)
 
 
-def toned_rows(line: str, tone: Tone, width: int, *, colour: bool, palette: Palette = SIXTEEN) -> list[str]:
+def toned_rows(line: str, tone: Tone, width: int, palette: Palette | None = None) -> list[str]:
     """Return one line, which is safe to show and holds no line end, in rows of at most `width` cells.
 
     The last row does not hold the end of a figure alone (`0.1` / `s`): it takes a word from the row before.
@@ -313,7 +315,7 @@ def toned_rows(line: str, tone: Tone, width: int, *, colour: bool, palette: Pale
         before, blank, word = rows[-2].rpartition(" ")
         if before.strip() and blank and cells(word) + 1 + len(rows[-1]) <= width - len(HANGING):
             rows[-2:] = [before, f"{word} {rows[-1]}"]
-    first, *rest = (toned(row, tone, colour=colour, palette=palette) for row in rows)
+    first, *rest = (toned(row, tone, palette) for row in rows)
     return [first, *(f"{HANGING}{row}" for row in rest)]
 
 

@@ -150,7 +150,7 @@ class Screen(Console):
         )
 
         look = self.look
-        return Markdown(lambda: self._columns, colour=look.colour, ascii_only=look.ascii, palette=look.palette)
+        return Markdown(lambda: self._columns, look.colours, ascii_only=look.ascii)
 
     # What is written for good
 
@@ -403,7 +403,7 @@ class Screen(Console):
         return [self._toned(shown_line(line, self.width), Tone.QUIET) for line in lines]
 
     def _rows(self, line: str, tone: Tone) -> list[str]:
-        return toned_rows(self._encodable(line), tone, self.width, colour=self.look.colour, palette=self.look.palette)
+        return toned_rows(self._encodable(line), tone, self.width, self.look.colours)
 
     def _row(self, row: Row) -> list[str]:
         if self.look.ascii:
@@ -412,10 +412,10 @@ class Screen(Console):
                 row = replace(row, text=f"{row.text[:blanks]}{self._signs.broken}{row.text[blanks + len(WRAPPED) :]}")
         if self._encodable(row.text) != row.text or cells(row.text) > self.width:
             return self._rows(row.text, row.tone)
-        return [drawn(row, self.look.palette) if self.look.colour else row.text]
+        return [drawn(row, self.look.colours)]
 
     def _toned(self, text: str, tone: Tone) -> str:
-        return toned(self._encodable(text), tone, colour=self.look.colour, palette=self.look.palette)
+        return toned(self._encodable(text), tone, self.look.colours)
 
     def _print(self, lines: Sequence[str]) -> None:
         """Write lines for good, and the line that is written over below them, in one write."""

@@ -24,7 +24,7 @@ WORDS = "one two three four five six seven eight nine ten eleven twelve"
 
 
 def lines_of(text: str, width: int = 40, *, colour: bool = False, ascii_only: bool = False, step: int = 0) -> list[str]:
-    markdown = Markdown(lambda: width, colour=colour, ascii_only=ascii_only, palette=DARK)
+    markdown = Markdown(lambda: width, DARK if colour else None, ascii_only=ascii_only)
     step = step or len(text) or 1
     lines = [line for at in range(0, len(text), step) for line in markdown.feed(text[at : at + step])]
     return lines + markdown.finish()
@@ -127,7 +127,7 @@ def test_where_the_stream_is_cut_makes_no_difference(parts: list[str], cuts: lis
     """Nor is any line too wide, in column 1, or with an escape that is none of our own."""
     text = "".join(parts)
     whole = lines_of(text, width, colour=True)
-    markdown, got, at = Markdown(lambda: width, colour=True, palette=DARK), [], 0
+    markdown, got, at = Markdown(lambda: width, DARK), [], 0
     for length in [*cuts, len(text)]:
         got += markdown.feed(text[at : at + length])
         at += length
@@ -211,7 +211,7 @@ def test_what_was_given_out_as_prose_becomes_no_heading_and_no_table() -> None:
 
 def test_a_paragraph_in_a_terminal_that_becomes_narrow_stays_within_it() -> None:
     width = [60]
-    markdown = Markdown(lambda: width[0], colour=True)
+    markdown = Markdown(lambda: width[0], DARK)
     before = markdown.feed(f"{WORDS} **{WORDS}** {WORDS} ")
     width[0] = 30
     after = markdown.feed(f"{WORDS} {WORDS} ") + markdown.finish()
@@ -249,7 +249,7 @@ FULL = {
 def test_what_waits_of_a_text_without_an_end_is_bounded() -> None:
     waited: dict[str, int] = {}
     for name, text in ENDLESS.items():
-        markdown = Markdown(lambda: 80, colour=True)
+        markdown = Markdown(lambda: 80, DARK)
         for at in range(0, len(text), 1_000):
             markdown.feed(text[at : at + 1_000])
             waited[name] = max(waited.get(name, 0), markdown.waiting)
@@ -263,7 +263,7 @@ def test_no_line_takes_many_steps_to_draw() -> None:
     steps = {}
     for name, unit in FULL.items():
         text = (unit * 2_000)[:2_000]
-        steps[name] = lines_run(partial(Markdown(lambda: 80, colour=True).feed, f"{text}\n\n"))
+        steps[name] = lines_run(partial(Markdown(lambda: 80, DARK).feed, f"{text}\n\n"))
     assert {name: count for name, count in steps.items() if count > MOST_STEPS} == {}
 
 

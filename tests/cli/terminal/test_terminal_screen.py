@@ -25,7 +25,7 @@ from harness.cli.console import Look
 from harness.cli.terminal.activity import TURNS_A_SECOND
 from harness.cli.terminal.markdown_stream import Markdown
 from harness.cli.terminal.screen import Notices, Screen
-from harness.cli.terminal.styles import Tone
+from harness.cli.terminal.styles import SIXTEEN, Tone
 from harness.redaction.redactor import Redactor
 
 PLAIN = Look(colour=True, repaints=True)
@@ -593,7 +593,7 @@ def test_interrupts_at_any_moment_leave_a_screen_that_works(tmp_path: Path) -> N
     stream = open(tmp_path / "written", "w", encoding="utf-8")  # noqa: SIM115 - closed below; interrupted like a terminal
     screen = Screen(stream, PLAIN, size=lambda: (60, 20), redactor=Redactor([SECRET], key=b"k"))
     chance, before = random.Random(5), _ticking()
-    Markdown(lambda: 60, colour=True).feed("`a` **b**\n\n")  # what it imports is imported, as it is behind the prompt
+    Markdown(lambda: 60, SIXTEEN).feed("`a` **b**\n\n")  # what it imports is imported, as it is behind the prompt
     waiting = False
 
     def interrupt(number: int, frame: FrameType | None) -> None:
