@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import struct
 import sys
@@ -26,9 +27,10 @@ from rich.text import Text
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COLUMNS, LINES = 100, 32
+_SGR = re.compile(r"\x1b\[[0-9;]*m")
 SECONDS = 30.0
 """How long anything is waited for."""
-ASKED = "[?] why"
+ASKED = "[?] help"
 """The last of the keys of a question."""
 READING_SECONDS = 1.2
 """How long the person who is played looks before a key is pressed."""
@@ -63,7 +65,7 @@ class Played:
     def play(self, steps: Sequence[Step]) -> None:
         """Take the steps in turn, and read to the end of the program."""
         for step in steps:
-            self._read(until=lambda wanted=step.wait_for: wanted in self._new())  # type: ignore[misc]
+            self._read(until=lambda wanted=step.wait_for: wanted in _SGR.sub("", self._new()))  # type: ignore[misc]
             self._seen = len(self._written())
             self._read(seconds=READING_SECONDS)
             if step.picture:
