@@ -46,7 +46,7 @@ def without_colours(row: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", row)
 
 
-@pytest.mark.parametrize("width", [120, 80, 60, 40, 24, 12])
+@pytest.mark.parametrize("width", [120, 80, 60, 40, 24, 12, 10, 8])
 @pytest.mark.parametrize("colour", [True, False])
 def test_nothing_is_wider_than_the_terminal_and_all_of_it_is_text(width: int, *, colour: bool) -> None:
     rows = drawn(TABLE, Look(colour=colour), width)

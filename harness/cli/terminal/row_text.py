@@ -313,7 +313,7 @@ def toned_rows(line: str, tone: Tone, width: int, palette: Palette | None = None
     rows = wrapped(line.expandtabs(TAB), width, width - len(HANGING))
     if len(rows) > 1 and len(rows[-1]) < len(HANGING):
         before, blank, word = rows[-2].rpartition(" ")
-        if before.strip() and blank and cells(word) + 1 + len(rows[-1]) <= width - len(HANGING):
+        if before.strip() and blank and cells(word) + 1 + cells(rows[-1]) <= width - len(HANGING):
             rows[-2:] = [before, f"{word} {rows[-1]}"]
     first, *rest = (toned(row, tone, palette) for row in rows)
     return [first, *(f"{HANGING}{row}" for row in rest)]
