@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.paths import fold, is_within
-from harness.programs.runners import FIND_RUNS
+from harness.programs.runners import FIND_RUNS, name_of
 from harness.record import Record
 
 
@@ -120,7 +120,7 @@ def _confirm(finding_id: str, reason: str) -> Finding:
 
 
 def _inspect_words(argv: Sequence[str], paths: Sequence[PathAccess], guarded: Sequence[str]) -> Finding | None:
-    name = _name(argv[0])
+    name = name_of(argv[0])
     if name in _DESTROYS_FILE_SYSTEMS or name.startswith("mkfs."):
         return _block("raw-devices", f"{name} destroys a file system")
     if name in _STOPS_THE_MACHINE:
@@ -149,7 +149,7 @@ def _deletes_recursively(name: str, words: Sequence[str]) -> bool:
 
 def _find_deletes(words: Sequence[str]) -> bool:
     """Say whether find would delete whole trees: it deletes, and one of its alternatives (`-o`) has no narrowing test."""
-    runs_rm = any(word in FIND_RUNS and _name(after) == "rm" for word, after in pairwise(words))
+    runs_rm = any(word in FIND_RUNS and name_of(after) == "rm" for word, after in pairwise(words))
     if "-delete" not in words and not (runs_rm and _deletes_recursively("rm", words)):
         return False
     narrowed = False
@@ -167,18 +167,14 @@ def _find_deletes(words: Sequence[str]) -> bool:
     return False
 
 
-def _name(word: str) -> str:
-    return word.rpartition("/")[2]
-
-
 def _inspect_opaque(facet: Opaque, guarded: Sequence[str]) -> Finding | None:
     """Try the same on words that were only loosely split; a tree may be named with a pattern behind it (`/*`)."""
     if re.search(_FORK_BOMB, facet.text):
         return _block("fork-bomb", "a fork bomb")
     places = {path.written: path for path in facet.paths}
-    text_is_run = any(_name(words[0]) in _RUNS_TEXT for words in facet.commands)
+    text_is_run = any(name_of(words[0]) in _RUNS_TEXT for words in facet.commands)
     for words in facet.commands:
-        if _name(words[0]) in _MENTIONS and not text_is_run:
+        if name_of(words[0]) in _MENTIONS and not text_is_run:
             continue
         for position in _program_positions(words):
             rest = words[position:]
@@ -196,7 +192,7 @@ def _program_positions(words: Sequence[str]) -> list[int]:
     """
     first: dict[str, int] = {}
     for position, word in enumerate(words):
-        name = _name(word)
+        name = name_of(word)
         if name in ("rm", "find") or (
             (name in _STOPS_THE_MACHINE or name in _DESTROYS_FILE_SYSTEMS or name.startswith("mkfs."))
             and (position == 0 or words[0] in _BEFORE_A_COMMAND)
@@ -214,7 +210,7 @@ def _tree(word: str) -> str:
 
 
 def _deletes_a_pattern(words: Sequence[str]) -> Finding | None:
-    if not _deletes_recursively(_name(words[0]), words[1:]):
+    if not _deletes_recursively(name_of(words[0]), words[1:]):
         return None
     for word in words[1:]:
         if _tree(word) in ("/", "~", ".", "*", "..", "~root"):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
+from harness.programs.runners import name_of
 
 _WITH_VALUE = frozenset(
     "-C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env --attr-source --shallow-file".split()
@@ -222,7 +223,7 @@ def _program_destroys(argv: Sequence[str]) -> Iterator[str]:
     """Yield what a command of these words cannot take back, a sentence each; its first word is the program."""
     if not argv:
         return
-    name, words = _name_of(argv[0]), argv[1:]
+    name, words = _called(argv[0]), argv[1:]
     if name in _NAMED:
         yield _NAMED[name]
     elif name.startswith("mkfs"):
@@ -238,9 +239,9 @@ def _program_destroys(argv: Sequence[str]) -> Iterator[str]:
             yield f"{name} {found} removes what it names"
 
 
-def _name_of(word: str) -> str:
-    """Return the program that a word names, without its folder."""
-    return word.lstrip("\\").rpartition("/")[2]
+def _called(word: str) -> str:
+    """Return the program that a word names: behind a backslash, bash takes it for no alias."""
+    return name_of(word.lstrip("\\"))
 
 
 def _rm(words: Sequence[str]) -> Iterator[str]:
@@ -263,8 +264,8 @@ def _fd(words: Sequence[str]) -> Iterator[str]:
 
 def _of_each(words: Sequence[str], runs: Sequence[str], name: str) -> Iterator[str]:
     for word, after in pairwise(words):
-        if word in runs and _name_of(after) in ("rm", "unlink", "rmdir"):
-            yield f"{name} runs {_name_of(after)} on all that it finds"
+        if word in runs and _called(after) in ("rm", "unlink", "rmdir"):
+            yield f"{name} runs {_called(after)} on all that it finds"
 
 
 def _rsync(words: Sequence[str]) -> Iterator[str]:
@@ -354,7 +355,7 @@ def destroys(action: Action) -> tuple[str, ...]:
     found = [reason for facet in action.all_facets() for reason in _of_facet(action, facet)]
     fed = [facet for facet in action.all_facets() if isinstance(facet, Command) and _obeys_what_it_is_fed(facet)]
     if fed:
-        found += _of_fed(frozenset(_name_of(command.argv[0]) for command in fed), action.text)
+        found += _of_fed(frozenset(_called(command.argv[0]) for command in fed), action.text)
     if action.text.lstrip().startswith(">") and _EMPTIES.match(action.text.lstrip()):
         found.append("a file is emptied")
     return tuple(dict.fromkeys(found))
@@ -382,9 +383,9 @@ def _of_command(command: Command) -> Iterator[str]:
     if command.argv in _PRINT_NOTHING and _EMPTIES.search(command.text):
         yield "a file is emptied"
     # `grep rm` looks for text; `ssh host 'rm -r x'` does what it says. A commit's message is no command, an alias is.
-    if command.act in (Act.WRAPS, Act.RUNS, Act.UNKNOWN) and _name_of(command.argv[0]) != "git":
+    if command.act in (Act.WRAPS, Act.RUNS, Act.UNKNOWN) and _called(command.argv[0]) != "git":
         yield from _of_text(" ".join(command.argv[1:]))
-    elif _name_of(command.argv[0]) == "git":
+    elif _called(command.argv[0]) == "git":
         for word in command.argv[1:]:
             alias = word.partition("!")
             if alias[1] and (not alias[0] or alias[0].endswith("=")):
@@ -393,7 +394,7 @@ def _of_command(command: Command) -> Iterator[str]:
 
 def _obeys_what_it_is_fed(command: Command) -> bool:
     """Say whether what stands on a command's input may be commands to it: text of the line, or what `echo` prints."""
-    return command.fed and command.act not in (Act.LOOKS, Act.WRITES) and _name_of(command.argv[0]) not in _TAKES_TEXT
+    return command.fed and command.act not in (Act.LOOKS, Act.WRITES) and _called(command.argv[0]) not in _TAKES_TEXT
 
 
 def _of_fed(names: frozenset[str], text: str) -> Iterator[str]:
@@ -417,7 +418,7 @@ def _of_loose(words: Sequence[str], *, known: bool) -> Iterator[str]:
     found: set[str] = set()
     tried: dict[str, int] = {}
     for index, word in enumerate(words):
-        name = _name_of(word)
+        name = _called(word)
         if name in found:
             continue
         tried[name] = tried.get(name, 0) + 1

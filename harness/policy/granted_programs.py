@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harness.actions import Act, Command
 from harness.paths import is_within
-from harness.programs.runners import INTERPRETERS, WRAPPERS
+from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 
 MODELLED = (Act.LOOKS, Act.WRITES)
 """Of commands of these kinds it is known whether they reach the network."""
@@ -38,7 +38,7 @@ _FETCHES = frozenset(
 """Likewise, where the word means something else elsewhere."""
 _FROM_REGISTRIES = frozenset(("bunx", "npx", "pnpx", "uvx"))
 """Wrappers that run a program of a package, which the walls hold like any other."""
-_RUNS_CODE = INTERPRETERS - WRAPPERS - {"psql", "mysql"}
+_RUNS_CODE = INTERPRETERS - WRAPPERS - {"psql", "mysql", "sqlite3", "m4"}
 """Of these it is known what they do with words that their models do not cover: they run them."""
 
 
@@ -49,7 +49,7 @@ def granted_words(command: Command) -> tuple[str, ...] | str:
     """
     chain = (*command.run_by, command.argv)
     argv = next((words for words in chain if not program_problem(words[:1], command.folder)), command.argv)
-    name = _name(argv)
+    name = name_of(argv[0])
     if name in _REMOVES:
         return f"{name} moves or removes files: there is no way back from any words of it"
     if name in _OF_THE_MACHINE:
@@ -66,7 +66,7 @@ def granted_words(command: Command) -> tuple[str, ...] | str:
 
 def needs_network(words: Sequence[str]) -> bool:
     """Say whether commands that begin so can do nothing without the network."""
-    return not _NEEDS_NETWORK.isdisjoint(words[1:]) or (_name(words), *words[1:]) in _FETCHES
+    return not _NEEDS_NETWORK.isdisjoint(words[1:]) or (name_of(words[0]), *words[1:]) in _FETCHES
 
 
 def is_known_work(command: Command, root: str) -> bool:
@@ -79,23 +79,19 @@ def is_known_work(command: Command, root: str) -> bool:
     if isinstance(words, str) or needs_network(words) or any(map(_is_apart, (*command.run_by, command.argv))):
         return False
     program = command.argv[0]
-    if command.act is Act.UNKNOWN and not command.run_by and _name((program,)).rstrip("0123456789.-") not in _RUNS_CODE:
+    if command.act is Act.UNKNOWN and not command.run_by and not is_one_of(program, _RUNS_CODE):
         return "/" in program and is_within(posixpath.normpath(posixpath.join(command.folder, program)), root)
     return command.act is Act.RUNS or not command.network or (program == "go" and command.act is Act.CHANGES)
 
 
 def _is_apart(words: Sequence[str]) -> bool:
-    name = _name(words)
+    name = name_of(words[0])
     return name in _REMOVES | _OF_THE_MACHINE | _OF_OTHERS or (name, *words[1:2]) in _SETS_WHAT_RUNS
-
-
-def _name(words: Sequence[str]) -> str:
-    return words[0].rpartition("/")[2]
 
 
 def program_problem(argv: Sequence[str], folder: str) -> str:
     """Return why a program that begins so, with any words, cannot be granted even inside walls; or nothing."""
-    name = argv[0].rpartition("/")[2] if argv else ""
+    name = name_of(argv[0]) if argv else ""
     if not name:
         return "it names no program"
     if name in WRAPPERS - _FROM_REGISTRIES:

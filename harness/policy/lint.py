@@ -15,6 +15,7 @@ from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import plain_command
 from harness.policy.rules import UNCOVERED, Decision, Origin, Rule
+from harness.programs.runners import is_one_of
 from harness.record import Record, field_names
 from harness.tool_kinds import SHIPPED_TOOLS, Does, shipped_that, tool_kind
 
@@ -215,22 +216,15 @@ def _breadth(rule: Rule) -> Iterator[str]:
         return
     tokens, rest = rule.argv.tokens, rule.argv.rest
     for program in tokens[0]:
-        name = _program(program)
-        if len(tokens) == 1 and not rest and name in _READS_CODE:
+        if len(tokens) == 1 and not rest and is_one_of(program, _READS_CODE):
             yield f"{program} without a script runs whatever is piped into it: name the script"
-        elif len(tokens) == 1 and rest and name in _SUBCOMMAND_PROGRAMS:
+        elif len(tokens) == 1 and rest and is_one_of(program, _SUBCOMMAND_PROGRAMS):
             yield f'{program} with a bare "..." allows each of its subcommands: name those that are meant'
-        elif rest and name in _BUILDS:
+        elif rest and is_one_of(program, _BUILDS):
             yield f'"..." behind {program} allows each of its targets: name those that are meant'
     if rest:
         for words in _runners_in(tokens):
             yield f'{words} runs whatever the words behind it name: "..." allows all of it'
-
-
-def _program(word: str) -> str:
-    """Return a program without its folder and version: `/usr/bin/python3.11` is python."""
-    name = word.rpartition("/")[2]
-    return name if name in _READS_CODE or name in _SUBCOMMAND_PROGRAMS else name.rstrip("0123456789.-")
 
 
 def _runners_in(tokens: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.paths import TreeNames, fold
 from harness.programs.catalog import options_in
+from harness.programs.runners import name_of
 from harness.record import Record
 
 if TYPE_CHECKING:
@@ -57,12 +58,12 @@ class ArgvPattern(Record):
         The program is compared without its folder, and options between the words (with or without a value) are
         skipped: `/usr/bin/git -C x push` begins with `git push`. If flags are given, one of them must follow.
         """
-        return bool(argv) and _name(argv[0]) in _programs(self.tokens) and self._hits_from(argv, {1})
+        return bool(argv) and name_of(argv[0]) in _programs(self.tokens) and self._hits_from(argv, {1})
 
     def hits_anywhere(self, words: Sequence[str]) -> bool:
         """Say whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
         programs = _programs(self.tokens)
-        return self._hits_from(words, {position + 1 for position, word in enumerate(words) if _name(word) in programs})
+        return self._hits_from(words, {place for place, word in enumerate(words, 1) if name_of(word) in programs})
 
     def _hits_from(self, argv: Sequence[str], starts: set[int]) -> bool:
         """Say whether the other tokens, and a flag if any are given, follow behind a program that ends at a start."""
@@ -75,12 +76,7 @@ class ArgvPattern(Record):
 @cache
 def _programs(tokens: tuple[tuple[str, ...], ...]) -> frozenset[str]:
     """Return the names to look for: `./deploy.sh` in a strict rule is `deploy.sh` wherever it lies."""
-    return frozenset(_name(word) for word in tokens[0]) if tokens else frozenset()
-
-
-def _name(word: str) -> str:
-    """Return a program without its folder."""
-    return word.rpartition("/")[2]
+    return frozenset(name_of(word) for word in tokens[0]) if tokens else frozenset()
 
 
 def _is_option(word: str) -> bool:

@@ -11,7 +11,7 @@ from harness.messages import ToolCall
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern
 from harness.policy.rules import Decision, Rule
 from harness.programs.git_pathspecs import ShownFiles
-from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS
+from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of, name_of
 from harness.programs.variables import steers
 from harness.record import replace
 from harness.shell.builtins import KNOWN_BUILTINS, UNKNOWN_BUILTINS
@@ -30,7 +30,7 @@ def example_matches(rule: Rule, example: str) -> bool:
 
 def plain_command(words: Sequence[str]) -> Command | None:
     """Return these words as the one command that bash reads in them; None for one that runs another or steers the shell."""
-    name = words[0].rpartition("/")[2]
+    name = name_of(words[0])
     if name in WRAPPERS or name in SHELLS or name in KNOWN_BUILTINS or name in UNKNOWN_BUILTINS:
         return None
     quoted = ("'" + word.replace("'", "'\\''") + "'" for word in words[1:])
@@ -148,19 +148,13 @@ def _argv_problems(argv: ArgvPattern) -> Iterator[Problem]:
     """Yield programs that run whatever their operands say, unless the rule fixes the script or the module."""
     for flag in OPERAND_FLAGS.keys() & set(argv.flags or ()):
         yield "flags", f"{flag} is for stricter rules: an auto rule names its operands"
-    steering = next((word for word in argv.tokens[0] if _is_interpreter(word)), None)
+    steering = next((word for word in argv.tokens[0] if is_one_of(word, INTERPRETERS)), None)
     if steering is not None and not _fixes_script(argv):
-        what = "the target" if steering.rpartition("/")[2] == "make" else "the script, or -m and the module"
+        what = "the target" if name_of(steering) == "make" else "the script, or -m and the module"
         yield "argv", f"{steering} runs whatever its operands say; name {what}"
     for program in argv.tokens[0]:
         if plain_command((program, *(token[0] for token in argv.tokens[1:]))) is None:
             yield "argv", f"{program} is never understood well enough for an auto rule"
-
-
-def _is_interpreter(word: str) -> bool:
-    """Say whether `word` names an interpreter, whatever its folder and its version: `/usr/bin/python3.11` does."""
-    name = word.rpartition("/")[2]
-    return name in INTERPRETERS or name.rstrip("0123456789.-") in INTERPRETERS
 
 
 def _fixes_script(argv: ArgvPattern) -> bool:

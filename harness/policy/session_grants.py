@@ -22,7 +22,7 @@ from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
 from harness.policy.rules import Decision, Layer, Origin, Rule
-from harness.programs.runners import WRAPPERS
+from harness.programs.runners import WRAPPERS, name_of
 from harness.record import Record, replace
 
 SESSION_GRANTS = "grants of this session"
@@ -253,7 +253,7 @@ def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
 def exact_problem(command: Command) -> str:
     """Return why these exact words cannot be granted, or nothing."""
     program = command.argv[0] if command.argv else ""
-    name = program.rpartition("/")[2]
+    name = name_of(program)
     if not program or "/" in program:
         return "a program that is named by its path can be another one tomorrow"
     if name in WRAPPERS or command.act is Act.WRAPS:

@@ -17,7 +17,7 @@ from harness.policy.effects import effects_of, is_bounded
 from harness.policy.policy import Policy
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
 from harness.programs.catalog import harmless_for
-from harness.programs.runners import INTERPRETERS
+from harness.programs.runners import INTERPRETERS, is_one_of
 from harness.programs.variables import steers
 from harness.record import Record, replace
 from harness.tool_kinds import WRITE_FILE
@@ -440,8 +440,7 @@ def _runs_its_input(facet: Facet) -> bool:
     """Say whether a command runs what it is fed: an interpreter that no word tells what to run. No rule accounts for that."""
     if not isinstance(facet, Command) or not facet.fed or any(word[:1] != "-" for word in facet.argv[1:]):
         return False
-    name = facet.argv[0].rpartition("/")[2]
-    return not {name, name.rstrip("0123456789.-")}.isdisjoint(INTERPRETERS - {"make", "env"})
+    return is_one_of(facet.argv[0], INTERPRETERS - {"make", "env"})
 
 
 def _which_below(rule: Rule, facet: Facet) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import Access, Act
 from harness.programs.options import Entry, option_table, stricter
 from harness.programs.program import Found, OperandRole, Parsed, PathUse, Program, Refine, Unknown, Use, gap, joined
+from harness.programs.runners import name_of
 from harness.programs.shared import CommandPaths, NotCoveredError, or_gap
 from harness.record import replace
 
@@ -80,7 +81,7 @@ def _unzip(argv: Sequence[str]) -> Use:
     """unzip(1) 6.0: options, the archive, members; -d and -x also behind it. With -Z first it is zipinfo(1)."""
     if list(argv[1:]) in (["-v"], ["-h"], ["-hh"], ["--help"]):
         return Use(act=Act.LOOKS)
-    zipinfo = argv[0].rpartition("/")[2] == "zipinfo"
+    zipinfo = name_of(argv[0]) == "zipinfo"
     letters, folder, archive = "", "", ""
     words = list(argv[1:])
     while words:

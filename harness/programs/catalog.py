@@ -13,7 +13,7 @@ from importlib import import_module
 from harness.programs.options import option_table
 from harness.programs.program import FileNames, Program, Style
 from harness.programs.python import MODULES
-from harness.programs.runners import FIND_RUNS
+from harness.programs.runners import FIND_RUNS, name_of, unversioned
 from harness.programs.variables import HARMLESS, PASSED, SET, changes_the_shell, steers
 from harness.record import replace
 
@@ -222,7 +222,7 @@ def _letters(program: Program, word: str) -> tuple[str, ...]:
 def _model(argv: Sequence[str]) -> Program | None:
     """Return the model whose options stand behind the first words of a command: its program's, or its subcommand's."""
     name, *words = argv
-    if name.rstrip("0123456789.") == "python" and len(words) > 1 and words[0] == "-m" and words[1] in MODULES:
+    if unversioned(name) == "python" and len(words) > 1 and words[0] == "-m" and words[1] in MODULES:
         name, *words = words[1:]
     program = model_of(name)
     if program is None or (program.style is not Style.SINGLE and name not in CLUSTERS):
@@ -251,7 +251,7 @@ def is_more_than_a_name(program: str, word: str) -> bool:
     `make test SHELL=./x` sets a variable that is run, and so do `CC:=x` and `X!=y`; `mvn org.x:plugin:goal` runs what lies
     in a registry; `dotnet test /p:X=Y` is an option. False for all other programs.
     """
-    name = program.rpartition("/")[2]
+    name = name_of(program)
     if word.startswith("-"):
         return False
     if name in _MAKES:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.programs.runners import name_of
+
 _ALWAYS = frozenset(
     "vi vim nvim view vimdiff nano pico emacs micro joe mg hx kak helix less more most man info top htop btop atop tig "
     "lazygit gitui mc ranger nnn lf fzf tmux screen gdb lldb pudb ipython bpython ncdu".split()
@@ -23,7 +25,7 @@ def asks_for_keys(argv: Sequence[str], *, fed: bool = False) -> bool:
     """Say whether a command is known to take the terminal for itself; `fed`: something else is its input. Pure."""
     if not argv:
         return False
-    name = argv[0].rpartition("/")[2]
+    name = name_of(argv[0])
     if name == "git":
         return _git_asks(list(_behind_options(argv[1:])))
     return name in _ALWAYS or (name in _ALONE and len(argv) == 1 and not fed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 SHELLS = frozenset(
     "ash bash busybox csh dash elvish fish ksh ksh93 mksh nu posh rbash rksh sh tcsh toybox xonsh yash zsh".split()
 )
@@ -48,3 +50,19 @@ PLAIN_WRAPPERS = frozenset(
 
 FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 """The words of find (POSIX.1-2024, GNU findutils 4.10) that begin a command."""
+
+
+def name_of(word: str) -> str:
+    """Return a program without its folder."""
+    return word.rpartition("/")[2]
+
+
+def unversioned(name: str) -> str:
+    """Return a name without the version behind it: `python3.11` is python."""
+    return name.rstrip("0123456789.-")
+
+
+def is_one_of(word: str, programs: Container[str]) -> bool:
+    """Say whether a word names one of these programs, whatever its folder and its version: `/usr/bin/python3.11` is python."""
+    name = name_of(word)
+    return name in programs or unversioned(name) in programs

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from harness.actions import Access, Act
 from harness.programs.options import read_command
 from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
+from harness.programs.runners import name_of
 from harness.programs.shared import argument_paths, read_alike, with_command, wraps
 from harness.record import Record
 
@@ -33,7 +34,7 @@ _BEFORE_AN_EXPRESSION = frozenset("! ( -a -o".split())
 def _test(argv: Sequence[str]) -> Use:
     """Read `test` and `[`: what they ask about files, and nothing that they would evaluate."""
     words = list(argv[1:])
-    if argv[0].rpartition("/")[2] == "[" and (not words or words.pop() != "]"):
+    if name_of(argv[0]) == "[" and (not words or words.pop() != "]"):
         return gap("[ without its ]")
     unknown = [word for word in words if isinstance(word, Unknown)]
     several = next((word for word in unknown if not word.single), None)

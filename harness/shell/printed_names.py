@@ -16,6 +16,7 @@ from harness.programs.find import names_found
 from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.options import parse_words, read_command
 from harness.programs.program import FileNames, Found, Incoming, Inner, Listed, Parsed, Program, Unknown, Use
+from harness.programs.runners import name_of
 from harness.programs.variables import steers
 from harness.record import replace
 from harness.shell.builtins import BUILTINS_WITHOUT_PROGRAM
@@ -132,7 +133,7 @@ def _below(argv: Sequence[str], files: Sequence[str], *, nul: bool, descends: bo
         return names if found == found[:1] * len(files) else None
     if "-" in files:
         return None
-    model = model_of(argv[0].rpartition("/")[2])
+    model = model_of(name_of(argv[0]))
     use = read_command(model, argv) if model is not None else None
     if use is None or use.gap or not use.paths:
         return None

@@ -8,7 +8,7 @@ from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.options import read_command
 from harness.programs.program import PathUse, Use, gap
 from harness.programs.python import LIBRARY
-from harness.programs.runners import VERSIONED
+from harness.programs.runners import VERSIONED, unversioned
 from harness.programs.shared import read_alike
 from harness.record import replace
 from harness.shell.command_line import CommandLine
@@ -24,8 +24,7 @@ def program_of(name: str) -> str:
     folder, slash, base = name.rpartition("/")
     if slash and folder not in SYSTEM_FOLDERS:
         return ""
-    unversioned = base.rstrip("0123456789.-")
-    return unversioned if unversioned in VERSIONED else base
+    return plain if (plain := unversioned(base)) in VERSIONED else base
 
 
 def use_of(program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from harness.actions import Access, Act, Command, PathAccess, Place
 from harness.programs.program import Found, Unknown, Use
-from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, WRAPPERS
+from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, WRAPPERS, name_of
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
 from harness.shell.builtins import (
@@ -275,7 +275,7 @@ def _is_plain_export(word: Word) -> bool:
 
 def _hides_more(argv: Sequence[str]) -> bool:
     """Say whether a command that no model covers may run or read more than its words show, so that it is opaque."""
-    name = argv[0].rpartition("/")[2]
+    name = name_of(argv[0])
     if name in WRAPPERS or name in SHELLS or (name == "find" and not FIND_RUNS.isdisjoint(argv)):
         return True
     if any(len(cluster(word)) > MAX_CLUSTER_LETTERS + 1 for word in argv[1:]):

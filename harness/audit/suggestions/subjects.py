@@ -15,7 +15,7 @@ from harness.actions import Access, Act, Command, PathAccess, Place
 from harness.policy.built_in import is_entry_point
 from harness.policy.rule_examples import plain_command
 from harness.policy.session_grants import PATTERN_CHARACTERS
-from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS
+from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of
 
 Value: TypeAlias = "str | bool | Sequence[str] | Sequence[str | Sequence[str]]"
 """What a key of a rule can be: of a list within a list, each is meant."""
@@ -159,7 +159,7 @@ def _problem(command: Command) -> str:
 def _words_problem(command: Command) -> str:
     argv = command.argv
     name = basename(argv[0])
-    if not {name, name.rstrip("0123456789.-")}.isdisjoint(INTERPRETERS | SHELLS | WRAPPERS):
+    if is_one_of(name, INTERPRETERS | SHELLS | WRAPPERS):
         return f"{name} runs what its operands say"
     if "/" in argv[0]:
         return "the program is named by a file, which may be another one the next time"
