@@ -53,6 +53,12 @@ class KeptGrants:
 
     def read(self) -> KeptForWorkspace:
         """Return what is granted, not revoked and not over. A file that is not wholly understood counts for nothing."""
+        now = _as_text(self._now())
+        held = self._read()
+        return replace(held, grants=tuple(one for one in held.grants if not one.until or now < one.until))
+
+    def _read(self) -> KeptForWorkspace:
+        """Return what is granted and not revoked, whether it is over or not."""
         try:
             lines = self._lines()
         except FileNotFoundError:
@@ -65,10 +71,7 @@ class KeptGrants:
                 self._take(grants, number, line)
             except (ValueError, RecursionError) as error:
                 return KeptForWorkspace(problem=f"{self.path}:{number}: not understood: {error}; no grant of it counts")
-        now = _as_text(self._now())
-        return KeptForWorkspace(
-            grants=tuple(grant for grant in grants.values() if not grant.until or now < grant.until)
-        )
+        return KeptForWorkspace(grants=tuple(grants.values()))
 
     def keep(self, pattern: GrantPattern, days: int | None = None) -> Grant | str:
         """Add a grant for so many days, or until it is revoked; return it, on disk then, or why it cannot be kept."""
@@ -79,33 +82,23 @@ class KeptGrants:
         fields = {"workspace": self._workspace, **pattern_fields(pattern)}
         if until:
             fields["until"] = until
-        try:
-            origin = Origin(file=self.path, line=self._append(fields))
-        except (OSError, ValueError) as error:
-            return f"{self.path}: {_said(error)}"
-        return _kept(pattern, origin, until)
+        line = self._append(fields)
+        if isinstance(line, str):
+            return line
+        kept = _kept(pattern, Origin(file=self.path, line=line), until)
+        return next((one for one in self._read().grants if one.id == kept.id), kept)  # it may sleep already
 
-    def revoke(self, identity: str) -> bool:
-        """Note the end of a grant; say whether that is on disk."""
-        try:
-            self._append({"workspace": self._workspace, "revoked": identity})
-        except (OSError, ValueError):
-            return False
-        return True
+    def revoke(self, identity: str) -> str:
+        """Note the end of a grant; return why that is not on disk, or nothing."""
+        return self._note({"revoked": identity})
 
-    def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> bool:
-        """Note that a grant sleeps because of these changes (none: that it is awake again); say whether that is on disk."""
-        try:
-            self._append(
-                {
-                    "workspace": self._workspace,
-                    "asleep": identity,
-                    "places": [change_fields(one) for one in changes[:MOST_PLACES]],
-                }
-            )
-        except (OSError, ValueError):
-            return False
-        return True
+    def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> str:
+        """Note that a grant sleeps because of these changes (none: that it is awake again); return as `revoke` does."""
+        return self._note({"asleep": identity, "places": [change_fields(one) for one in changes[:MOST_PLACES]]})
+
+    def _note(self, fields: Mapping[str, JsonValue]) -> str:
+        line = self._append({"workspace": self._workspace, **fields})
+        return line if isinstance(line, str) else ""
 
     def _lines(self) -> list[str]:
         with open(open_private(self.path, os.O_RDONLY), "rb") as file:
@@ -135,13 +128,20 @@ class KeptGrants:
         if until and _as_text(_as_seconds(until)) != until:
             raise ValueError("until is a time like 2026-11-30T12:00:00Z")
         grant = _kept(pattern, Origin(file=self.path, line=number), until)
-        grants[grant.id] = grant
+        # INVARIANT: granted anew it sleeps on: what it changed is not answered for.
+        grants[grant.id] = replace(grant, changed=grants[grant.id].changed) if grant.id in grants else grant
 
-    def _append(self, fields: Mapping[str, JsonValue]) -> int:
-        """Add one line; return its number. Raises OSError, and ValueError for a file that counts for nothing.
+    def _append(self, fields: Mapping[str, JsonValue]) -> int | str:
+        """Add one line; return its number, or why it cannot be kept, as of a file that counts for nothing.
 
         A grant that a crash cut short at the end of the file is cut off first: nobody was told that it is kept.
         """
+        try:
+            return self._written(fields)
+        except (OSError, ValueError) as error:
+            return f"{self.path}: {_said(error)}"
+
+    def _written(self, fields: Mapping[str, JsonValue]) -> int:
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
         descriptor = open_private(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:

@@ -88,8 +88,9 @@ def event_line(record: LogRecord) -> Line | None:
         case "places_answered":
             return _places_answered(record)
         case "grant" if record.get("not_kept"):
-            text = f"~ granted for this session only; it could not be kept: {word(record['not_kept'])}"
-            return Line(tone=Tone.WARNING, text=visible_line(text, 1_000))
+            ended = f"{word(record.get('grant'))} is revoked for this session only; it is kept on"
+            said = ended if record.get("change") == "revoked" else "granted for this session only; it could not be kept"
+            return Line(tone=Tone.WARNING, text=visible_line(f"~ {said}: {word(record['not_kept'])}", 1_000))
         case "history_changed" if record.get("why") == "compacted":
             text = "~ the older part of the conversation was summarized (the log keeps all of it)"
             return Line(tone=Tone.WARNING, text=text)

@@ -133,6 +133,10 @@ class Gate:
         self._policy_sha256 = policy.sha256
         self.tools = tools
 
+    def judge(self, action: Action) -> Verdict:
+        """Return what would be decided on an action now, grants and walls as they are. Records nothing. Raises GateError."""
+        return self._verdict(action, by_person=False)
+
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return what the person may grant at the question whether `action` may run; else why nothing."""
         return self._grants.offer(action, verdict)
@@ -141,18 +145,18 @@ class Gate:
         """Record the grants that are in force as a session begins; those of another session end here. Raises LogError."""
         self._grants.begin_session()
 
-    def revoke(self, identity: str) -> Grant | None:
-        """End a grant, and return it; None where there is none of that name. Raises LogError."""
-        return self._grants.revoke(identity)
+    def revoke(self, grant: Grant) -> str:
+        """End a grant, also where it is kept; return why it is kept on for later sessions, or nothing. Raises LogError."""
+        return self._grants.end(grant)
 
     def ask_places(self, grant: Grant) -> PlacesAnswer:
         """Ask about a grant that sleeps, and do what is answered. Raises LogError."""
         tool = next((name for name in grant.pattern.tools if name in self.tools.names), None)
         return PlacesAnswer.NOBODY if tool is None else self._watch.ask_again(self.tools[tool], grant)
 
-    def narrow(self, held: Grant, narrower: Grant) -> None:
-        """Put a grant of less in the place of one that is in force. Raises LogError."""
-        self._grants.narrow(held, narrower)
+    def narrow(self, held: Grant, words: Sequence[str]) -> Grant | str:
+        """Put a grant of less, as `words` say it, in the place of one; return it, or why all stays. Raises LogError."""
+        return self._grants.narrow(held, words)
 
     @property
     def allows_edits(self) -> bool:
@@ -248,7 +252,10 @@ class Gate:
 
         result = self._with_words(attempt.result(self._records.redact), approval)
         result, entry_points = self._watch.settle(tool, ruling, noted, result)
-        self._unseen += [(f"{one.path} ({self._records.brief(action)})", "\n".join(one.diff)) for one in entry_points]
+        by = self._records.brief(action)
+        self._unseen += [
+            (f"{one.path} ({by})", "\n".join((f"{one.path}  {one.how}", *one.diff))) for one in entry_points
+        ]
         self._note_changes(ruling, result)
         self._records.ended(pending.proposal, result, ran=True)
         self._open.pop(pending.proposal.number, None)

@@ -13,7 +13,15 @@ from harness.place_changes import PlaceChange
 from harness.policy.grant_offers import Offer, WallsHere, all_edits, offer_for
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
-from harness.policy.session_grants import SESSION_GRANTS, Grant, GrantPattern, GrantScope, with_grants
+from harness.policy.session_grants import (
+    SESSION_GRANTS,
+    Grant,
+    GrantPattern,
+    GrantScope,
+    kept_id,
+    narrowed,
+    with_grants,
+)
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import replace
 
@@ -25,12 +33,16 @@ class GrantStore(Protocol):
         """Keep a grant for so many days (None: until it is revoked), and return it; or why it cannot be kept."""
         ...
 
-    def revoke(self, identity: str) -> bool:
-        """Note the end of a grant; say whether that is kept."""
+    def keep_until(self, pattern: GrantPattern, until: str) -> Grant | str:
+        """Do as `keep`; `until` is the end of the grant, as `Grant.until` has it."""
         ...
 
-    def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> bool:
-        """Note that a grant sleeps because of these changes (none: that it is awake again); say whether that is kept."""
+    def revoke(self, identity: str) -> str:
+        """Note the end of a grant; return why that cannot be kept, or nothing."""
+        ...
+
+    def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> str:
+        """Note that a grant sleeps because of these changes (none: that it is awake again); return as `revoke` does."""
         ...
 
 
@@ -58,6 +70,8 @@ class GrantsInForce:
         self._kept = kept
         self._records = records
         self._count = 0
+        self._shown: tuple[Action, Verdict, Offer | str] | None = None
+        """What is offered at the question that stands: a file that appears meanwhile changes nothing of it."""
         self.policy = with_grants(policy, grants)
         """The policy, and what is granted."""
 
@@ -80,14 +94,19 @@ class GrantsInForce:
         for grant in self._grants:
             self._records.grant(grant, "kept")
 
-    def revoke(self, identity: str) -> Grant | None:
-        """End a grant, and return it; None where there is none of that name. Raises LogError."""
+    def end(self, grant: Grant) -> str:
+        """Revoke a grant, also where it is kept; return why it is kept on for later sessions, or nothing. Raises LogError."""
+        store = self._store_of(grant)
+        not_kept = "" if store is None else store.revoke(grant.id)
+        self._drop(grant.id, not_kept)
+        return not_kept
+
+    def _drop(self, identity: str, not_kept: str = "") -> None:
         found = next((grant for grant in self._grants if grant.id == identity), None)
         if found is not None:
-            self._records.grant(found, "revoked")
+            self._records.grant(found, "revoked", not_kept=not_kept)
             self._grants.remove(found)
             self.policy = with_grants(self._files, self._grants)
-        return found
 
     def put_to_sleep(
         self, identities: Collection[str], changes: Sequence[PlaceChange]
@@ -98,7 +117,7 @@ class GrantsInForce:
         """
         slept = tuple(replace(one, changed=tuple(changes)) for one in self._grants if one.id in identities)
         self._put_in_place(slept)
-        lost = [one.id for one in slept if not self._is_kept_asleep(one)]
+        lost = [one.id for one in slept if self._keep_asleep(one)]
         return slept, f"that {', '.join(lost)} sleeps could not be kept for later sessions" if lost else ""
 
     def wake(self, identity: str) -> None:
@@ -106,29 +125,30 @@ class GrantsInForce:
         self._put_in_place([replace(one, changed=()) for one in self._grants if one.id == identity])
         for grant in self._grants:
             if grant.id == identity:
-                self._is_kept_asleep(grant)
-
-    def end(self, grant: Grant) -> bool:
-        """Revoke a grant, also where it is kept; say whether that could be done. Raises LogError."""
-        is_of_session = grant.scope is GrantScope.SESSION or self._kept is None
-        # First where it is kept: what could not be ended there would be in force again the next time.
-        if not is_of_session and self._kept is not None and not self._kept.revoke(grant.id):
-            return False
-        self.revoke(grant.id)
-        return True
+                self._keep_asleep(grant)
 
     def _put_in_place(self, grants: Sequence[Grant]) -> None:
         by_id = {grant.id: grant for grant in grants}
         self._grants = [by_id.get(grant.id, grant) for grant in self._grants]
         self.policy = with_grants(self._files, self._grants)
 
-    def _is_kept_asleep(self, grant: Grant) -> bool:
-        of_session = grant.scope is GrantScope.SESSION or self._kept is None
-        return of_session or (self._kept is not None and self._kept.sleep(grant.id, grant.changed))
+    def _keep_asleep(self, grant: Grant) -> str:
+        store = self._store_of(grant)
+        return "" if store is None else store.sleep(grant.id, grant.changed)
+
+    def _store_of(self, grant: Grant) -> GrantStore | None:
+        return None if grant.scope is GrantScope.SESSION else self._kept
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
-        """Return what the person may grant at the question whether `action` may run; else why nothing."""
-        return offer_for(self.policy, action, verdict, self._walls_of(self._files, action.tool))
+        """Return what the person may grant at the question whether `action` may run; else why nothing.
+
+        INVARIANT: while a grant sleeps no program is offered: one that does as much would wake it without an answer.
+        """
+        if self._shown is None or self._shown[0] is not action or self._shown[1] is not verdict:
+            offer = offer_for(self.policy, action, verdict, self._walls_of(self._files, action.tool))
+            asleep = next((grant.id for grant in self._grants if grant.changed), "")
+            self._shown = action, verdict, _without_programs(offer, _asleep(asleep)) if asleep else offer
+        return self._shown[2]
 
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
         """Return the verdict on a call: AUTO by a granted program only if the walls here hold it to that (see `evaluate`)."""
@@ -150,9 +170,10 @@ class GrantsInForce:
 
     def check(self, action: Action, verdict: Verdict, approval: Approval) -> None:
         """Raise GateError for a grant of something else than was offered: what is granted is what was shown."""
-        if approval.scope is None and not approval.patterns:
+        offer = self.offer(action, verdict) if approval.scope is not None or approval.patterns else None
+        self._shown = None
+        if offer is None:
             return
-        offer = self.offer(action, verdict)
         granted = approval.answer is Answer.YES and approval.scope is not None and bool(approval.patterns)
         offered = () if isinstance(offer, str) else offer.choices
         choice = next((choice for choice in offered if choice.patterns == approval.patterns), None)
@@ -167,21 +188,36 @@ class GrantsInForce:
             origin = Origin(file=SESSION_GRANTS, line=proposal.number)
             of_session = Grant(id=f"grant-{self._count}", scope=GrantScope.SESSION, pattern=pattern, origin=origin)
             grant = of_session if isinstance(kept, str) else kept
-            self.revoke(grant.id)  # of this name one may sleep
+            self._drop(grant.id)
             self._records.grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")
             self._grants.append(grant)
         self.policy = with_grants(self._files, self._grants)
 
-    def narrow(self, held: Grant, narrower: Grant) -> None:
-        """Put a grant of less in the place of one that is in force. Raises LogError."""
-        narrower = replace(narrower, changed=held.changed)
-        self._records.grant(narrower, "narrowed", of=held.id)
-        self._grants = [narrower if grant == held else grant for grant in self._grants if grant.id != narrower.id]
-        self.policy = with_grants(self._files, self._grants)
+    def narrow(self, held: Grant, words: Sequence[str]) -> Grant | str:
+        """Put a grant of less in the place of one that is in force, also where it is kept; return it, or why all stays.
+
+        `words` are those of `narrowed`. Raises LogError.
+        """
+        if held.changed:
+            return _asleep(held.id)
+        pattern = narrowed(held.pattern, words)
+        if isinstance(pattern, str):
+            return pattern
+        less: Grant | str = replace(held, id=f"{held.id}-narrow", pattern=pattern)
+        if (store := self._store_of(held)) is not None:
+            if kept_id(pattern) in {grant.id for grant in self._grants}:
+                return f"{kept_id(pattern)} is that already: revoke {held.id}"
+            less = store.keep_until(pattern, held.until)
+            less = less if isinstance(less, str) else store.revoke(held.id) or less
+        if isinstance(less, Grant):
+            self._records.grant(less, "narrowed", of=held.id)
+            self._grants = [less if grant == held else grant for grant in self._grants]
+            self.policy = with_grants(self._files, self._grants)
+        return less
 
     def allow_edits(self, *, on: bool) -> None:
         """Grant all edits in the workspace for this session, or end that. Raises LogError."""
-        self.revoke(EDITS)
+        self._drop(EDITS)
         if on:
             origin = Origin(file=SESSION_GRANTS, line=0)
             grant = Grant(id=EDITS, scope=GrantScope.SESSION, pattern=all_edits(), origin=origin)
@@ -196,3 +232,17 @@ class GrantsInForce:
 
     def _keep(self, pattern: GrantPattern, days: int | None) -> Grant | str:
         return self._kept.keep(pattern, days) if self._kept else "there is no place to keep it"
+
+
+def _asleep(identity: str) -> str:
+    return f"{identity} sleeps: /grants answer {identity} comes first"
+
+
+def _without_programs(offer: Offer | str, why: str) -> Offer | str:
+    """Return an offer without the choices that grant a program, and why they are none."""
+    if isinstance(offer, str):
+        return offer
+    left = tuple(one for one in offer.choices if not any(pattern.program for pattern in one.patterns))
+    if len(left) == len(offer.choices):
+        return offer
+    return Offer(choices=left, no_program=why) if left else why

@@ -166,7 +166,7 @@ class CallRecords:
     def grant(self, grant: Grant, change: str, call: int | None = None, not_kept: str = "", of: str = "") -> None:
         """Record a change of what is granted: added, kept, revoked, narrowed (`of` another), or by a mode.
 
-        `not_kept` says why it is not kept in the workspace.
+        `not_kept` says why it is not kept in the workspace, or why its end is not.
         """
         fields: dict[str, JsonValue] = {
             "grant": grant.id,

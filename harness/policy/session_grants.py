@@ -17,7 +17,7 @@ from harness.actions import Access, Act, Command, JsonValue
 from harness.place_changes import PlaceChange
 from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.effects import DEFAULT_WRITE, place_problem
-from harness.policy.granted_programs import program_problem
+from harness.policy.granted_programs import granted_words
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
@@ -212,7 +212,8 @@ def pattern_problem(pattern: GrantPattern) -> str:
         if misplaced:
             return f"it may write {misplaced}"
         if pattern.program:
-            return program_problem(pattern.argv, pattern.folder)
+            begins = granted_words(granted)
+            return begins if isinstance(begins, str) else ""
         origin = Origin(file=SESSION_GRANTS, line=0)
         unsound = rule_problem(Grant(id="kept", scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin).rule)
         return exact_problem(granted) or (unsound[1] if unsound else "")
@@ -240,7 +241,7 @@ def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
         if list(words) == ["offline"]:
             return replace(pattern, network=False, write=DEFAULT_WRITE) if pattern.network else "it has no network"
         longer = replace(pattern, argv=(*pattern.argv, *words), path="", access=())
-        return program_problem(longer.argv, longer.folder) or longer
+        return pattern_problem(longer) or longer
     if not pattern.path.endswith("/**"):
         return "it is for exactly this: revoke it"
     name = " ".join(words)

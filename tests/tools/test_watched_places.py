@@ -13,12 +13,17 @@ from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.cli.kept_grants import KeptGrants
+from harness.cli.policy.judged_call import action_for
 from harness.cli.policy.replay import Replay
 from harness.cli.trace import event_line
+from harness.files.workspace import Workspace
 from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
 from harness.log.reader import read_log
 from harness.log.verify import verify
-from harness.policy.session_grants import GrantScope
+from harness.messages import ResultStatus
+from harness.place_changes import PlaceChange
+from harness.policy.grant_offers import Offer
+from harness.policy.session_grants import Grant, GrantPattern, GrantScope
 from harness.record import replace
 from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
 
@@ -189,22 +194,98 @@ def test_a_kept_grant_sleeps_until_somebody_answers_in_whatever_session(tmp_path
     third.close()
 
 
-def test_a_grant_that_is_kept_anew_is_awake_and_one_that_ended_is_gone(tmp_path: Path) -> None:
-    run = scene(
+@all_rows("scope", {"session": GrantScope.SESSION, "workspace": GrantScope.WORKSPACE})
+def test_while_a_grant_sleeps_no_program_is_granted_and_one_that_ended_is_gone(
+    tmp_path: Path, scope: GrantScope
+) -> None:
+    """Granted anew it would be awake, and nobody would have answered for what it changed."""
+    asking = Asking(PlacesAnswer.NOBODY, PlacesAnswer.KEEP, PlacesAnswer.REVOKE)
+    first = "python3 -c 1", python(HOSTILE), "python3 -c 2", "node -e 1"
+    run = scene(tmp_path, *first, asking=asking, scope=scope, kept=True)
+    session = run.agent.start()
+    run.agent.run("go", session)
+    assert decisions(run) == ["confirm", "auto", "confirm", "confirm"]
+    (grant,) = run.agent.gate.grants
+    assert [len(one.changed) for one in run.kept.read().grants] == [2] * (scope is GrantScope.WORKSPACE)
+    assert run.agent.gate.narrow(grant, ["-c"]) == f"{grant.id} sleeps: /grants answer {grant.id} comes first"
+    action = action_for("bash", "python3 a.py", Workspace(str(run.root), None))
+    offer = run.agent.gate.offer(action, run.agent.gate.judge(action))
+    assert isinstance(offer, Offer)
+    assert [one.name for one in offer.choices] == ["exactly this"]
+    assert offer.no_program == f"{grant.id} sleeps: /grants answer {grant.id} comes first"
+    run.agent.gate.ask_places(grant)
+    assert run.agent.do(session, "bash", {"command": "python3 -c 4"}).status is ResultStatus.OK
+    assert (
+        run.agent.do(session, "bash", {"command": python("open('.envrc', 'w').write('y')")}).status is ResultStatus.OK
+    )
+    assert decisions(run)[-2:] == ["auto", "auto"]
+    assert not run.agent.gate.grants
+    assert run.kept.read().grants == ()
+    run.agent.end(session)
+    run.close()
+
+
+def test_what_is_kept_anew_elsewhere_sleeps_on(tmp_path: Path) -> None:
+    kept = KeptGrants(str(tmp_path), "w", "/w")
+    pattern = GrantPattern(tools=("bash",), argv=("make",), folder="/w", write=(".",), program=True)
+    narrower = replace(pattern, argv=("make", "x"))
+    first = kept.keep(pattern)
+    assert isinstance(first, Grant)
+    change = PlaceChange(path=".envrc", before=None, after=None, is_kept=True)
+    assert kept.sleep(first.id, (change,)) == ""
+    again = kept.keep(pattern, 7)
+    assert isinstance(again, Grant)
+    assert (again.changed, kept.read().grants) == ((change,), (again,))
+    assert kept.sleep(first.id, ()) == kept.revoke(first.id) == ""
+    anew = kept.keep(pattern)
+    assert isinstance(anew, Grant)
+    assert anew.changed == ()
+    assert isinstance(kept.keep(narrower), Grant)
+
+
+def test_a_grant_whose_end_cannot_be_kept_ends_for_the_session_and_that_is_said(tmp_path: Path) -> None:
+    def revoking(_: PlacesQuestion) -> PlacesAnswer:
+        path = Path(run.kept.path)
+        path.rename(f"{path}.before")
+        path.mkdir()
+        return PlacesAnswer.REVOKE
+
+    commands = [bash(one) for one in ("python3 -c 1", python(HOSTILE), "python3 -c 2")]
+    run = Scene(
         tmp_path,
-        "python3 -c 1",
-        python(HOSTILE),
-        "python3 -c 2",
-        "python3 -c 3",
-        python("open('.envrc', 'w').write('y')"),
-        asking=Asking(PlacesAnswer.NOBODY, PlacesAnswer.REVOKE),
-        scope=GrantScope.WORKSPACE,
+        *commands,
+        approver=granting(GrantScope.WORKSPACE, INSIDE),
+        policy=POLICY,
+        ask_places=revoking,
         kept=True,
     )
     run.agent.run("go")
-    assert decisions(run) == ["confirm", "auto", "confirm", "auto", "auto"]
-    assert run.agent.gate.grants == ()
-    assert run.kept.read().grants == ()
+    assert decisions(run) == ["confirm", "auto", "confirm"]
+    name = str(run.records("grant")[0]["grant"])
+    ended = run.records("grant")[1]
+    assert (ended["grant"], ended["change"]) == (name, "revoked")
+    line = event_line(ended)
+    assert line is not None
+    assert line.text.startswith(f"~ {name} is revoked for this session only; it is kept on: {run.kept.path}: ")
+    run.close()
+
+
+def test_a_grant_is_not_narrowed_to_one_that_is_kept_already(tmp_path: Path) -> None:
+    """That one may sleep: what is narrowed would wake it."""
+    pattern = GrantPattern(
+        tools=("bash",), argv=("python3", "-c"), write=(".",), folder=str(tmp_path / "w"), program=True
+    )
+    held = KeptGrants(str(tmp_path / "state" / "grants"), "w", str(tmp_path / "w")).keep(pattern)
+    assert isinstance(held, Grant)
+    run = scene(tmp_path, "python3 x.py", asking=Asking(), scope=GrantScope.WORKSPACE, kept=True)
+    session = run.agent.start()
+    run.agent.run("go", session)
+    _, wide = run.agent.gate.grants
+    assert run.agent.gate.narrow(wide, ["-c"]) == f"{held.id} is that already: revoke {wide.id}"
+    less = run.agent.gate.narrow(wide, ["-m"])
+    assert isinstance(less, Grant)
+    assert run.agent.gate.grants == run.kept.read().grants == (held, less)
+    run.agent.end(session)
     run.close()
 
 

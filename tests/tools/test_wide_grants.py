@@ -10,9 +10,16 @@ from agent_scene import reply
 from grant_scene import Scene, bash, granting
 from rows import all_rows
 
+from harness.actions import Action
 from harness.cli.kept_grants import KeptGrants
+from harness.cli.policy.judged_call import action_for
+from harness.files.workspace import Workspace
+from harness.gate.approval import Approval, Approver
+from harness.loop.agent import Agent
 from harness.messages import ModelResponse, StopReason, ToolCall
+from harness.policy.rules import Decision
 from harness.policy.session_grants import GrantPattern, GrantScope, narrowed
+from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
 
@@ -110,6 +117,48 @@ def test_what_a_rule_denies_is_hidden_or_was_named(
     scene.close()
 
 
+@needs_walls
+def test_a_denied_file_that_appears_while_the_question_stands_ends_no_run(tmp_path: Path) -> None:
+    """What was shown is granted, and the walls are looked at again before each call: it was not named, so it is asked about."""
+    (tmp_path / "w").mkdir()
+    env = tmp_path / "w" / ".env"
+
+    def late(agent: Agent) -> Approver:
+        def approver(action: Action, verdict: Verdict) -> Approval:
+            offer = agent.gate.offer(action, verdict)
+            env.write_text("KEY=1")
+            assert agent.gate.offer(action, verdict) is offer
+            return granting(GrantScope.SESSION, INSIDE)(agent)(action, verdict)
+
+        return approver
+
+    scene = Scene(
+        tmp_path, bash("python3 -c 1"), bash("python3 -c 2"), approver=late, policy=POLICY,
+        machine=replace(probe(), bubblewrap=""),
+    )  # fmt: skip
+    assert scene.agent.run("go").stop is StopReason.COMPLETED
+    assert decisions(scene) == ["confirm", "confirm"]
+    scene.close()
+
+
+@needs_walls
+def test_what_is_explained_is_what_would_be_decided(tmp_path: Path) -> None:
+    """Where the walls do not hold a grant any more, an explanation says that it is asked about."""
+    scene = Scene(
+        tmp_path, bash("python3 -c 1"), approver=granting(GrantScope.SESSION, INSIDE), policy=POLICY,
+        machine=replace(probe(), bubblewrap=""),
+    )  # fmt: skip
+    session = scene.agent.start()
+    scene.agent.run("go", session)
+    gate, action = scene.agent.gate, action_for("bash", "python3 -c 2", Workspace(str(scene.root), None))
+    assert gate.judge(action).decision is Decision.AUTO
+    (scene.root / ".env").write_text("KEY=1")
+    assert gate.judge(action).decision is Decision.CONFIRM
+    assert len(scene.records("decision")) == 1
+    scene.agent.end(session)
+    scene.close()
+
+
 def test_without_walls_no_program_is_granted(tmp_path: Path) -> None:
     scene = Scene(
         tmp_path,
@@ -135,16 +184,25 @@ decision = "auto"
 argv = ["pytest"]
 match = ["pytest"]
 """
+    shown: list[tuple[str, ...]] = []
+
+    def seeing(agent: Agent) -> Approver:
+        def approver(action: Action, verdict: Verdict) -> Approval:
+            shown.append(verdict.notes)
+            return granting(GrantScope.SESSION, INSIDE)(agent)(action, verdict)
+
+        return approver
+
     scene = Scene(
         tmp_path, bash("pytest"), bash("python3 -c 1"), bash(python("open('conftest.py', 'w').write('import os')")),
-        bash("pytest"), bash("pytest"), bash("python3 -c 2"),
-        approver=granting(GrantScope.SESSION, INSIDE), policy=POLICY + rule,
+        bash("pytest"), bash("pytest"), bash("python3 -c 2"), approver=seeing, policy=POLICY + rule,
     )  # fmt: skip
     scene.agent.run("go")
     assert decisions(scene) == ["auto", "confirm", "auto", "confirm", "auto", "auto"]
     suspended = scene.records("decision")[3]
     assert suspended["source"] == "suspended"
     assert "conftest.py" in str(suspended["reason"])
+    assert shown[-1] == ("conftest.py  created\n@@ -0,0 +1 @@\n+import os\n\\ No newline at end of file",)
     scene.close()
 
 
@@ -181,9 +239,7 @@ def test_less_of_a_grant(tmp_path: Path) -> None:
     session = scene.agent.start()
     scene.agent.run("go", session)
     (held,) = scene.agent.gate.grants
-    pattern = narrowed(held.pattern, ["offline"])
-    assert isinstance(pattern, GrantPattern)
-    scene.agent.gate.narrow(held, replace(held, id="grant-1-narrow", pattern=pattern))
+    scene.agent.gate.narrow(held, ["offline"])
     assert [grant.id for grant in scene.agent.gate.grants] == ["grant-1-narrow"]
     assert scene.agent.do(session, "bash", {"command": "python3 -c 3"}).status.value == "ok"
     effects = [record["effects"] for record in scene.records("intent")]
@@ -196,6 +252,7 @@ def test_less_of_a_grant(tmp_path: Path) -> None:
 PROGRAM = GrantPattern(
     tools=("bash",), argv=("python3",), folder="/w", write=(".", "~/.cache"), network=True, program=True
 )
+ANY = replace(PROGRAM, argv=(), path="/**")
 FILES = GrantPattern(tools=("edit_file",), path="/src/**")
 
 
@@ -205,7 +262,14 @@ FILES = GrantPattern(tools=("edit_file",), path="/src/**")
         (PROGRAM, "offline", "python3 * in /w, inside walls: writes the workspace, no network"),
         (PROGRAM, "-m pytest", "python3 -m pytest * in /w, inside walls: writes the workspace and ~/.cache, reaches"),
         (replace(PROGRAM, network=False), "offline", "it has no network"),
-        (replace(PROGRAM, argv=(), path="/**"), "make", "make * in /w, inside walls: writes"),
+        (ANY, "make", "make * in /w, inside walls: writes"),
+        (ANY, "rm -rf", "no way back"),
+        (ANY, "kill", "done to the machine"),
+        (ANY, "crontab", "done to the machine"),
+        (ANY, "git", "stands behind its options"),
+        (ANY, "git config", "sets what git runs later"),
+        (ANY, "terraform", "stands behind its options"),
+        (ANY, "sudo", "runs other commands"),
         (FILES, "src/a.py", "src/a.py of the workspace"),
         (FILES, "src/deep/", "src/deep/** of the workspace"),
         (FILES, "src/", "does not lie"),

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 
 from harness.actions import Action, JsonValue
 from harness.cli.commands.notes_to_model import NotesToModel, is_unanswered
-from harness.cli.kept_grants import KeptGrants
 from harness.cli.parts import SessionParts
 from harness.cli.terminal.screen import Screen
 from harness.cli.terminal.styles import Tone
@@ -82,7 +81,6 @@ class Conversation:
         session: Session,
         turns: Turns,
         about: Mapping[str, JsonValue],
-        kept: KeptGrants,
         lend: Callable[[], AbstractContextManager[LentTerminal]] | None = None,
         policy_named: str | None = None,
     ) -> None:
@@ -94,7 +92,6 @@ class Conversation:
         self.session = session
         self.turns = turns
         self.about = about
-        self.kept = kept
         self.lend = lend
         self.policy_named = policy_named
         self.held: Policy | None = None

@@ -6,8 +6,7 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError, nearest
-from harness.policy.session_grants import Grant, GrantScope, narrowed
-from harness.record import replace
+from harness.policy.session_grants import Grant, GrantScope
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
@@ -74,30 +73,16 @@ def _answer(conversation: Conversation, grant: Grant) -> None:
 
 
 def _revoke(conversation: Conversation, grant: Grant) -> None:
-    # First where it is kept: what could not be ended there would be in force again the next time.
-    if grant.scope is GrantScope.WORKSPACE and not conversation.kept.revoke(grant.id):
-        raise UsageError(f"{visible_line(conversation.kept.path, 2_000)} cannot be written: {grant.id} is not revoked")
     conversation.agent.log.session = conversation.session.identity
-    conversation.agent.gate.revoke(grant.id)
-    conversation.say_line(f"revoked: {grant.id}  {grant.pattern.text}", Tone.GOOD)
+    if not conversation.agent.gate.revoke(grant):  # else the trace says what is left of it
+        conversation.say_line(f"revoked: {grant.id}  {grant.pattern.text}", Tone.GOOD)
 
 
 def _narrow(conversation: Conversation, grant: Grant, words: list[str]) -> None:
-    if grant.changed:
-        raise UsageError(f"{grant.id} sleeps: /grants answer {grant.id} comes first")
-    pattern = narrowed(grant.pattern, words)
-    if isinstance(pattern, str):
-        raise UsageError(f"{grant.id} is not narrowed: {visible_line(pattern, 200)}")
-    less = replace(grant, id=f"{grant.id}-narrow", pattern=pattern)
-    if grant.scope is GrantScope.WORKSPACE:
-        kept = conversation.kept.keep_until(pattern, grant.until)
-        if isinstance(kept, str) or not conversation.kept.revoke(grant.id):
-            raise UsageError(
-                f"{visible_line(conversation.kept.path, 2_000)} cannot be written: {grant.id} stays as it is"
-            )
-        less = kept
     conversation.agent.log.session = conversation.session.identity
-    conversation.agent.gate.narrow(grant, less)
+    less = conversation.agent.gate.narrow(grant, words)
+    if isinstance(less, str):
+        raise UsageError(f"{grant.id} is not narrowed: {visible_line(less, 2_000)}")
     conversation.say_line(f"narrowed: {less.id}  {less.pattern.text}", Tone.GOOD)
 
 

@@ -125,7 +125,7 @@ def _explain(conversation: Conversation, what: str) -> None:
             action = action_for(tool, what, workspace)
         except ToolError as error:
             raise UsageError(str(error)) from None
-        verdict = evaluate(held, action)
+        verdict = conversation.agent.gate.judge(action)
         for line in explanation(tool, what, action, verdict):
             conversation.say(line.text, line.tone)
         conversation.say("")

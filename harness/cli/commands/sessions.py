@@ -71,7 +71,7 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
     agent.log.session = conversation.session.identity
     for grant in agent.gate.grants:
         if grant.scope is GrantScope.SESSION:
-            agent.gate.revoke(grant.id)
+            agent.gate.revoke(grant)
             conversation.say_line(f"this grant ended with that session: {grant.pattern.text}", Tone.WARNING)
     agent.end(conversation.session, RunResult(stop=StopReason.COMPLETED, text=""))
     conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.found.session)
