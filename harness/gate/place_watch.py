@@ -68,7 +68,7 @@ class PlaceWatch:
 
     def note(self, tool: Tool, permit: Permit) -> NotedBefore | None:
         """Note the places before a call that only a granted program lets run; None for any other."""
-        if permit.approval is not None or not isinstance(tool, WatchedTool) or not _programs(permit.verdict):
+        if permit.approval is not None or not _programs(permit.verdict) or not isinstance(tool, WatchedTool):
             return None
         return tool.places.note(permit.verdict.effects.keep)
 

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING
 from harness.process.capture import Capture, Live
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
-from harness.process.lent_terminal import LentTerminal
 from harness.process.procfs import Process
 from harness.process.start import Latch, Launch, start
 from harness.process.survivors import Survivors, send
 from harness.record import Record, replace
+
+if TYPE_CHECKING:
+    from harness.process.lent_terminal import LentTerminal
 
 if TYPE_CHECKING:
     from subprocess import Popen

@@ -20,7 +20,6 @@ from contextlib import AbstractContextManager
 
 from harness.files.baselines import Baselines
 from harness.files.before_images import BeforeImages
-from harness.files.protected_places import ProtectedPlaces
 from harness.files.workspace import Workspace
 from harness.gate.tool import Tool
 from harness.limits import Limits
@@ -61,7 +60,7 @@ def builtin_tools(
             limits=limits,
             environment=environment,
             walls=CommandWalls(workspace, hide=hide),
-            places=ProtectedPlaces(workspace.root, images),
+            images=images,
             outputs=outputs,
             on_output=on_output,
             lend=lend,

@@ -8,7 +8,8 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import assert_never
+from functools import cached_property
+from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import (
     SUMMARY_CHARACTERS,
@@ -20,7 +21,6 @@ from harness.actions import (
     Unconfined,
 )
 from harness.errors import ErrorCode, ToolError
-from harness.files.protected_places import ProtectedPlaces
 from harness.files.workspace import Workspace
 from harness.gate.arguments import flag, number, text
 from harness.gate.tool import Arguments, ToolOutput
@@ -30,7 +30,6 @@ from harness.model import ToolSpec
 from harness.process.capture import Capture, Live, OutputFolder, ReadableOutput, result_characters
 from harness.process.command import STANDARD_PACE, CommandEnding, Ended, Pace, run_group
 from harness.process.environment import at_a_terminal, child_environment, unasked_variables, walled_variables
-from harness.process.lent_terminal import LentTerminal
 from harness.process.start import Launch, NotConfinedError
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
@@ -39,6 +38,11 @@ from harness.shell.facets import read_call
 from harness.text.visible import one_line, visible, visible_line
 from harness.tool_kinds import BASH
 from harness.tools.command_walls import CommandWalls, HeldTo, only_looks, wall_notes
+
+if TYPE_CHECKING:
+    from harness.files.before_images import BeforeImages
+    from harness.files.protected_places import ProtectedPlaces
+    from harness.process.lent_terminal import LentTerminal
 
 MAX_COMMAND_BYTES = 1_000_000
 MAX_ARGUMENT_BYTES = 120_000
@@ -86,7 +90,7 @@ class BashTool:
         environment: Mapping[str, str] | None = None,
         walls: CommandWalls | None = None,
         temporary: TemporaryFolder | None = None,
-        places: ProtectedPlaces | None = None,
+        images: BeforeImages | None = None,
         outputs: OutputFolder | None = None,
         on_output: Callable[[str], None] | None = None,
         lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
@@ -97,8 +101,8 @@ class BashTool:
 
         Their few variables are taken from `environment`, that of this process where it is None. `walls` puts up the walls
         around them; None: those of this machine. `temporary` is where TMPDIR points for commands that may write; None: a
-        folder of this tool's own, which goes with it. `places` are the protected ones of the workspace; None: without copies
-        of what stands there. What is cut from a result stays whole in `outputs`.
+        folder of this tool's own, which goes with it. `images` keeps what stood at protected
+        places; None: it is not kept. What is cut from a result stays whole in `outputs`.
         `on_output` is told what is printed, ten times a second; `lend` lends the person's terminal to a command of theirs
         that asks for keys, and gives None for every other; `interrupts` counts a person's wishes to stop: the second
         one during a call kills at once. `pace` is how long each step of a command's end may take.
@@ -111,13 +115,20 @@ class BashTool:
         self._environment = child_environment(os.environ if environment is None else environment)
         self.walls = walls or CommandWalls(workspace)
         self._temporary = temporary or TemporaryFolder()
-        self.places = places or ProtectedPlaces(workspace.root, None)
+        self._images = images
         self._outputs = outputs
         self._on_output = on_output
         self._lend = lend
         self._interrupts = interrupts
         self._pace = pace
         self.spec = _spec(self._seconds)
+
+    @cached_property
+    def places(self) -> ProtectedPlaces:
+        """The protected places of the workspace; most sessions need no look at them."""
+        from harness.files.protected_places import ProtectedPlaces
+
+        return ProtectedPlaces(self._workspace.root, self._images)
 
     def under(self, limits: Limits) -> BashTool:
         """Return the same tool under `limits` as well."""
@@ -127,7 +138,7 @@ class BashTool:
             environment=self._environment,
             walls=self.walls,
             temporary=self._temporary,
-            places=self.places,
+            images=self._images,
             outputs=self._outputs,
             on_output=self._on_output,
             lend=self._lend,

@@ -14,7 +14,6 @@ from log_scene import unsynced
 from harness.actions import Action
 from harness.cli.kept_grants import KeptGrants
 from harness.files.before_images import BeforeImages
-from harness.files.protected_places import ProtectedPlaces
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval, Approver
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
@@ -104,8 +103,8 @@ class Scene:
 def _tools(workspace: Workspace, machine: Machine | None, images: BeforeImages) -> tuple[Tool, ...]:
     environment = {"PATH": os.environ["PATH"]}
     _, *others = builtin_tools(workspace, environment=environment)
-    walls, places = CommandWalls(workspace, machine=machine), ProtectedPlaces(workspace.root, images)
-    return (BashTool(workspace, environment=environment, walls=walls, places=places), *others)
+    walls = CommandWalls(workspace, machine=machine)
+    return (BashTool(workspace, environment=environment, walls=walls, images=images), *others)
 
 
 def granting(scope: GrantScope, choice: str = "exactly this") -> Callable[[Agent], Approver]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from harness.actions import Action, JsonValue
 from harness.cli.commands.notes_to_model import NotesToModel, is_unanswered
@@ -19,10 +20,12 @@ from harness.model import Prices
 from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
-from harness.process.lent_terminal import LentTerminal
 from harness.record import Record
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.process.lent_terminal import LentTerminal
 
 
 class Spent(Record):

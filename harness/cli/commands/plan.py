@@ -9,7 +9,6 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.policy.policies import with_plan_mode
 from harness.cli.policy.trust import consent
-from harness.cli.terminal.question import PLAN_TOOL
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.gate.approval import Answer, Approval
@@ -63,6 +62,8 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     """
     if not conversation.plans or result.stop is not StopReason.COMPLETED or not result.text.strip():
         return False
+    from harness.cli.terminal.question import PLAN_TOOL
+
     began = time.monotonic()
     approval = consent(
         conversation.approver,

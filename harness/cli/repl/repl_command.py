@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Action, Effects, JsonValue
 from harness.cli.commands.context import usage_in_words
@@ -32,8 +32,6 @@ from harness.cli.repl.status_line import status_of, status_parts, status_text
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log
 from harness.cli.session_log import close_log, pinned
 from harness.cli.state import State, here
-from harness.cli.terminal.approver import TerminalApprover
-from harness.cli.terminal.question import usual_here
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Line, Tone
 from harness.cli.terminal.type_ahead import NEXT_MODE
@@ -46,6 +44,9 @@ from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.cli.terminal.question import Usual
 
 
 def tell_end(conversation: Conversation, result: RunResult) -> None:
@@ -139,6 +140,8 @@ def _asked(
     screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], action: Action, verdict: Verdict
 ) -> Approval:
     """Ask before there is a session."""
+    from harness.cli.terminal.approver import TerminalApprover
+
     ask = TerminalApprover(
         screen, Interrupt(), _in_process, environment=environment, dead_seconds=terminal.dead_seconds.value
     )
@@ -147,6 +150,12 @@ def _asked(
 
 def _in_process(tool: str, effects: Effects) -> str:  # noqa: ARG001 - what holds a call to its effects, here no call
     return IN_PROCESS
+
+
+def _usual(parts: SessionParts) -> Usual:
+    from harness.cli.terminal.question import usual_here
+
+    return usual_here(parts.workspace.root, parts.level, parts.policy)
 
 
 class Repl:
@@ -161,7 +170,7 @@ class Repl:
             interrupt=parts.interrupt,
             redactor=parts.redactor,
             registry=ToolRegistry(parts.tools),
-            usual=usual_here(parts.workspace.root, parts.level, parts.policy),
+            usual=partial(_usual, parts),
             offer=lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
             advise=lambda action, verdict: self._conversation.advice(action, verdict),  # noqa: PLW0108
         )
@@ -173,11 +182,11 @@ class Repl:
         about = about_of(parts, "repl")
         self._agent = agent_of(
             parts,
-            approver=self._terminal.approver,
+            approver=self._terminal.ask,
             about=about,
             on_text=self._screen.text,
             kept=kept,
-            ask_places=self._terminal.approver.ask_places,
+            ask_places=self._terminal.ask_places,
         )
         self._notes = [Line(tone=Tone.QUIET, text=note) for note in parts.system.notes]
         held = kept.read()
@@ -210,7 +219,7 @@ class Repl:
         return Conversation(
             parts=self._parts,
             screen=self._screen,
-            approver=self._terminal.approver,
+            approver=self._terminal.ask,
             agent=self._agent,
             session=session,
             turns=Turns(carried.found.session if carried else ""),
@@ -344,6 +353,7 @@ class Repl:
 
         def warm_up() -> None:
             self._parts.warm_up()
+            import harness.cli.terminal.approver
             import harness.cli.terminal.markdown_stream  # noqa: F401 - for the answer, with rich
 
         threading.Thread(target=warm_up, daemon=True).start()

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
@@ -14,21 +15,23 @@ from harness.cli.commands.help import KEYS
 from harness.cli.commands.slash_command import slash_commands
 from harness.cli.config.settings import TerminalSettings
 from harness.cli.console import look_from
-from harness.cli.terminal.approver import TerminalApprover
-from harness.cli.terminal.question import Usual
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Tone
 from harness.cli.terminal.type_ahead import TypeAhead
+from harness.gate.approval import Approval
+from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
 from harness.gate.registry import IN_PROCESS, ToolRegistry
 from harness.interrupt import Interrupt
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
-from harness.process.lent_terminal import LentTerminal
 
 if TYPE_CHECKING:
+    from harness.cli.terminal.approver import TerminalApprover
     from harness.cli.terminal.completion import Offered
     from harness.cli.terminal.line_history import KeptHistory
     from harness.cli.terminal.prompt_line import PromptLine
+    from harness.cli.terminal.question import Usual
+    from harness.process.lent_terminal import LentTerminal
     from harness.redaction.redactor import Redactor
 
 TWICE_SECONDS = 2.0
@@ -46,7 +49,7 @@ class Terminal:
         interrupt: Interrupt,
         redactor: Redactor | None,
         registry: ToolRegistry | None,
-        usual: Usual,
+        usual: Callable[[], Usual],
         offer: Callable[[Action, Verdict], Offer | str],
         advise: Callable[[Action, Verdict], str],
     ) -> None:
@@ -55,6 +58,11 @@ class Terminal:
         look = look_from(settings, environment)
         self._settings = settings
         self._environment = environment
+        self._interrupt = interrupt
+        self._registry = registry
+        self._usual = usual
+        self._offer = offer
+        self._advise = advise
         self._history: KeptHistory | None = None
         self.screen = Screen(
             sys.stdout,
@@ -65,17 +73,31 @@ class Terminal:
             way_to_stop="Esc stops",
         )
         self.ahead = TypeAhead(sys.stdin.fileno(), tell=self.screen.queued, stop=_stop_turn, escapes=look.repaints)
-        self.approver: TerminalApprover = TerminalApprover(
+
+    @cached_property
+    def approver(self) -> TerminalApprover:
+        """What puts questions; imported with the first turn, since the prompt comes sooner without it."""
+        from harness.cli.terminal.approver import TerminalApprover
+
+        return TerminalApprover(
             self.screen,
-            interrupt,
-            _confinement(registry),
-            environment=environment,
-            offer=offer,
-            advise=advise,
+            self._interrupt,
+            _confinement(self._registry),
+            environment=self._environment,
+            offer=self._offer,
+            advise=self._advise,
             paused=self.ahead.paused,
-            usual=usual,
-            dead_seconds=settings.dead_seconds.value,
+            usual=self._usual(),
+            dead_seconds=self._settings.dead_seconds.value,
         )
+
+    def ask(self, action: Action, verdict: Verdict) -> Approval:
+        """Ask about a call, as an Approver does."""
+        return self.approver(action, verdict)
+
+    def ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
+        """Ask about protected places that a granted program changed."""
+        return self.approver.ask_places(question)
 
     def prompt_line(
         self,
@@ -110,6 +132,8 @@ class Terminal:
     @contextmanager
     def lent(self) -> Iterator[LentTerminal]:
         """Lend the terminal to a command: nobody else reads or writes there meanwhile. Raises OSError where it is gone."""
+        from harness.process.lent_terminal import LentTerminal
+
         with self.ahead.paused():
             self.screen.settle()
             keyboard, screen = sys.stdin.fileno(), sys.stdout.fileno()
