@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -22,9 +23,18 @@ class Interrupt:
         self.count = 0
         """How often it was asked to stop; never less than before."""
         self._open = False
+        self._tell: Callable[[], None] | None = None
+
+    def tell_by(self, tell: Callable[[], None] | None) -> None:
+        """Let a request in the window that is open be told by `tell`, in place of the KeyboardInterrupt.
+
+        For a window in which an event loop runs: what is raised from a signal's function may end in a callback that
+        swallows every exception (weakref, `__del__`).
+        """
+        self._tell = tell
 
     def request(self) -> None:
-        """Ask to stop; called from a signal's function. Raises KeyboardInterrupt while a window is open.
+        """Ask to stop; called from a signal's function. Raises KeyboardInterrupt while a window is open (see `tell_by`).
 
         INVARIANT: raising closes the window, so that an interrupt that lands while `__exit__` begins leaves none open,
         and a second one cannot cut short what the first has set going (the end of a process group).
@@ -33,7 +43,9 @@ class Interrupt:
         self.count += 1
         if self._open:
             self._open = False
-            raise KeyboardInterrupt
+            if self._tell is None:
+                raise KeyboardInterrupt
+            self._tell()
 
     def request_later(self) -> None:
         """Ask to stop at the next safe moment, without raising."""
@@ -60,6 +72,7 @@ class Interrupt:
     ) -> None:
         """Close the window."""
         self._open = False
+        self._tell = None
 
 
 class _Held:

@@ -350,6 +350,7 @@ class Repl:
 
     def _warm_up(self) -> None:
         """Import what the first turn needs while the person types: it takes longer than everything else together."""
+        self._parts.interrupt.tell_by(self._lines.stopper())
 
         def warm_up() -> None:
             self._parts.warm_up()

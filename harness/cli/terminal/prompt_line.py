@@ -139,6 +139,23 @@ class PromptLine:
             pre_run = None
             line = self._edited(text)
 
+    def stopper(self) -> Callable[[], None] | None:
+        """Return what ends the line that is typed now with KeyboardInterrupt, from a signal's function; None where that
+        function raises it itself. To be called once the prompt is on the screen."""
+        app = self._session.app if self._session is not None else None
+        if app is None or app.loop is None:
+            return None
+        loop = app.loop
+
+        def leave() -> None:
+            if not app.is_done:
+                app.exit(exception=KeyboardInterrupt())
+
+        def tell() -> None:
+            loop.call_soon_threadsafe(leave)
+
+        return tell
+
     def _prompt(
         self, session: PromptSession[str], prompt: Callable[[], str], line: str, pre_run: Callable[[], None] | None
     ) -> str:
