@@ -53,7 +53,7 @@ class ToolRegistry:
     def walls_here(self, policy: Policy, name: str) -> WallsHere:
         """Return what can hold a program that a person grants to the tool `name`."""
         tool = self._tools.get(name)
-        if isinstance(tool, ConfinedTool):
+        if tool is not None and isinstance(tool, ConfinedTool):
             return tool.walls.here(policy, name)
         return WallsHere(root="", confines=False, missing="the tool runs no programs")
 
