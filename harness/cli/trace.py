@@ -176,6 +176,7 @@ def ended_line(
         return Line(tone=Tone.QUIET, text=f"{sign_of(status)} {word(outcome.get('tool'))}  {named}  {why}")
     summary = word(decision.get("summary")) or word(outcome.get("content"))
     parts = [f"{sign_of(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
+    parts += [f"({asked})" if (asked := _unseen_part(summary, decision)) else ""]
     parts += ["[typed by the person]" if typed else ""]
     parts += [how_decided(decision, answered), _how_ended(status, outcome, "" if answered else _reason(decision))]
     tone = _STATUS_TONES.get(status, Tone.BAD)
@@ -209,6 +210,15 @@ def how_decided(decision: LogRecord, answered: LogRecord) -> str:
         return f"[{word(decision.get('reason'))}: {word(decision.get('rule'))}]"
     said = " as it writes nothing" if as_read and by.startswith("default ") else ""
     return f"[{word(decision.get('decision'))}{said}: {by}]"
+
+
+def _unseen_part(summary: str, decision: LogRecord) -> str:
+    """Return the first part that was asked about or refused, where the summary of a long call does not show it."""
+    parts = decision.get("facets")
+    if not summary.rstrip(")").endswith(("...", "characters")) or not isinstance(parts, list):
+        return ""
+    told = [word(one.get("facet")) for one in parts if isinstance(one, dict) and one.get("decision") != "auto"]
+    return visible_line(next((part for part in told if part and part not in summary), ""), 100)
 
 
 def _reason(decision: LogRecord) -> str:

@@ -64,6 +64,17 @@ ENDED = [
         id="a default says so by its name",
     ),
     pytest.param(
+        outcome("ok", "", exit_code=0, tool="bash"),
+        decision(
+            "confirm",
+            EDIT,
+            summary="ls ...",
+            facets=[{"facet": "ls", "decision": "auto"}, {"facet": "touch \x1b[2Jx", "decision": "confirm"}],
+        ),
+        "+ bash  ls ...  (touch \\x1b[2Jx)  [confirm: default for edit_file (default.toml:9)]  exit 0, 0.0 s",
+        id="the part that was asked about stands there, wherever in the text it was",
+    ),
+    pytest.param(
         outcome("crashed", "Error: \u202eevil"),
         decision("auto", 5, default_of=7, reason=[]),  # type: ignore[arg-type]
         "! edit_file  slugs.py  [auto: 5]  crashed, 0.0 s: \\u202eevil",
