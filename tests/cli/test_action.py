@@ -26,6 +26,7 @@ from runner_commands import Step, outputs_in
 from harness.cli.flags import parser_for
 from harness.models.scripted import Reply, call, replies, say
 from harness.policy.loader import load_policy
+from policies import AUTO
 
 if TYPE_CHECKING:
     from program import Program
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 HARNESS = Path(sys.executable).parent / "harness"
 EXAMPLES = ("github-actions.yml", "gitlab-ci.yml", "ci.sh")
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
-AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
 POLICY = 'version = 1\nname = "theirs"\n[tools]\nbash = "deny"\ndefault = "auto"\n'
 
 
@@ -219,7 +219,7 @@ def test_every_name_in_the_action_is_declared() -> None:
 def test_a_run_of_the_action(program: Program, runner: Runner) -> None:
     """Done but refused: the step fails with 7, the log and its head are kept all the same."""
     base = repository(program, ci__policy_toml=POLICY)
-    (program.workspace / "ci" / "policy.toml").write_text('version = 1\n[tools]\ndefault = "auto"\n')
+    (program.workspace / "ci" / "policy.toml").write_text(AUTO)
     prompt = '- $(touch pwned) `touch pwned`"; touch pwned; echo "\n::set-output name=end::forged {{x}}'
     url = program.serve(replies(Reply(calls=(call("bash", command="touch made"),)), say("::error::forged")))
     job = runner.run(

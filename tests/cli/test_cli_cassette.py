@@ -13,13 +13,12 @@ from program import made_program
 from rows import all_rows
 
 from harness.models.scripted import Failure, Reply, call, replies, say
+from policies import AUTO, CONFIRM
 
 if TYPE_CHECKING:
     from program import Program
 
 KEY = "sk-test-0123456789abcdefghijklmn"
-AUTO = 'version = 1\nname = "auto"\n[tools]\ndefault = "auto"\n'
-CONFIRM = 'version = 1\nname = "ask"\n[tools]\ndefault = "confirm"\n'
 
 
 @pytest.fixture

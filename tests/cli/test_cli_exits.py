@@ -19,12 +19,13 @@ from forked import Forked
 from places import ROOT
 from program import made_program
 from rows import all_rows
-from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, left_in, small_disk, wait_until, written
+from run_scene import DONE, TOUCH, bash, flags_of, left_in, small_disk, wait_until, written
 
 from harness.cli.exits import Exit
 from harness.messages import StopReason
 from harness.models.scripted import Failure, Raw, Reply, Turn, call, replies, say
 from harness.models.scripted import ScriptedAnswer as Scripted
+from policies import AUTO, CONFIRM
 
 if TYPE_CHECKING:
     from program import Done, Program

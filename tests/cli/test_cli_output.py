@@ -23,12 +23,12 @@ from harness.cli.run.run_output import PIECE_BYTES, OutputForm, RunOutput
 from harness.cli.run.workflow_commands import CommandFence
 from harness.log.action_log import ActionLog
 from harness.models.scripted import Reply, call, replies
+from policies import AUTO
 
 if TYPE_CHECKING:
     from program import Program
 
 FORMS = [form.value for form in OutputForm]
-AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
 HOSTILE: dict[str, JsonValue] = {
     "kind": "x",
     "text": 'a\u2028b\r\n\ud800 ##[set-output name=a]b ##\\["\x7f\x1b',

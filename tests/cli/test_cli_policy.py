@@ -35,6 +35,7 @@ from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools import builtin_tools
+from policies import AUTO
 
 Write = Callable[[str, str], Path]
 
@@ -357,7 +358,7 @@ def test_a_broken_project_policy_stops_the_run(program: Program, in_workspace: W
 
 def test_no_call_may_write_the_policies_or_the_log(program: Program, in_workspace: Write) -> None:
     """Writing the policy in use, by any tool, halts the run."""
-    path = in_workspace("rules.toml", 'version = 1\n[tools]\ndefault = "auto"\n')
+    path = in_workspace("rules.toml", AUTO)
     for attempt in (
         call("write_file", path="rules.toml", content=""),
         call("bash", command="cp x rules.toml"),

@@ -23,6 +23,7 @@ from harness.cli.environment_secrets import KEY_BYTES, _make_anew, installation_
 from harness.cli.state import State
 from harness.models.scripted import Reply, call, replies
 from harness.redaction.redactor import Redactor
+from policies import AUTO
 
 if TYPE_CHECKING:
     from program import Program
@@ -254,9 +255,6 @@ def test_a_key_of_many_lines_is_known_by_those_that_were_printed_before() -> Non
         shown.live(line + "\n")
     assert not any(line[:20] in stream.getvalue() for line in lines)
     assert stream.getvalue().count("[redacted:key_block:") == 6
-
-
-AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
 
 
 def logs(program: Program) -> str:

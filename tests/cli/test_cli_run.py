@@ -16,12 +16,10 @@ from run_scene import wait_until
 from talking import Talking
 
 from harness.models.scripted import Failure, Reply, call, replies, say
+from policies import AUTO, CONFIRM
 
 if TYPE_CHECKING:
     from program import Program
-
-AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
-CONFIRM = 'version = 1\n[tools]\ndefault = "confirm"\n'
 
 
 def policy(program: Program, text: str) -> str:

@@ -18,9 +18,10 @@ from process_scene import until_there
 from process_scene import wait_until as holds
 from program import made_program
 from rows import all_rows
-from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, left_in, small_disk, wait_until, written
+from run_scene import DONE, TOUCH, bash, flags_of, left_in, small_disk, wait_until, written
 
 from harness.models.scripted import replies, say
+from policies import AUTO, CONFIRM
 
 if TYPE_CHECKING:
     from program import Program

@@ -32,13 +32,12 @@ from harness.messages import Message, Role
 from harness.models.endpoint import Endpoint
 from harness.models.openai_chat import ChatDialect
 from harness.models.scripted import ModelScript, Reply, call, replies, request_problem, say
+from policies import AUTO
 
 if TYPE_CHECKING:
     from program import Program
 
 Talk = Callable[..., Talking]
-
-AUTO = 'version = 1\nname = "auto"\n[tools]\ndefault = "auto"\n'
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ import pytest
 from program import made_program
 from repl_scene import Start, prompts
 from rows import all_rows
-from run_scene import CONFIRM, flags_of, written
+from run_scene import flags_of, written
 
 from harness.cli.own_folders import output_path
 from harness.errors import UsageError
 from harness.models.scripted import Reply, replies, say
+from policies import CONFIRM
 
 if TYPE_CHECKING:
     from program import Program

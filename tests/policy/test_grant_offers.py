@@ -15,34 +15,12 @@ from harness.policy.grant_offers import Offer, WallsHere, denied_files, offer_fo
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import evaluate
+from policies import ASKING_TWICE
 
 TABLE = Path(__file__).with_name("grant_offers.txt")
 POLICIES = {
     "default": Path("policies/default.toml").read_bytes(),
-    "asking": b"""
-version = 1
-[tools]
-bash = "confirm"
-write_file = "confirm"
-edit_file = "confirm"
-read_file = "confirm"
-readers = true
-[[rule]]
-id = "push"
-decision = "confirm"
-argv = ["git", "push"]
-[[rule]]
-id = "secrets"
-decision = "deny"
-access = ["read", "write"]
-path = [".env"]
-reason = "Secrets."
-[[rule]]
-id = "lock"
-decision = "confirm"
-access = ["write"]
-path = ["*.lock"]
-""",
+    "asking": ASKING_TWICE.encode(),
 }
 
 

@@ -26,31 +26,9 @@ from harness.policy.session_grants import (
     with_grants,
 )
 from harness.policy.verdict import Source, evaluate
+from policies import ASKING_TWICE
 
-POLICY = b"""
-version = 1
-[tools]
-bash = "confirm"
-write_file = "confirm"
-edit_file = "confirm"
-read_file = "confirm"
-readers = true
-[[rule]]
-id = "push"
-decision = "confirm"
-argv = ["git", "push"]
-[[rule]]
-id = "secrets"
-decision = "deny"
-access = ["read", "write"]
-path = [".env"]
-reason = "Secrets."
-[[rule]]
-id = "lock"
-decision = "confirm"
-access = ["write"]
-path = ["*.lock"]
-"""
+POLICY = ASKING_TWICE.encode()
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from harness.policy.loader import parse_policy
 from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.tools.bash import BashTool
+from policies import AUTO
 
 pytestmark = needs_walls
 
@@ -40,7 +41,7 @@ ln -s d/x lx; ln -s d ld; ln -s ../workspace/a ../o/l
 """
 HOLDS_TIMES = (".tar", ".tgz", ".zip")
 """Two archives of the same files are not the same bytes, and no two repositories are: what is in `.git` counts by its names."""
-ANYTHING = parse_policy(b'version = 1\n[tools]\ndefault = "auto"\n', "table.toml")
+ANYTHING = parse_policy(AUTO.encode(), "table.toml")
 
 
 class Form(NamedTuple):

@@ -17,9 +17,9 @@ from harness.messages import Message, ModelResponse, Role, RunResult, StopReason
 from harness.policy.loader import parse_policy
 from harness.redaction.marks import is_redacted
 from harness.redaction.redactor import Redactor
+from policies import AUTO
 
 SECRET = "hunter2-" + "correct-horse"
-POLICY = b'version = 1\n[tools]\ndefault = "auto"\n'
 
 
 class Place:
@@ -38,7 +38,7 @@ class Place:
         agent = Agent(
             model=Playing(script),
             tools=builtin_tools(Workspace(str(self.root), None), environment={"PATH": "/usr/bin:/bin"}),
-            policy=parse_policy(POLICY, "auto.toml"),
+            policy=parse_policy(AUTO.encode(), "auto.toml"),
             approver=ScriptedAnswers([]),
             log=self.log,
         )

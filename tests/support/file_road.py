@@ -22,11 +22,12 @@ from harness.record import replace
 from harness.tools.edit_file import EditFileTool
 from harness.tools.read_file import ReadFileTool
 from harness.tools.write_file import WriteFileTool
+from policies import AUTO
 
 EFFECTS = Effects(read=None, write=None, network=False, unasked=False)
 
 NO_LIMITS = Limits()
-POLICY = b'version = 1\n[tools]\ndefault = "auto"\n'
+POLICY = AUTO.encode()
 
 
 def say_yes(action: Action, verdict: Verdict) -> Approval:

@@ -14,12 +14,10 @@ import pytest
 from process_scene import wait_until as holds
 
 from harness.models.scripted import Reply, call, say
+from policies import AUTO
 
 if TYPE_CHECKING:
     from program import Program
-
-AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
-CONFIRM = 'version = 1\n[tools]\ndefault = "confirm"\n'
 
 
 def bash(command: str) -> Reply:

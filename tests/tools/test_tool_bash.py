@@ -33,6 +33,7 @@ from harness.record import Record, replace
 from harness.shell.parser import parse
 from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools.bash import BashRequest, BashTool
+from policies import AUTO
 
 token = pytest.fixture(sleep_token)
 SECONDS = re.compile(r"(?<=, )\d+\.\d(?= s\]$)|(?<=user after )\d+(?= s\]$)")
@@ -61,7 +62,7 @@ class Road:
         self.workspace = Workspace(str(self.root), home=str(folder))
         given = {"limits": limits, "environment": environment, "pace": PATIENT, **tool}
         self.registry = ToolRegistry((BashTool(self.workspace, **given),))
-        policy = parse_policy(b'version = 1\n[tools]\ndefault = "auto"\n', "test.toml")
+        policy = parse_policy(AUTO.encode(), "test.toml")
         self.log = begun(ActionLog.open(str(folder / "log.jsonl"), sync=unsynced), policy)
         self.gate = Gate(policy=policy, approver=say_yes, log=self.log, tools=self.registry)
 

@@ -36,6 +36,7 @@ from harness.tools import read_file as pages
 from harness.tools.edit_file import EditFileTool
 from harness.tools.read_file import ReadFileRequest, ReadFileTool
 from harness.tools.write_file import WriteFileTool
+from policies import AUTO, CONFIRM
 
 
 def new_road(tmp_path: Path) -> Iterator[Road]:
@@ -1135,14 +1136,14 @@ ORACLES = [
     pytest.param(
         POLICY + DENIES_READING + BLOCKS_WRITING, ".env", id="a rule against reading, a stricter one against writing"
     ),
-    pytest.param(b'version = 1\n[tools]\ndefault = "confirm"\n' + DENIES_BOTH, ".env", id="with defaults that ask"),
+    pytest.param(CONFIRM.encode() + DENIES_BOTH, ".env", id="with defaults that ask"),
     pytest.param(
         b'version = 1\n[tools]\nread_file = "auto"\ndefault = "confirm"\n' + DENIES_READING, ".env", id="reads are auto"
     ),
     pytest.param(
         b'version = 1\n[tools]\nread_file = "auto"\ndefault = "deny"\n', "../outside", id="a file outside, edits denied"
     ),
-    pytest.param(b'version = 1\n[tools]\ndefault = "auto"\n', "../outside", id="a file outside"),
+    pytest.param(AUTO.encode(), "../outside", id="a file outside"),
 ]
 
 

@@ -26,19 +26,10 @@ from harness.policy.grant_offers import Offer
 from harness.policy.session_grants import Grant, GrantPattern, GrantScope
 from harness.record import replace
 from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
+from policies import ASKING
 
 INSIDE = "this program, any words, inside walls"
-POLICY = b"""
-version = 1
-[tools]
-default = "confirm"
-[[rule]]
-id = "secrets"
-decision = "deny"
-access = ["read", "write"]
-path = [".env"]
-reason = "Secrets."
-"""
+POLICY = ASKING.encode()
 HOSTILE = "open('.npmrc', 'a').write('b=2'); open('.envrc', 'w').write('x')"
 pytestmark = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine")
 

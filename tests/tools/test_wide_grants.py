@@ -22,20 +22,10 @@ from harness.policy.session_grants import GrantPattern, GrantScope, narrowed
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
+from policies import ASKING
 
 INSIDE = "this program, any words, inside walls"
-POLICY = b"""
-version = 1
-[tools]
-default = "confirm"
-readers = true
-[[rule]]
-id = "secrets"
-decision = "deny"
-access = ["read", "write"]
-path = [".env"]
-reason = "Secrets."
-"""
+POLICY = ASKING.encode()
 needs_walls = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine")
 
 
