@@ -8,8 +8,8 @@ from enum import Enum
 
 from harness.audit.suggestions.candidates import SeenCall
 from harness.policy.grant_offers import GrantChoice, WallsHere, offer_for
-from harness.policy.rules import Decision, Origin
-from harness.policy.session_grants import SESSION_GRANTS, Grant, GrantPattern, GrantScope, with_grants
+from harness.policy.rules import Decision
+from harness.policy.session_grants import Grant, GrantPattern, session_grant, with_grants
 from harness.policy.verdict import evaluate
 from harness.record import Record, replace
 
@@ -91,10 +91,8 @@ def fatigue_of(seen: Sequence[SeenCall], walls: WallsHere, take: Take) -> Sessio
             still.append(
                 StillAsked(call=one, by=verdict.deciding.by, taken=tuple(pattern.text for pattern in patterns))
             )
-            origin = Origin(file=SESSION_GRANTS, line=0)
             for pattern in patterns:
-                name = f"grant-{len(grants) + 1}"
-                grants.append(Grant(id=name, scope=GrantScope.SESSION, pattern=pattern, origin=origin))
+                grants.append(session_grant(f"grant-{len(grants) + 1}", pattern))
     return SessionFatigue(
         asked=sum(one.decided == Decision.CONFIRM.word for one in seen),
         questions=sum(one.verdict is not None and one.verdict.decision is Decision.CONFIRM for one in seen),

@@ -10,6 +10,7 @@ from harness.audit.calls import is_typed, number, sign_of, word
 from harness.cli.terminal.styles import Line, Tone
 from harness.log.order import SUMMARY, LogRecord
 from harness.paths import short_place
+from harness.policy.session_grants import pattern_from
 from harness.text.visible import visible_line
 
 _WHY = 200
@@ -50,6 +51,10 @@ class Tracer:
             self._decisions[key] = record
         elif kind == "approval_answered":
             self._answers[key] = record
+        elif kind == "grant" and key in self._answers:
+            answered = self._answers[key]
+            self._answers[key] = {**answered, "granted": f"{word(answered.get('granted'))}, granted {_granted(record)}"}
+            return event_line(record)
         elif kind == "outcome":
             typed = key in self._typed
             self._typed.discard(key)
@@ -60,6 +65,14 @@ class Tracer:
         else:
             return event_line(record)
         return None
+
+
+def _granted(grant: LogRecord) -> str:
+    """Return in a few words what was granted."""
+    try:
+        return pattern_from(grant).name
+    except ValueError:
+        return word(grant.get("grant"))  # no gate writes such a one
 
 
 def _summary_of(wanted: LogRecord) -> str:
@@ -203,7 +216,7 @@ def how_decided(decision: LogRecord, answered: LogRecord) -> str:
         waited = answered.get("seconds")
         seconds = f"{waited:.1f}" if isinstance(waited, float) else word(waited)
         scope = f" for the {word(answered.get('scope'))}" if answered.get("scope") else ""
-        return f"[asked: {answer}{scope} by {by}, {seconds} s{words}]"
+        return f"[asked: {answer}{scope} by {by}{word(answered.get('granted'))}, {seconds} s{words}]"
     # What does not apply, or changes nothing, was judged as the reading that it is (Action.default_of).
     by, as_read = short_place(word(decision.get("by"))), decision.get("default_of")
     if decision.get("layer") == "session" and decision.get("decision") == "auto":

@@ -12,14 +12,14 @@ from harness.gate.records import CallRecords, Proposal
 from harness.place_changes import PlaceChange
 from harness.policy.grant_offers import Offer, WallsHere, all_edits, offer_for
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Origin
+from harness.policy.rules import Decision
 from harness.policy.session_grants import (
-    SESSION_GRANTS,
     Grant,
     GrantPattern,
     GrantScope,
     kept_id,
     narrowed,
+    session_grant,
     with_grants,
 )
 from harness.policy.verdict import Verdict, evaluate
@@ -185,8 +185,7 @@ class GrantsInForce:
         for pattern in approval.patterns:
             kept = self._keep(pattern, approval.days) if wanted is GrantScope.WORKSPACE else ""
             self._count += 1
-            origin = Origin(file=SESSION_GRANTS, line=proposal.number)
-            of_session = Grant(id=f"grant-{self._count}", scope=GrantScope.SESSION, pattern=pattern, origin=origin)
+            of_session = session_grant(f"grant-{self._count}", pattern, proposal.number)
             grant = of_session if isinstance(kept, str) else kept
             self._drop(grant.id)
             self._records.grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")
@@ -219,8 +218,7 @@ class GrantsInForce:
         """Grant all edits in the workspace for this session, or end that. Raises LogError."""
         self._drop(EDITS)
         if on:
-            origin = Origin(file=SESSION_GRANTS, line=0)
-            grant = Grant(id=EDITS, scope=GrantScope.SESSION, pattern=all_edits(), origin=origin)
+            grant = session_grant(EDITS, all_edits())
             self._records.grant(grant, "mode")
             self._grants.append(grant)
             self.policy = with_grants(self._files, self._grants)

@@ -22,15 +22,13 @@ from harness.policy.effects import DEFAULT_WRITE
 from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
-from harness.policy.rules import Decision, Origin
+from harness.policy.rules import Decision
 from harness.policy.session_grants import (
     EVERYTHING,
     PATTERN_CHARACTERS,
-    SESSION_GRANTS,
-    Grant,
     GrantPattern,
-    GrantScope,
     exact_problem,
+    session_grant,
     with_grants,
 )
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
@@ -278,8 +276,7 @@ class _Question:
 
     def _unsound(self, patterns: Sequence[GrantPattern], places: Collection[int]) -> str:
         """Return why granting these would not do what it says, or nothing."""
-        origin = Origin(file=SESSION_GRANTS, line=0)
-        grants = [Grant(id="grant", scope=GrantScope.SESSION, pattern=one, origin=origin) for one in patterns]
+        grants = [session_grant("grant", one) for one in patterns]
         for grant in grants:
             if problem := rule_problem(grant.rule):
                 return problem[1]

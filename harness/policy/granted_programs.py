@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.actions import Act, Command
 from harness.paths import is_within
@@ -18,16 +18,23 @@ _SUBCOMMANDS = frozenset(
 """Programs whose first word says what they do: the word belongs to what is granted."""
 _SHELLS = frozenset("sh bash dash zsh fish ksh".split())
 """Likewise: what is granted is the script."""
-_REMOVES = frozenset("rm rmdir unlink mv shred truncate dd ln".split())
-_OF_THE_MACHINE = frozenset(
-    "kill pkill killall renice systemctl service journalctl loginctl hostname hostnamectl date timedatectl crontab at batch "
-    "mount umount chown chgrp sysctl reboot shutdown halt poweroff".split()
-)
-"""What they do is done to the machine or to what others run, and not to files of the workspace."""
+_NEVER: Mapping[tuple[str, ...], str] = {
+    **{
+        (name,): "{} moves or removes files: there is no way back from any words of it"
+        for name in "rm rmdir unlink mv shred truncate dd ln".split()
+    },
+    **{
+        (name,): "what {} does is done to the machine"
+        for name in (
+            "kill pkill killall renice systemctl service journalctl loginctl hostname hostnamectl date timedatectl crontab at "
+            "batch mount umount chown chgrp sysctl reboot shutdown halt poweroff"
+        ).split()
+    },
+    **{("git", word): "{} sets what git runs later" for word in "config remote submodule worktree".split()},
+}
+"""How commands begin that are asked about each time, and why."""
 _OF_OTHERS = frozenset("terraform tofu helm pulumi ansible ansible-playbook twine".split())
 """What they do is done to other machines: nobody means them who speaks of the workspace."""
-_SETS_WHAT_RUNS = frozenset((("git", "config"), ("git", "remote"), ("git", "submodule"), ("git", "worktree")))
-"""What they write is what git obeys later: it is protected, and asked about each time."""
 _NEEDS_NETWORK = frozenset(
     "push pull fetch clone ls-remote install i ci publish login download get update upgrade search outdated audit".split()
 )
@@ -49,18 +56,13 @@ def granted_words(command: Command) -> tuple[str, ...] | str:
     """
     chain = (*command.run_by, command.argv)
     argv = next((words for words in chain if not program_problem(words[:1], command.folder)), command.argv)
-    name = name_of(argv[0])
-    if name in _REMOVES:
-        return f"{name} moves or removes files: there is no way back from any words of it"
-    if name in _OF_THE_MACHINE:
-        return f"what {name} does is done to the machine"
-    begins = argv[:1]
+    if why := _never(argv):
+        return why
+    name, begins = name_of(argv[0]), argv[:1]
     if name in _SUBCOMMANDS or name in _SHELLS:
         begins = argv[:2]
         if len(begins) == 1 or begins[1][:1] in ("", "-"):
             return f"what {name} does stands behind its options"
-    if (name, *begins[1:]) in _SETS_WHAT_RUNS:
-        return f"{name} {begins[1]} sets what {name} runs later"
     return program_problem(begins, command.folder) or begins
 
 
@@ -85,8 +87,13 @@ def is_known_work(command: Command, root: str) -> bool:
 
 
 def _is_apart(words: Sequence[str]) -> bool:
+    return bool(_never(words)) or name_of(words[0]) in _OF_OTHERS
+
+
+def _never(words: Sequence[str]) -> str:
+    """Return why commands that begin so are never granted with any words, or nothing."""
     name = name_of(words[0])
-    return name in _REMOVES | _OF_THE_MACHINE | _OF_OTHERS or (name, *words[1:2]) in _SETS_WHAT_RUNS
+    return next((_NEVER[one].format(" ".join(one)) for one in ((name,), (name, *words[1:2])) if one in _NEVER), "")
 
 
 def program_problem(argv: Sequence[str], folder: str) -> str:

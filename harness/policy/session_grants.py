@@ -190,6 +190,12 @@ class Grant(Record):
         )
 
 
+def session_grant(identity: str, pattern: GrantPattern, call: int = 0) -> Grant:
+    """Return a grant for the session; `call` is the one at whose question it was given, if there was one."""
+    origin = Origin(file=SESSION_GRANTS, line=call)
+    return Grant(id=identity, scope=GrantScope.SESSION, pattern=pattern, origin=origin)
+
+
 def kept_id(pattern: GrantPattern) -> str:
     """Return the id of a grant that is kept: told by what it is, so that no two that differ share one."""
     data = json.dumps(pattern_fields(pattern), sort_keys=True).encode()
@@ -214,8 +220,7 @@ def pattern_problem(pattern: GrantPattern) -> str:
         if pattern.program:
             begins = granted_words(granted)
             return begins if isinstance(begins, str) else ""
-        origin = Origin(file=SESSION_GRANTS, line=0)
-        unsound = rule_problem(Grant(id="kept", scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin).rule)
+        unsound = rule_problem(session_grant("kept", pattern).rule)
         return exact_problem(granted) or (unsound[1] if unsound else "")
     if pattern.folder or pattern.write or pattern.network or not set(pattern.access) <= {Access.READ, Access.WRITE}:
         return "it grants more than files"

@@ -8,6 +8,7 @@ from rows import all_rows
 from harness.actions import JsonValue
 from harness.cli.terminal.styles import Line, Tone
 from harness.cli.trace import Tracer, ended_line
+from harness.policy.session_grants import GrantPattern, pattern_fields
 
 Fields = dict[str, JsonValue]
 
@@ -130,6 +131,32 @@ def test_a_call_that_nobody_looked_at_is_named(arguments: str, named: str) -> No
     line = tracer.line({"kind": "outcome", **about, **outcome("not_run", "Not run: another call was blocked")})
     assert line is not None
     assert line.text == f"- edit_file  {named}  not run: another call was blocked"
+
+
+@all_rows(
+    "grants, said",
+    {
+        "a program": ([GrantPattern(tools=("bash",), argv=("python3",), folder="/w", program=True)], "python3 *"),
+        "two": (
+            [
+                GrantPattern(tools=("bash",), argv=("mkdir", "a\x1b"), folder="/w"),
+                GrantPattern(tools=("bash",), path="/**", program=True),
+            ],
+            "mkdir 'a\\x1b', granted any known command",
+        ),
+    },
+)
+def test_what_was_granted_with_the_answer_is_named(grants: list[GrantPattern], said: str) -> None:
+    about: Fields = {"session": "s", "call": 1}
+    tracer = Tracer()
+    answered: Fields = {"answer": "yes", "by": "person", "scope": "session", "seconds": 2.6}
+    assert tracer.line({"kind": "decision", **about, **decision("confirm", PUSH, source="default")}) is None
+    assert tracer.line({"kind": "approval_answered", **about, **answered}) is None
+    for grant in grants:
+        assert tracer.line({"kind": "grant", **about, "grant": "grant-1", **pattern_fields(grant)}) is None
+    line = tracer.line({"kind": "outcome", **about, **outcome("ok", "")})
+    assert line is not None
+    assert f"[asked: yes for the session by person, granted {said}, 2.6 s]" in line.text
 
 
 @all_rows(("by", "more"), [({}, ""), ({"by": "person"}, "  [typed by the person]")])

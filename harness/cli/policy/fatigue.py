@@ -20,12 +20,14 @@ from harness.cli.policy.replay import PolicyOf, Replay
 from harness.cli.policy.seen_calls import RecordedPolicies, seen_calls
 from harness.cli.state import State
 from harness.cli.tables import Column, Table, TableRow
+from harness.cli.terminal.styles import Tone
 from harness.paths import short_place
 from harness.policy.grant_offers import WallsHere
 from harness.record import Record
 from harness.text.visible import visible_line
 
 UNKNOWN_POLICY = "its questions are not counted"
+BEST_CASE = "With grants is the best case: each grant is taken when it is first offered, and walls hold."
 LEAST = 2
 """A rule that would save most is one that would have saved so many questions at the least."""
 MOST_LINES = 8
@@ -100,6 +102,7 @@ def _tell(sessions: Sequence[WearySession], rule: RuleProposal | None, console: 
         rows.append(("in all", "", *(str(sum(column)) for column in columns)))
         rows.append(("a session", "", *(f"{sum(column) / len(sessions):.1f}" for column in columns)))
     console.table(Table(columns=_SESSIONS, rows=tuple(TableRow(cells=row) for row in rows)))
+    console.line(BEST_CASE, Tone.QUIET)
     fatigues = [one.fatigue for one in sessions]
     spared = [(count, what) for what, count in sparing_most(fatigues)]
     _list("Questions that a grant spares, taken when it is first offered:", spared, console)
