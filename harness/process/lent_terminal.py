@@ -21,18 +21,24 @@ from typing import Any, Self
 
 BLOCK_BYTES = 4_096
 """What is typed is read in pieces of this size: a pseudo-terminal takes no more at once."""
-_MODE = re.compile(rb"\x1b\[\?([0-9;]{1,60})([hl])")
-"""DECSET and DECRST (xterm, "Control Sequences")."""
+_SWITCH = re.compile(
+    rb"\x1b\[(?:\?(?P<modes>[0-9;]{1,60})(?P<to>[hl])"
+    rb"|(?P<stack>[<>])(?P<count>[0-9]{0,3})u|>4(?:;(?P<keys>[0-9]))?m|(?P<shape>[0-9]{0,2}) q)"
+)
+"""DECSET and DECRST, modifyOtherKeys and DECSCUSR (xterm, "Control Sequences"); the stack of kitty's keyboard protocol."""
 _LEFT_OWN_SCREEN = b"\x1b[?1049l"
 _UNSEEN = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78])|\r")
 """Sequences and the return: nothing of them is seen in the line."""
 _LONGEST = 70
+_MOST_PUSHED = 99
 _ON_AT_FIRST = frozenset((b"7", b"25"))
 """Lines that wrap, and a cursor that is seen."""
-_OWN_SCREENS = (b"1049", b"1047", b"47")
+_OWN_SCREENS = (_LEFT_OWN_SCREEN, b"\x1b[?1047l", b"\x1b[?47l")
 """Only left where one was taken: 1049 would move the cursor else."""
-_PLAIN = b"\x1b[r\x1b8\x1b(B\x1b[m\x1b[4l\x1b>"
+_PLAIN = b"\x1b[r\x1b8\x1b(B\x0f\x1b[m\x1b[4l\x1b>"
 """All rows scroll, which moves the cursor: it was saved before; letters, plain text, keys as they are."""
+_POP, _USUAL_KEYS, _USUAL_SHAPE = b"\x1b[<u", b"\x1b[>4m", b"\x1b[0 q"
+"""Only where a command switched them: an old terminal would show a part of them, and to pop may undo another's push."""
 
 
 class LentTerminal:
@@ -50,8 +56,8 @@ class LentTerminal:
         self._wake = self._woken = -1
         self._thread = threading.Thread(target=self._type, name="lent-terminal", daemon=True)
         self._tail = b""
-        self._changed: dict[bytes, None] = {}
-        """Private modes that are not as they were at first, in the order in which they were changed."""
+        self._undoing: dict[bytes, int] = {}
+        """What undoes that which is not as it was at first, in the order in which it was changed, and how often."""
         self._is_at_line_start = True
 
     def __enter__(self) -> Self:
@@ -65,27 +71,23 @@ class LentTerminal:
             os.set_blocking(self.near, False)
             self._modes = modes
             tty.setraw(self._keyboard, termios.TCSAFLUSH)
-        except termios.error as error:
-            self._close()
-            raise OSError(*error.args) from error
-        except BaseException:
-            self._close()
+            self._thread.start()
+        except BaseException as error:
+            self._give_back()
+            if isinstance(error, termios.error | RuntimeError):  # there is none, or no thread more
+                raise OSError(*error.args) from error
             raise
-        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Give it back as it was; what was typed and not read was meant for the command, and is dropped."""
-        os.write(self._wake, b"x")
-        self._thread.join()
-        self._write(self._put_back())
         try:
-            termios.tcsetattr(self._keyboard, termios.TCSAFLUSH, self._modes)
-        except termios.error:
-            pass  # it is gone
-        self._close()
+            self._end_typing()
+            self._write(self._put_back())
+        finally:  # an interrupt may come at any moment
+            self._give_back()
 
     def started(self) -> None:
         """Close the command's end: it has its own now, and the end of its output is seen when it is closed there too."""
@@ -96,18 +98,34 @@ class LentTerminal:
     def add(self, block: bytes) -> None:
         """Show what the command wrote."""
         seen = self._tail + block
-        for found in _MODE.finditer(seen):
+        for found in _SWITCH.finditer(seen):
             if found.end() > len(self._tail):
-                for mode in found[1].split(b";"):
-                    self._changed.pop(mode, None)
-                    if (found[2] == b"h") is not (mode in _ON_AT_FIRST):
-                        self._changed[mode] = None
+                self._note(found)
         self._tail = seen[-_LONGEST:]
         left = _LEFT_OWN_SCREEN
         begin = max(seen.rfind(b"\n") + 1, seen.rfind(left) + len(left) if left in seen else 0)
         if begin or _UNSEEN.sub(b"", block):
             self._is_at_line_start = bool(begin) and not _UNSEEN.sub(b"", seen[begin:])
         self._write(block)
+
+    def _note(self, found: re.Match[bytes]) -> None:
+        """Note what a sequence switched, by what undoes it."""
+        if found["modes"]:
+            for mode in found["modes"].split(b";"):
+                at_first = b"h" if mode in _ON_AT_FIRST else b"l"
+                self._switched(b"\x1b[?%s%s" % (mode, at_first), int(found["to"] != at_first))
+        elif found["stack"]:
+            pushed = 1 if found["stack"] == b">" else -int(found["count"] or 1)
+            self._switched(_POP, min(self._undoing.get(_POP, 0) + pushed, _MOST_PUSHED))
+        elif found["shape"] is not None:
+            self._switched(_USUAL_SHAPE, int(found["shape"].strip(b"0") != b""))
+        else:
+            self._switched(_USUAL_KEYS, int(found["keys"] not in (None, b"0")))
+
+    def _switched(self, undoing: bytes, times: int) -> None:
+        self._undoing.pop(undoing, None)
+        if times > 0:
+            self._undoing[undoing] = times
 
     def deliver(self, *, last: bool) -> None:  # noqa: ARG002 - as Live has it
         """Give the command the size of the window, as it is now."""
@@ -117,10 +135,8 @@ class LentTerminal:
         """Return what undoes what the command left: modes, its own screen, colours."""
         text = b""
         if self._escapes:
-            for mode in reversed(self._changed):
-                text += b"\x1b[?%s%s" % (mode, b"h" if mode in _ON_AT_FIRST else b"l")
-            text += b"\x1b7" + _PLAIN
-        took_a_screen = any(mode in self._changed for mode in _OWN_SCREENS)
+            text = b"".join(undoing * self._undoing[undoing] for undoing in reversed(self._undoing)) + b"\x1b7" + _PLAIN
+        took_a_screen = any(leaving in self._undoing for leaving in _OWN_SCREENS)
         return text if self._is_at_line_start or took_a_screen else text + b"\r\n"
 
     def _fit(self) -> None:
@@ -161,6 +177,21 @@ class LentTerminal:
                 select.select([], [self._screen], [], 1.0)
             except OSError:
                 return  # nobody looks any more
+
+    def _give_back(self) -> None:
+        """Set the terminal as it was, if it was taken, and close what was opened."""
+        if self._modes:
+            try:
+                termios.tcsetattr(self._keyboard, termios.TCSAFLUSH, self._modes)
+            except termios.error:
+                pass  # it is gone
+        self._end_typing()
+        self._close()
+
+    def _end_typing(self) -> None:
+        if self._thread.is_alive():
+            os.write(self._wake, b"x")
+            self._thread.join()
 
     def _close(self) -> None:
         for descriptor in (self.near, self.far, self._wake, self._woken):
