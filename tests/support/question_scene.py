@@ -258,6 +258,8 @@ class Played:
         self.interrupt = Interrupt()
         self.modes = termios.tcgetattr(self.slave)
         self.suspended = 0
+        self.meanwhile = ""
+        """What the shell writes while the program is suspended."""
         self._stream = open(self.slave, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         look = look or Look(colour=True, repaints=True)
         self.approver = self._approver(look, environment, offer, advise, dead_seconds, noisy_seconds)
@@ -276,9 +278,17 @@ class Played:
     ) -> TerminalApprover:
         def suspend() -> None:
             self.suspended += 1
+            os.write(self.slave, self.meanwhile.encode())
 
-        def keyboard(source: int, brackets: Callable[[str], None]) -> Keyboard:
-            return WatchedKeyboard(self.time, source, brackets=brackets, suspend=suspend, noisy_seconds=noisy_seconds)
+        def keyboard(source: int, brackets: Callable[[str], None], on_return: Callable[[], None]) -> Keyboard:
+            return WatchedKeyboard(
+                self.time,
+                source,
+                brackets=brackets,
+                on_return=on_return,
+                suspend=suspend,
+                noisy_seconds=noisy_seconds,
+            )
 
         self.console = Screen(self._stream, look, size=self.size)
         return TerminalApprover(

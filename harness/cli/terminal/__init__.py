@@ -33,7 +33,9 @@ A question about a call
     call_parts.py          the commands of a call, each with all that was judged of it
     question_help.py       what it says at ?
     question_pages.py      a page at a time, and whether all of it was seen
-    question_dialog.py     which key means what, from the first row to the answer
+    dialog.py              what every question has, from its first row to the answer
+    question_dialog.py     which key means what
+    places_dialog.py       the same of places that a granted program changed
     choices.py             the keys, and how they are named
     grant_list.py          what may be granted, and for how long
     answer_line.py         words that are typed as an answer

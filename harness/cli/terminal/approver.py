@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from harness.actions import Action, Effects
 from harness.cli.terminal.choices import permanent_line
+from harness.cli.terminal.dialog import Seat
 from harness.cli.terminal.keys import Keyboard
 from harness.cli.terminal.places_dialog import PlacesDialog
 from harness.cli.terminal.question import Question, Usual, by_model, question_rows
@@ -38,6 +39,11 @@ def nothing_to_advise(action: Action, verdict: Verdict) -> str:  # noqa: ARG001 
     return ""
 
 
+def keyboard_at(source: int, brackets: Callable[[str], None], on_return: Callable[[], None]) -> Keyboard:
+    """Return the keyboard of a terminal."""
+    return Keyboard(source, brackets=brackets, on_return=on_return)
+
+
 class TerminalApprover:
     """Asks the person at the terminal; Enter alone answers nothing, end of input is a no, Ctrl-C is a no and a stop.
 
@@ -58,7 +64,7 @@ class TerminalApprover:
         paused: Callable[[], AbstractContextManager[None]] = nullcontext,
         usual: Usual = NOTHING_USUAL,
         descriptors: tuple[int, int] | None = None,
-        keyboard_of: Callable[[int, Callable[[str], None]], Keyboard] | None = None,
+        keyboard_of: Callable[[int, Callable[[str], None], Callable[[], None]], Keyboard] = keyboard_at,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take where a question is shown, what stops it, and what says how a call will be held to its effects.
@@ -67,7 +73,8 @@ class TerminalApprover:
         and within `dead_seconds` of it are thrown away. `offer` says what can be granted, `advise` what rule does it where
         nothing can. `paused` keeps others from reading keys during a question. `usual` is what commands usually have.
         `descriptors` are what keys are read from and what echo is written to: stdin and stdout where it is None.
-        `keyboard_of` makes the keyboard of a descriptor and of what writes the switch of bracketed paste.
+        `keyboard_of` makes the keyboard of a descriptor, of what writes the switch of bracketed paste, and of whom to tell
+        that something else had the terminal.
         """
         self._screen = screen
         self._interrupt = interrupt
@@ -108,18 +115,12 @@ class TerminalApprover:
         """Show what changed of protected places, and return what is to become of it; whatever goes wrong is no answer."""
         with self._paused():
             try:
-                with self._keyboard() as keyboard:
-                    dialog = PlacesDialog(
-                        question,
-                        screen=self._screen,
-                        keyboard=keyboard,
-                        interrupt=self._interrupt,
-                        dead_seconds=self._dead_seconds,
-                    )
-                    return dialog.answer()
+                with self._seat() as seat:
+                    return PlacesDialog(question, seat).answer(away_since=self._last, began=self._monotonic())
             except (OSError, KeyboardInterrupt):
                 return PlacesAnswer.NOBODY
             finally:
+                self._screen.keep()  # what was changed stays told
                 self._screen.settle()
                 self._last = self._monotonic()
 
@@ -137,18 +138,14 @@ class TerminalApprover:
         )
         self._screen.settle()
         try:
-            with self._keyboard() as keyboard:
+            with self._seat() as seat:
                 dialog = QuestionDialog(
                     question,
                     self._offer(action, verdict) if question.by_model else NOT_GRANTED,
                     lambda: self._advise(action, verdict),
-                    screen=self._screen,
-                    keyboard=keyboard,
-                    interrupt=self._interrupt,
+                    seat=seat,
                     echo=self._echo,
                     environment=self._environment,
-                    dead_seconds=self._dead_seconds,
-                    monotonic=self._monotonic,
                 )
                 return dialog.answer(away_since=self._last, began=began)
         except OSError:
@@ -161,12 +158,13 @@ class TerminalApprover:
         except OSError:
             pass  # nobody looks any more; the reading notices
 
-    def _keyboard(self) -> Keyboard:
+    @contextmanager
+    def _seat(self) -> Iterator[Seat]:
+        """Take the keys for a while. Raises OSError where there is no terminal any more."""
         # The switch of bracketed paste is left alone where the terminal knows no escapes, or they would be read aloud.
         brackets = self._echo if self._screen.look.repaints else _no_brackets
-        if self._keyboard_of is not None:
-            return self._keyboard_of(self._source, brackets)
-        return Keyboard(self._source, brackets=brackets)
+        with self._keyboard_of(self._source, brackets, self._screen.keep) as keyboard:
+            yield Seat(self._screen, keyboard, self._interrupt, self._dead_seconds, self._monotonic)
 
 
 def _no_brackets(text: str) -> None:

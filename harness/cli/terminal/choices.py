@@ -46,12 +46,12 @@ NEXT = Choice(key="space", word="next page", does="shows the next page, End all 
 ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
 
 
-def key_line(choices: Sequence[Choice], room: int, *, left: int = 0) -> str:
-    """Return the line of keys that fits into `room` cells, with what is left to be seen.
+def key_line(choices: Sequence[Choice], room: int, *, left: int = 0, waits: Choice = YES) -> str:
+    """Return the line of keys that fits into `room` cells, with what is left to be seen; until then `waits` is off.
 
     Where it is too long the last keys are left out, but for the very last, which shows them all.
     """
-    heads = (f"-- {left} more lines, y is off until all was seen: ", f"{left} more: ") if left else ("",)
+    heads = (f"-- {left} more lines, {waits.key} is off until all was seen: ", f"{left} more: ") if left else ("",)
     *first, last = (f"[{choice.key}] {choice.word}" for choice in choices)
     for count in range(len(first), 1, -1):
         for head in heads:
@@ -65,17 +65,17 @@ def key_line(choices: Sequence[Choice], room: int, *, left: int = 0) -> str:
     return " ".join(choice.key for choice in choices[:4])
 
 
-def said_keys(choices: Sequence[Choice], *, left: int = 0) -> str:
+def said_keys(choices: Sequence[Choice], *, left: int = 0, waits: Choice = YES) -> str:
     """Return the same for those who hear it: all keys, at any width."""
-    more = f"{left} more lines follow; yes is off until all of it was seen. " if left else ""
+    more = f"{left} more lines follow; {waits.word} is off until all of it was seen. " if left else ""
     return f"{more}{', '.join(f'{choice.key}: {choice.word}' for choice in choices)}"
 
 
-def key_rows(choices: Sequence[Choice], width: int) -> Iterator[Row]:
-    """Yield what each key does, for `?`."""
+def key_rows(choices: Sequence[Choice], width: int, also: str) -> Iterator[Row]:
+    """Yield what each key does, for `?`, and what is to be said besides."""
     for choice in choices:
         yield from prose(choice.does, width, gutter=f"  {choice.key:5}  ", tone=Tone.QUIET)
-    yield from prose(ALWAYS_SAID, width, gutter="         ", tone=Tone.QUIET)
+    yield from prose(also, width, gutter="         ", tone=Tone.QUIET)
 
 
 def permanent_line(approval: Approval, summary: str, seconds: float) -> str:

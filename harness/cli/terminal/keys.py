@@ -155,15 +155,18 @@ class Keyboard:
         descriptor: int,
         *,
         brackets: Callable[[str], None] = lambda _: None,
+        on_return: Callable[[], None] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
         readable: Callable[[Sequence[int], float | None], Sequence[int]] = readable,
         suspend: Callable[[], None] = lambda: os.kill(0, signal.SIGTSTP),
         noisy_seconds: float = NOISY_SECONDS,
     ) -> None:
-        """Take the terminal's descriptor, what writes to it the switch of bracketed paste (nothing where it has none), the
-        clock and what waits by it, and what suspends the program (Ctrl-Z)."""
+        """Take the terminal's descriptor, what writes to it the switch of bracketed paste (nothing where it has none),
+        whom to tell that something else had the terminal, the clock and what waits by it, and what suspends the program
+        (Ctrl-Z)."""
         self._descriptor = descriptor
         self._brackets = brackets
+        self._on_return = on_return
         self._monotonic = monotonic
         self._readable = readable
         self._suspend = suspend
@@ -203,12 +206,13 @@ class Keyboard:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Give the terminal to another program for a while; what was typed meanwhile is forgotten."""
+        """Give the terminal to other programs for a while; what was typed meanwhile is forgotten."""
         self._give_back()
         try:
             yield
         finally:
             self._take()
+            self._on_return()
 
     def rest(self, seconds: float) -> Event | None:
         """Drop keys until none comes for `seconds`; None then. What was begun before a question is no answer to it.
@@ -308,15 +312,13 @@ class Keyboard:
             numbers = os.read(self._wake[0], 4096)
             if signal.SIGCONT in numbers:  # the shell may have set the terminal otherwise meanwhile
                 self._take()
+            self._on_return()
             return Event.RETURNED
         return None if ready else Event.TIME
 
     def _stopped(self) -> Event:
-        self._give_back()
-        try:
+        with self.released():
             self._suspend()
-        finally:
-            self._take()
         return Event.RETURNED
 
     def _take(self) -> None:

@@ -1,24 +1,22 @@
-"""One question, from its first row to its answer: which key means what at which moment."""
+"""The question about a call: which key means what at which moment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from harness.cli.config.declared import LEAST_DEAD_SECONDS
 from harness.cli.terminal import choices
 from harness.cli.terminal.answer_line import Back, Pastes, read_words
-from harness.cli.terminal.choices import Choice, key_line, key_rows, said_keys
+from harness.cli.terminal.choices import Choice
+from harness.cli.terminal.dialog import Dialog, Seat
 from harness.cli.terminal.editor import NotEdited, edited_call, is_editable
 from harness.cli.terminal.grant_list import TIMES, offered_rows, times_rows
-from harness.cli.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
+from harness.cli.terminal.keys import Event, Key, Pasted
 from harness.cli.terminal.question import Question, question_rows
 from harness.cli.terminal.question_help import facet_rows, fact_rows
-from harness.cli.terminal.question_pages import LEAST_HEIGHT, LEAST_WIDTH, Pages
+from harness.cli.terminal.question_pages import Pages
 from harness.cli.terminal.row_text import Row, prose, rows_of
-from harness.cli.terminal.screen import Screen
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Answer, Approval
-from harness.interrupt import Interrupt
 from harness.policy.grant_offers import Offer
 from harness.policy.session_grants import GrantScope
 from harness.text.visible import visible_line
@@ -26,21 +24,10 @@ from harness.text.visible import visible_line
 TOO_LARGE = "the change is too large to be shown whole at the terminal; make it in smaller steps"
 NOISE = "keys kept coming while the question was put"
 WORD = "destroy"
-NOTICE_SECONDS = 10.0
-"""After a turn of that length, or after waiting so long, the person is called."""
-
-_ENTER = "Enter answers nothing"
-_NO_ANSWER = "that key is no answer"
-_UNSEEN = "see the rest first (space)"
-_BURST = "several keys at once are no answer: they were dropped"
-_SMALL = (
-    f"this terminal is too small to show what is asked ({LEAST_WIDTH} columns and {LEAST_HEIGHT} lines are needed): "
-    "yes is off until it is larger"
-)
 
 
-class QuestionDialog:
-    """A question that is being put. Every answer is returned; None means that the question is still open."""
+class QuestionDialog(Dialog[Approval]):
+    """Whether a call runs; see Dialog."""
 
     def __init__(
         self,
@@ -48,106 +35,57 @@ class QuestionDialog:
         offer: Offer | str,
         advise: Callable[[], str],
         *,
-        screen: Screen,
-        keyboard: Keyboard,
-        interrupt: Interrupt,
+        seat: Seat,
         echo: Callable[[str], None],
         environment: Mapping[str, str],
-        dead_seconds: float,
-        monotonic: Callable[[], float],
     ) -> None:
+        """Take what is asked, what can be granted and else what rule would do it, and what the editor is found with."""
+        super().__init__(seat, question.title, lambda width: question_rows(question, width), waits=choices.YES)
         self._question = question
         self._offer = offer
         self._advise = advise
-        self._screen = screen
-        self._keyboard = keyboard
-        self._interrupt = interrupt
         self._echo = echo
         self._environment = environment
-        self._dead_seconds = max(dead_seconds, LEAST_DEAD_SECONDS)
-        self._monotonic = monotonic
-        self._pages = Pages(screen, question.title, lambda width: question_rows(question, width))
         self._is_editable = question.by_model and is_editable(question.action)
-        self._paged_at = 0.0
-        self._said: set[str] = set()
-        self._keys_shown = ""
         self._words = ""
         """What the person wrote to go with their answer."""
 
-    def answer(self, *, away_since: float, began: float) -> Approval:
-        """Put the question and return the answer. Raises KeyboardInterrupt where a signal ended it."""
-        notice_at: float | None = began + NOTICE_SECONDS
-        if began - away_since >= NOTICE_SECONDS:
-            self._notify()
-            notice_at = None
-        done = self._draw()
-        while done is None:
-            if not self._pages.is_current:  # what was shown is gone, or wrapped otherwise
-                done = self._draw()
-                continue
-            self._show_keys()
-            wait = None if notice_at is None else max(0.0, notice_at - self._monotonic())
-            came = self._next(wait)
-            if came is Event.TIME:
-                self._notify()
-                notice_at = None
-            elif came is Event.RETURNED:
-                self._screen.keep()  # something else may stand below it
-                done = self._draw()
-            else:
-                done = self._on(came)
-        return done
+    @property
+    def _notice(self) -> str:
+        action = self._question.action
+        return visible_line(f"{action.tool} asks: {action.summary}", 100)
 
-    def _on(self, came: Key | Pasted | Event) -> Approval | None:
-        match came:
+    @property
+    def _also(self) -> str:
+        return choices.ALWAYS_SAID
+
+    def _ended(self, by: Event) -> Approval:
+        match by:
             case Event.STOP:
                 return Approval(answer=Answer.STOP, by="person")
-            case Event.END:  # hung up: whoever was there said nothing
+            case Event.BURST:
+                return Approval(answer=Answer.NO, by="person", words=NOISE)
+            case _:  # hung up: whoever was there said nothing
                 return Approval(answer=Answer.NOBODY, by="nobody")
-            case Key(text="end"):
-                return Approval(answer=Answer.NO, by="person", words=self._words)
-            case Key(text=text):
-                return self._on_key(text if len(text) > 1 else text.lower())
-            case Pasted(text=text, bracketed=False) if not text.strip(" ") and self._pages.left:
-                return self._on_key(" ")  # a key that is held down
-            case Pasted(text=text, bracketed=False) if text.startswith("\x1b"):
-                return self._dropped(_NO_ANSWER)
-            case _:
-                return self._dropped(_BURST)
 
     def _on_key(self, key: str) -> Approval | None:
         match key:
+            case "end":
+                return Approval(answer=Answer.NO, by="person", words=self._words)
             case "n" | "esc":
                 return self._no()
             case "h" if self._question.by_model:
                 return Approval(answer=Answer.HALT, by="person", words=self._words)
             case "r" if self._question.hears_words:
                 return self._reason()
-            case " " | "page" | "rest" if self._pages.left:
-                self._pages.go_on(to_end=key == "rest")
-                self._paged_at = self._monotonic()
-                self._keys_shown = ""
-                return None
-            case "page" | "rest":
-                return self._rest()
-            case "v":
-                self._screen.take_back()
-                return self._draw()
-            case "?":
-                return self._why()
             case "y" | "s" | "p" | "e" | "tab":
                 return self._on_key_that_acts(key)
-            case "enter":
-                return self._dropped(_ENTER)
             case _:
                 return self._rest_of_burst()
 
     def _on_key_that_acts(self, key: str) -> Approval | None:
         """Take a key that counts only when all was seen, and not while the last page is but a moment old."""
-        if self._pages.left and not self._pages.seen:
-            self._tell_once(_UNSEEN)
-            return self._rest()
-        if not self._pages.seen or self._keyboard.came_at - self._paged_at < self._dead_seconds:
+        if not self._is_seen():
             return self._rest()
         match key:
             case "y" if self._may_be_allowed:
@@ -176,7 +114,7 @@ class QuestionDialog:
         self._tell(
             f"this destroys; to allow it, type the word {WORD} and press Enter. Anything else goes back.", Tone.BAD
         )
-        if (done := self._rest()) is not None:
+        if (done := self._rest()) is not None or not self._pages.is_current:
             return done
         came = self._line(f"type {WORD}: ", Pastes.NOTHING)
         if isinstance(came, Event | Key):
@@ -208,7 +146,6 @@ class QuestionDialog:
 
     def _edit(self) -> Approval | None:
         self._screen.settle()
-        self._screen.keep()  # the editor draws what it likes
         try:
             with self._keyboard.released():
                 arguments = edited_call(self._question.action, self._environment)
@@ -260,6 +197,8 @@ class QuestionDialog:
             pages.go_on(to_end=came == Key(text="rest"))
         if (done := self._rest()) is not None:
             return done
+        if not pages.is_current:
+            return Event.RETURNED
         self._prompt(f"press 1{f' to {count}' if count > 1 else ''}; other keys go back")
         came = self._next(None)
         digits = "123456789"[:count]
@@ -276,19 +215,21 @@ class QuestionDialog:
         self._tell("nothing is granted", Tone.QUIET)
         return self._rest()
 
-    def _why(self) -> Approval | None:
-        self._screen.settle()
+    # What is shown
+
+    def _tell_all(self) -> None:
         width = self._screen.width - 1
-        self._write(tuple(key_rows(self._choices, width)))
         self._write(fact_rows(self._question, width))
         self._write(facet_rows(self._question.verdict, width))
         if self._question.by_model and isinstance(self._offer, str):
             self._write(tuple(prose(f"s and p are not offered: {self._offer}", width)))
             said, _, rule = self._advise().partition("\n")
             self._write((*prose(said, width), *(rows_of(rule, width, gutter="    ") if rule else ())))
-        return self._rest()
 
-    # What is shown
+    def _tell_limits(self) -> None:
+        super()._tell_limits()
+        if not self._pages.is_tiny and not self._may_be_allowed:
+            self._tell("this cannot be shown whole, so it cannot be approved here", Tone.BAD)
 
     @property
     def _may_be_allowed(self) -> bool:
@@ -297,7 +238,6 @@ class QuestionDialog:
 
     @property
     def _choices(self) -> Sequence[Choice]:
-        """The keys that work now."""
         question, by_model = self._question, self._question.by_model
         is_open = self._pages.seen and self._may_be_allowed
         grants = by_model and not question.destroys and isinstance(self._offer, Offer)
@@ -319,76 +259,13 @@ class QuestionDialog:
         }
         return [choice for choice, does in works.items() if does]
 
-    def _draw(self) -> Approval | None:
-        """Show the question from its top, and let the keys rest."""
-        self._screen.settle()
-        self._keys_shown = ""
-        self._pages.begin()
-        if self._pages.is_tiny:
-            self._tell(_SMALL, Tone.BAD)
-        elif not self._may_be_allowed:
-            self._tell("this cannot be shown whole, so it cannot be approved here", Tone.BAD)
-        self._paged_at = self._monotonic()
-        return self._rest()
-
-    def _show_keys(self) -> None:
-        left = self._pages.left if not self._pages.seen else 0
-        if self._screen.look.repaints:
-            self._screen.transient(key_line(self._choices, self._screen.width - 2, left=left))
-            return
-        said = said_keys(self._choices, left=left)
-        if said != self._keys_shown:
-            self._keys_shown = said
-            self._write(tuple(prose(said, self._screen.width - 1)))
-
     def _prompt(self, text: str) -> None:
         if self._screen.look.repaints:
             self._screen.transient(text)
         else:
             self._screen.line(text)
 
-    def _tell(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        self._write(tuple(prose(text, self._screen.width - 1, tone=tone)))
-
-    def _write(self, rows: Sequence[Row]) -> None:
-        self._screen.settle()
-        self._keys_shown = ""
-        self._screen.passing(rows)
-
-    def _notify(self) -> None:
-        action = self._question.action
-        self._screen.settle()
-        self._screen.notify(visible_line(f"{action.tool} asks: {action.summary}", 100))
-
-    # Keys
-
-    def _dropped(self, why: str) -> Approval | None:
-        self._tell_once(why)
-        return self._rest_of_burst()
-
-    def _tell_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self._tell(text, Tone.QUIET)
-
-    def _next(self, seconds: float | None) -> Key | Pasted | Event:
-        with self._interrupt:
-            return self._keyboard.next(seconds)
-
-    def _rest_of_burst(self) -> Approval | None:
-        """Let the keys rest after what was no answer: more of the same sentence may follow, and its last letter is no key."""
-        return self._rest(SURE_SECONDS)
-
-    def _rest(self, least: float = 0.0) -> Approval | None:
-        """Let the keys rest, for `least` seconds at least; the answer where they do not, or the terminal ends."""
-        with self._interrupt:
-            came = self._keyboard.rest(max(self._dead_seconds, least))
-        if came is Event.BURST:
-            return Approval(answer=Answer.NO, by="person", words=NOISE)
-        return None if came is None else self._on(came)
-
     def _line(self, prompt: str, pastes: Pastes) -> str | Back | Event | Key:
         self._screen.settle()
-        self._keys_shown = ""
         with self._interrupt:
             return read_words(self._screen, self._keyboard.typed, self._echo, prompt=prompt, pastes=pastes)

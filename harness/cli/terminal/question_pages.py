@@ -16,7 +16,7 @@ BESIDE = 2
 class Pages:
     """Rows and how far they were shown at the terminal's size.
 
-    INVARIANT: `seen` is true only if every row was written at the size that the terminal has.
+    INVARIANT: `seen` is true only if every row was written at the size that the terminal has, and nobody else had it since.
     """
 
     def __init__(self, screen: Screen, title: str, rows_at: Callable[[int], Sequence[Row]]) -> None:
@@ -26,8 +26,7 @@ class Pages:
         self._rows_at = rows_at
         self._rows: Sequence[Row] = ()
         self._next = 0
-        self._size = (0, 0)
-        self._drawn = False
+        self._size, self._keeps = (0, 0), -1
         self._seen = False
 
     @property
@@ -36,8 +35,8 @@ class Pages:
 
     @property
     def is_current(self) -> bool:
-        """Whether the terminal still has the size that was drawn for."""
-        return self._drawn and self._size_now == self._size
+        """Whether the terminal still has the size that was drawn for, and shows what was drawn as far as we know."""
+        return self._size_now == self._size and self._screen.keeps == self._keeps
 
     @property
     def is_tiny(self) -> bool:
@@ -59,8 +58,7 @@ class Pages:
         """Show the first page, at the size that the terminal has now."""
         if not self.is_current:
             self._seen = False
-        self._size = self._size_now
-        self._drawn = True
+        self._size, self._keeps = self._size_now, self._screen.keeps
         # One column stays free: some terminals go to the next line when the last one is written.
         self._rows = self._rows_at(max(self._size[0], LEAST_WIDTH) - 1)
         self._next = 0

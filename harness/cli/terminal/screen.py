@@ -131,6 +131,8 @@ class Screen(Console):
         """Whether the first line of the text that is open was written."""
         self._passing, self._passing_size = 0, DEFAULT_SIZE
         """How many rows at the end are there only for now, and at which size they were written."""
+        self.keeps = 0
+        """How often what was there only for now became there for good: it may be out of sight since."""
         self._encodable = encodable_for(stream)
 
     @property
@@ -224,6 +226,7 @@ class Screen(Console):
         """Let all that stands there stand, whatever is taken back later: nobody knows any more where on the screen it is."""
         with self._lock:
             self._passing = 0
+            self.keeps += 1
 
     def take_back(self) -> None:
         """Erase the rows that were there only for now, if they are still all on the screen as they were written.

@@ -761,15 +761,32 @@ def test_what_somebody_else_writes_meanwhile_stays_and_all_above_it(touch: Asked
     assert any("$ touch made" in row for row in rows)
 
 
-def test_after_a_suspension_what_was_there_stays(touch: Asked) -> None:
-    """The shell wrote below it."""
-    played = Played(touch)
+SHELL = [f"shell {number}" for number in range(9)]
+AT_ONCE = "Ctrl-Z while keys do not count"
+
+
+@at_once(
+    ("\x1a",), ("s", "\x1a"), ("p", "1", "\x1a"), ("r", "\x1a", "\x1b"), ("r", "\x1a", "a", "\r"), ("\t", "\x1a", "\r"),
+    ("?", "\x1a"), ("\r", AT_ONCE), ("s", AT_ONCE), ("s", "\x1a", "1"),
+)  # fmt: skip
+def test_what_the_shell_wrote_during_a_suspension_stays(touch: Asked, *keys: str) -> None:
+    """Wherever the question was; it is put anew then, and what was there stays, too."""
+    played = Played(touch, lines=60)
+    played.meanwhile = "\r\n".join(("", *SHELL, ""))
     with played:
-        played.press("\x1a")
-        played.press("n")
-        played.answer()
-        rows = [row for row in played.rows() if row]
-    assert sum("$ touch made" in row for row in rows) == 1
+        for key in keys:
+            if key == AT_ONCE:
+                played.go_on(SURE_SECONDS + 0.03)
+                played.send("\x1a")
+            else:
+                played.press(key)
+        if played.is_open:
+            assert played.text().count("$ touch made") == 2
+            played.press("n")
+        assert played.answer().answer is Answer.NO
+        assert played.suspended == 1
+        assert [row for row in played.rows() if row.startswith("shell")] == SHELL
+        assert "$ touch made" in played.text()
 
 
 def test_without_repainting_everything_is_said_in_sentences(touch: Asked) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from question_scene import Played, command
+from question_scene import DEAD, Played, command
 from rows import all_rows
 
 from harness.cli.console import Look
@@ -99,10 +99,53 @@ def test_the_places_are_shown_whole_and_what_is_kept_was_seen(tmp_path: Path) ->
         assert played.is_open
         assert "see the rest first" in played.text()
         played.press("\x1b[F")
+        played.go_on(2 * DEAD)
         played.press("k")
         played.rest()
         assert played.answered is PlacesAnswer.KEEP
         assert all(f"! {one.path}  changed" in played.text() for one in changes)
+
+
+def test_a_key_that_follows_a_page_at_once_is_no_answer(tmp_path: Path) -> None:
+    """Who holds a key down, or types on, has not seen what came with it."""
+    changes = [changed(f"d{number}/.envrc", " a", "+b") for number in range(20)]
+    for key in ("k", "y", "x"):
+        with PlayedPlaces(tmp_path, about(*changes), lines=20) as played:
+            played.press("\x1b[F")
+            played.go_on(0.06)
+            played.send(key)
+            assert played.is_open, key
+            played.press(key)
+            played.rest()
+            assert played.answered not in (None, PlacesAnswer.NOBODY)
+
+
+def test_what_the_shell_wrote_during_a_suspension_stays_and_the_places_come_again(tmp_path: Path) -> None:
+    with PlayedPlaces(tmp_path, about(changed()), lines=40) as played:
+        played.meanwhile = "\r\nof the shell\r\n"
+        played.press("\x1a")
+        played.press("v")
+        played.press("k")
+        played.rest()
+        assert (played.answered, played.suspended) == (PlacesAnswer.KEEP, 1)
+        assert "of the shell" in played.rows()
+        assert played.text().count("! .npmrc  changed") == 2
+
+
+def test_the_person_is_called_when_a_long_turn_asks(tmp_path: Path) -> None:
+    played = PlayedPlaces(tmp_path, about(changed()))
+    played.approver._last -= 11
+    with played:
+        played.rest()
+        assert b"\x07" in played.written()
+
+
+def test_a_tiny_terminal_keeps_nothing_and_says_so(tmp_path: Path) -> None:
+    with PlayedPlaces(tmp_path, about(changed()), columns=40, lines=4) as played:
+        played.press("k")
+        assert played.is_open
+        assert "too small" in played.shown()
+        assert "[k]" not in played.key_line()
 
 
 @all_rows(
