@@ -89,12 +89,17 @@ class Scripted:
             )
         call = self._calls[self._made]
         self._made += 1
-        arguments = {"command" if call.tool == "bash" else "path": call.what}
-        if call.tool == "write_file":
-            arguments["content"] = call.content or f"text {self._made}\n"
-        wanted = ToolCall(id=f"call_{self._made}", name=call.tool, arguments=json.dumps(arguments))
+        arguments = json.dumps(self.arguments(call, self._made))
+        wanted = ToolCall(id=f"call_{self._made}", name=call.tool, arguments=arguments)
         usage = Usage(input_tokens=100, output_tokens=10)
         return ModelResponse(text="", tool_calls=(wanted,), finish_reason=FinishReason.DONE, usage=usage)
+
+    def arguments(self, call: Call, number: int) -> dict[str, str]:
+        """Return what the tool is called with, `number` being that of the call."""
+        arguments = {"command" if call.tool == "bash" else "path": call.what}
+        if call.tool == "write_file":
+            arguments["content"] = call.content or f"text {number}\n"
+        return arguments
 
 
 class Person:

@@ -7,12 +7,12 @@ neither every tool chain nor the time. The person says yes to everything.
 
 from __future__ import annotations
 
-import json
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from audit_runs import Call, Scripted
 from log_scene import unsynced
 
 from harness.actions import Action, Effects, JsonValue
@@ -22,8 +22,7 @@ from harness.gate.tool import Tool, ToolOutput
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
 from harness.loop.agent import Agent
-from harness.messages import FinishReason, Message, ModelResponse, ToolCall, Usage
-from harness.model import Retry, ToolSpec
+from harness.messages import ToolCall
 from harness.policy.policy import Policy
 from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
 from harness.tools import builtin_tools
@@ -89,41 +88,15 @@ class _Unrun:
         return ToolOutput(content="[exit code 0, 0.1 s]", exit_code=0, printed="")
 
 
-class _Recorded:
-    """A model that makes the calls of a task, one a reply."""
-
-    name = "recorded"
+class _Recorded(Scripted):
+    """Scripted, with edits that fit the files as they are."""
 
     def __init__(self, calls: Iterable[tuple[str, str]], workspace: Path) -> None:
-        self._calls = iter(calls)
+        super().__init__(Call(tool, what) for tool, what in calls)
         self._workspace = workspace
-        self._made = 0
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec],
-        *,
-        on_text: Callable[[str], None],
-        on_retry: Callable[[Retry], None],
-        seconds: float | None = None,
-    ) -> ModelResponse:
-        wanted, usage = next(self._calls, None), Usage(input_tokens=100, output_tokens=10)
-        if wanted is None:
-            return ModelResponse(text="done", tool_calls=(), finish_reason=FinishReason.DONE, usage=usage)
-        self._made += 1
-        tool, what = wanted
-        call = ToolCall(id=f"call_{self._made}", name=tool, arguments=json.dumps(self._arguments(tool, what)))
-        return ModelResponse(text="", tool_calls=(call,), finish_reason=FinishReason.DONE, usage=usage)
-
-    def _arguments(self, tool: str, what: str) -> dict[str, str]:
-        match tool:
-            case BASH.name:
-                return {"command": what}
-            case READ_FILE.name:
-                return {"path": what}
-            case EDIT_FILE.name:
-                first = (self._workspace / what).read_text().splitlines()[0]
-                return {"path": what, "old_string": first, "new_string": f"line 1, changed by call {self._made}"}
-            case _:
-                return {"path": what, "content": f"line 1 of call {self._made}\nline 2\n"}
+    def arguments(self, call: Call, number: int) -> dict[str, str]:
+        if call.tool != EDIT_FILE.name:
+            return super().arguments(call, number)
+        first = (self._workspace / call.what).read_text().splitlines()[0]
+        return {"path": call.what, "old_string": first, "new_string": f"line 1, changed by call {number}"}

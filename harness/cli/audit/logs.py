@@ -65,7 +65,7 @@ class ChosenLogs:
         They are judged as `audit verify` does. That the end of one could be compared with no head, or that something in it
         is open, is for `audit verify` to say.
         """
-        size = sum(_size(path) for path in self.paths)
+        size = sum(size_of(path) for path in self.paths)
         if size > VERIFIED_BYTES:
             complain(f"{size // 1_000_000} MB of logs were not verified; `harness audit verify` does that")
             self._tell_gone()
@@ -77,7 +77,7 @@ class ChosenLogs:
 
         With `look`, it is shown meanwhile how many are done.
         """
-        paths = counted_off(self.paths, len(self.paths), "logs verified", look or Look(), _size)
+        paths = counted_off(self.paths, len(self.paths), "logs verified", look or Look(), size_of)
         self.findings = tuple(judge_log(path, self._heads) for path in paths)
         for one in self.findings:
             self._tell(one)
@@ -239,7 +239,8 @@ def _logs_named(named: str, heads: HeadsFile) -> list[str]:
     return []
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
+    """Return how many bytes a log has; 0 where that cannot be known."""
     try:
         return os.path.getsize(path)
     except OSError:

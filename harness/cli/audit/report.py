@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
 
 from harness.audit.report import report
 from harness.cli.audit.export import STDOUT, write_view
-from harness.cli.audit.logs import Filled, chosen_logs, log_flags
+from harness.cli.audit.logs import Filled, chosen_logs, log_flags, size_of
 from harness.cli.console import Look, complain, look_here
 from harness.cli.long_work import LongWork
 from harness.cli.state import State
@@ -29,7 +28,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write the page and return the exit code: 1 if a log is broken, which the page says first. Raises HarnessError."""
     state = State.of(environment)
     chosen = chosen_logs(arguments, environment)
-    sizes = {path: _size(path) for path in chosen.paths}
+    sizes = {path: size_of(path) for path in chosen.paths}
     look = look_here(sys.stderr, environment)
     chosen.verify_all(look)
     broken = [one.path for one in chosen.findings if one.found.broken_line is not None]
@@ -42,7 +41,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         title=arguments.title,
         only=chosen.session,
         full=arguments.full,
-        grown=lambda: [path for path, size in sizes.items() if _size(path) != size],
+        grown=lambda: [path for path, size in sizes.items() if size_of(path) != size],
     )
     pieces = pieces if arguments.output == STDOUT else _shown(pieces, look)
     write_view(pieces, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
@@ -66,10 +65,3 @@ def _unread_from(path: str) -> int | None:
     for _ in records(path, stopped=lines.append):
         pass
     return lines[0] if lines else None
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return -1

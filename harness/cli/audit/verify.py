@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.audit.logs import Filled, gone, named_logs, worst
+from harness.cli.audit.logs import Filled, gone, named_logs, size_of, worst
 from harness.cli.console import Console, Look, look_here
 from harness.cli.exits import Exit
 from harness.cli.long_work import counted_off
@@ -65,7 +65,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     logs = [path for path in _logs_of(named, except_for=heads.path) if os.path.lexists(path) or not heads.of_path(path)]
     answer = _Answer(state, arguments, environment, several=len(logs) > 1)
     moved = set[str]()
-    for path in counted_off(logs, len(logs), "logs verified", answer.look, _size):
+    for path in counted_off(logs, len(logs), "logs verified", answer.look, size_of):
         try:
             signature = _signature(path, arguments, environment)
             findings = judge_log(path, heads, given=given, signature=signature)
@@ -83,13 +83,6 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if not answer.came_to:
         raise UsageError(f"there is no action log (*.jsonl) in {', '.join(named)}")
     return answer.end()
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0
 
 
 MAX_WHOLE = 20

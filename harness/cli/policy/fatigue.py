@@ -15,8 +15,7 @@ from harness.audit.suggestions.candidates import SeenCall
 from harness.audit.suggestions.proposals import RuleProposal, suggestions
 from harness.cli.audit.logs import BROKEN, chosen_logs
 from harness.cli.console import Console, complain, look_here
-from harness.cli.policy.policies import PolicyInForce
-from harness.cli.policy.replay import PolicyOf, Replay
+from harness.cli.policy.replay import Replay, under_policy
 from harness.cli.policy.seen_calls import RecordedPolicies, seen_calls
 from harness.cli.state import State
 from harness.cli.tables import Column, Table, TableRow
@@ -50,12 +49,11 @@ def fatigue_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     """
     chosen = chosen_logs(arguments, environment)
     policies = RecordedPolicies(State.of(environment), UNKNOWN_POLICY)
-    policy_of: PolicyOf = policies.of
-    if arguments.policy is not None:
-        in_force = PolicyInForce(arguments.policy, environment, *map(os.path.realpath, chosen.paths))
-        policy_of = _under(in_force)
     chosen.tell_standing()
-    replay = Replay(policy_of, environment, granted=False, findings=chosen.findings)
+    if arguments.policy is None:
+        replay = Replay(policies.of, environment, granted=False, findings=chosen.findings)
+    else:
+        replay = under_policy(arguments.policy, environment, chosen.paths, chosen.findings, granted=False)
     seen = [one for one in seen_calls(chosen, replay) if not _typed(replay, one)]
     for note in (*replay.notes, *policies.notes):
         complain(note)
@@ -66,10 +64,6 @@ def fatigue_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     else:
         _tell(sessions, rule, Console(sys.stdout, look_here(sys.stdout, environment)))
     return BROKEN if replay.broken else chosen.code
-
-
-def _under(policies: PolicyInForce) -> PolicyOf:
-    return lambda _log, session: policies.at(session.workspace)
 
 
 def _typed(replay: Replay, one: SeenCall) -> bool:

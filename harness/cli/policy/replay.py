@@ -401,14 +401,19 @@ BROKEN = 1
 
 
 def under_policy(
-    policy: str, environment: Mapping[str, str], logs: Sequence[str], findings: Sequence[Findings] = ()
+    policy: str,
+    environment: Mapping[str, str],
+    logs: Sequence[str],
+    findings: Sequence[Findings] = (),
+    *,
+    granted: bool = True,
 ) -> Replay:
     """Return what judges the calls of `logs` again by `policy`, a file or a shipped name, with the layers that hold here.
 
     `findings` are what judging the logs showed, where that was said already. Raises PolicyError.
     """
     policies = PolicyInForce(policy, environment, *(os.path.realpath(log) for log in logs))
-    return Replay(lambda _log, session: policies.at(session.workspace), environment, findings=findings)
+    return Replay(lambda _log, one: policies.at(one.workspace), environment, granted=granted, findings=findings)
 
 
 def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
