@@ -124,4 +124,4 @@ def asking_most(sessions: Iterable[SessionFatigue]) -> Iterator[AskingReason]:
 def sparing_most(sessions: Iterable[SessionFatigue]) -> list[tuple[str, int]]:
     """Return what was granted, in words, and how many questions that spared, the most first; all workspaces as one."""
     spared = (pattern for session in sessions for pattern in session.spared)
-    return Counter(replace(one, folder=one.folder and "the workspace").text for one in spared).most_common()
+    return Counter(replace(one, folder="").text for one in spared).most_common()

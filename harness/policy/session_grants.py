@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from harness.actions import Access, Act, Command, JsonValue
+from harness.paths import is_within
 from harness.place_changes import PlaceChange
 from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.effects import DEFAULT_WRITE, place_problem
@@ -69,41 +70,50 @@ class GrantPattern(Record):
     @property
     def text(self) -> str:
         """The pattern in one line, for people; not yet safe to show."""
-        if self.program:
-            return self._program_text
-        if self.path == EVERYTHING:
-            return f"all edits in the workspace, with {' and '.join(self.tools)}"
-        if not self.argv:
-            words = " and ".join(access.value for access in self.access)
-            return f"{words} {self.path.removeprefix('/')} of the workspace with {' and '.join(self.tools)}"
-        may = ([f"write {_places(self.write)}"] if self.write else []) + (["reach the network"] if self.network else [])
-        return f"the command {shlex.join(self.argv)} in {self.folder}" + (
-            f" (it may {' and '.join(may)})" if may else ""
-        )
+        return ", ".join(filter(None, (self.name, self.may())))
 
     @property
     def name(self) -> str:
-        """What is granted in one or two words, as it is written."""
-        if self.program:
-            return f"{shlex.join(self.argv)} *" if self.argv else "any known command"
-        if self.path:
-            return "all edits" if self.path == EVERYTHING else self.path.removeprefix("/")
-        return shlex.join(self.argv)
+        """What is granted in a few words; not yet safe to show."""
+        if self.program and not self.argv:
+            return "any known command"
+        if self.argv:
+            set_before = (f"{name}=..." for name in self.variables)
+            return " ".join((*set_before, shlex.join(self.argv), *("*" for _ in range(self.program))))
+        does, path = "edits" if Access.WRITE in self.access else "reads", self.path.removeprefix("/")
+        if self.path == EVERYTHING:
+            return f"all {does} in the workspace"
+        return f"{does} in {path.removesuffix('**')}" if path.endswith("/**") else f"{does} of {path}"
 
-    @property
-    def _program_text(self) -> str:
-        named = " ".join((*(f"{name}=..." for name in self.variables), self.name))
+    def may(self, here: str = "", caches: Sequence[str] | None = None) -> str:
+        """Return what a command may do, and in which folder if that is not `here`; nothing of files. Not yet safe to show.
+
+        Places are named, and `caches` by that word where it may write all of them; without, many are told by their number.
+        """
+        if not self.argv and not self.program:
+            return ""
+        inside, outside = (
+            [place for place in self.write if place.startswith(("/", "~")) == is_outside]
+            for is_outside in (False, True)
+        )
+        if caches is None:
+            outside = outside if len(outside) <= _MOST_NAMED else [f"{len(outside)} folders outside it"]
+        elif self.has_caches(caches):
+            outside = [*(place for place in outside if place not in caches), "caches"]
+        places = ["the workspace" if place == "." else place for place in inside] + outside
+        writes = f"writes {', '.join(places)}" if places else "writes what it names"
         network = "reaches the network" if self.network else "no network"
-        seen = f"; it could read {', '.join(self.exposes)}" if self.exposes else ""
-        return f"{named} in {self.folder}, inside walls: writes {_places(self.write)}, {network}{seen}"
+        reads = f", could read {', '.join(self.exposes)}" if self.exposes else ""
+        where = f", in {_folder(self.folder, here)}" if self.folder not in (here, "") else ""
+        return f"{'in walls' if self.program else 'exactly'}: {writes}, {network}{reads}{where}"
+
+    def has_caches(self, caches: Sequence[str]) -> bool:
+        """Say whether it may write all of several caches."""
+        return len(caches) > 1 and set(caches) <= set(self.write)
 
 
-def _places(write: Sequence[str]) -> str:
-    """Return in a few words what may be written; of many folders outside the workspace how many they are."""
-    inside = ["the workspace" if place == "." else place for place in write if not place.startswith(("/", "~"))]
-    outside = [place for place in write if place.startswith(("/", "~"))]
-    named = outside if len(outside) <= _MOST_NAMED else [f"{len(outside)} folders outside it"]
-    return " and ".join((*inside, *named))
+def _folder(folder: str, here: str) -> str:
+    return f"{folder[len(here.rstrip('/')) + 1 :]}/" if here and is_within(folder, here) else folder
 
 
 def pattern_fields(pattern: GrantPattern) -> dict[str, JsonValue]:

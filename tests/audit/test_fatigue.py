@@ -114,7 +114,7 @@ def test_what_asks_whatever_is_granted_and_what_saves_most_is_said(asked: Asked)
     asked.session(*DAY, *(Call("bash", "go test ./...") for _ in range(3)))
     out = asked.program.run("policy", "fatigue", str(asked.log)).out
     assert "With grants is the best case: each grant is taken when it is first offered, and walls hold." in out
-    assert "   5  any known command in the workspace, inside walls: writes the workspace, no network" in out
+    assert "   5  any known command, in walls: writes the workspace, no network" in out
     assert "   1  built-in outside, as: echo x > ../outside" in out
     assert 'argv      = ["go", "test", "./..."]' in out
 

@@ -10,7 +10,7 @@ from agent_scene import reply
 from grant_scene import Scene, bash, granting
 from rows import all_rows
 
-from harness.actions import Action
+from harness.actions import Access, Action
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.policy.judged_call import action_for
 from harness.files.workspace import Workspace
@@ -243,16 +243,16 @@ PROGRAM = GrantPattern(
     tools=("bash",), argv=("python3",), folder="/w", write=(".", "~/.cache"), network=True, program=True
 )
 ANY = replace(PROGRAM, argv=(), path="/**")
-FILES = GrantPattern(tools=("edit_file",), path="/src/**")
+FILES = GrantPattern(tools=("edit_file",), path="/src/**", access=(Access.READ, Access.WRITE))
 
 
 @all_rows(
     ("pattern", "words", "expected"),
     [
-        (PROGRAM, "offline", "python3 * in /w, inside walls: writes the workspace, no network"),
-        (PROGRAM, "-m pytest", "python3 -m pytest * in /w, inside walls: writes the workspace and ~/.cache, reaches"),
+        (PROGRAM, "offline", "python3 *, in walls: writes the workspace, no network, in /w"),
+        (PROGRAM, "-m pytest", "python3 -m pytest *, in walls: writes the workspace, ~/.cache, reaches"),
         (replace(PROGRAM, network=False), "offline", "it has no network"),
-        (ANY, "make", "make * in /w, inside walls: writes"),
+        (ANY, "make", "make *, in walls: writes"),
         (ANY, "rm -rf", "no way back"),
         (ANY, "kill", "done to the machine"),
         (ANY, "crontab", "done to the machine"),
@@ -260,8 +260,8 @@ FILES = GrantPattern(tools=("edit_file",), path="/src/**")
         (ANY, "git config", "sets what git runs later"),
         (ANY, "terraform", "stands behind its options"),
         (ANY, "sudo", "runs other commands"),
-        (FILES, "src/a.py", "src/a.py of the workspace"),
-        (FILES, "src/deep/", "src/deep/** of the workspace"),
+        (FILES, "src/a.py", "edits of src/a.py"),
+        (FILES, "src/deep/", "edits in src/deep/"),
         (FILES, "src/", "does not lie"),
         (FILES, "lib/a.py", "does not lie"),
         (FILES, "src/../x", "plainly"),

@@ -329,7 +329,9 @@ def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: Grant
             played.press(keys[2])
         approval = played.answer()
     assert (approval.answer, approval.scope, approval.days) == (Answer.YES, scope, days)
-    assert [pattern.text for pattern in approval.patterns] == [f"the command touch made in {touch.action.cwd}"]
+    assert [pattern.text for pattern in approval.patterns] == [
+        f"touch made, exactly: writes what it names, no network, in {touch.action.cwd}"
+    ]
 
 
 def test_an_enter_that_came_with_the_words_is_told(touch: Asked) -> None:
@@ -358,9 +360,9 @@ def test_words_go_with_a_grant(touch: Asked) -> None:
 
 
 @at_once(
-    ("1", "/src/b.py", "[1] edit src/b.py"),
-    ("2", "/src/**", "[2] edit any file in src/"),
-    ("3", "/**", "[3] edit any file of the workspace  (this session only)"),
+    ("1", "/src/b.py", "[1] edits of src/b.py"),
+    ("2", "/src/**", "[2] edits in src/"),
+    ("3", "/**", "[3] all edits in the workspace  (this session only)"),
 )
 def test_files_have_wider_choices(root: str, key: str, path: str, shown: str) -> None:
     """The folder, and all edits in the workspace: each stands on the screen with its number."""

@@ -377,8 +377,8 @@ GRANTS = [
         [replace(_command("x [2]\x1b y", program=True), variables=("A",), exposes=(".env",), write=(".", "/srv"))],
         [r"  [1] A=... x '[2]\x1b' y *  in walls: writes the workspace, /srv, no network, could read .env"],
     ),
-    ([_file("/a.py"), _file("/src/**")], ["  [1] edit a.py", "      edit any file in src/"]),
-    ([_file("/**"), _file("/b", Access.READ)], ["  [1] edit any file of the workspace", "      read b"]),
+    ([_file("/a.py"), _file("/src/**")], ["  [1] edits of a.py", "      edits in src/"]),
+    ([_file("/**"), _file("/b", Access.READ)], ["  [1] all edits in the workspace", "      reads of b"]),
 ]
 
 
@@ -393,7 +393,7 @@ def test_what_a_choice_does_not_grant_is_said_too() -> None:
     choices = GrantChoice(name="", patterns=(_file("/a"),), session_only=True, asked_still=("git push",))
     offer = Offer(choices=(choices,), no_program="python reads what is fed to it")
     assert [row.text for row in offered_rows(offer, 200, usual=Usual())] == [
-        "  [1] edit a  (this session only)",
+        "  [1] edits of a  (this session only)",
         "      asked about still: git push",
         "  no program with any words: python reads what is fed to it",
     ]
