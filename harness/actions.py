@@ -93,6 +93,11 @@ class PathAccess(Record):
     new: bool = False
     """Of a read beside a write: whether there is no file yet, so that it shows nothing."""
 
+    @property
+    def text(self) -> str:
+        """What stands for it where facets are shown: as in each other facet, text from elsewhere."""
+        return self.written
+
 
 class Command(Record):
     """One simple command, dequoted: what bash would run, word for word."""
@@ -141,11 +146,21 @@ class Unconfined(Record):
     justification: str
     """In the model's words: data, shown and logged, never trusted."""
 
+    @property
+    def text(self) -> str:
+        """See PathAccess."""
+        return self.justification
+
 
 class ToolUse(Record):
     """The use of a tool that has nothing finer to judge."""
 
     tool: str
+
+    @property
+    def text(self) -> str:
+        """See PathAccess."""
+        return self.tool
 
 
 Facet: TypeAlias = Command | PathAccess | Opaque | Unconfined | ToolUse
@@ -264,15 +279,19 @@ def _as_it_is(text: str) -> str:
 
 def describe_facet(facet: Facet, mask: Callable[[str], str] = _as_it_is) -> str:
     """Return a facet in a few words, for refusals, the log and explanations; `mask` masks secrets before it is cut."""
+    return f"{_lead(facet)}{_clip(mask(facet.text))}"
+
+
+def _lead(facet: Facet) -> str:
     match facet:
         case Command() | Opaque():
-            return _clip(mask(facet.text))
+            return ""
         case PathAccess():
-            return f"{facet.access.value} {_clip(mask(facet.written))}"
+            return f"{facet.access.value} "
         case Unconfined():
-            return f"run without confinement: {_clip(mask(facet.justification))}"
+            return "run without confinement: "
         case ToolUse():
-            return f"the tool {facet.tool}"
+            return "the tool "
         case _:
             assert_never(facet)
 

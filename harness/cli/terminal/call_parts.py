@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, ToolUse, Unconfined
+from harness.actions import Access, Act, Action, Command, Opaque, PathAccess, Unconfined
 from harness.policy.rules import Decision
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record
@@ -80,7 +80,7 @@ def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
                 parts[-1][1].extend((*files, judged))
                 files = []
             case _:
-                text = _text_of(facet)
+                text = facet.text
                 parts += _of_files([one for one in files if not _names(text, one)])
                 parts.append((text, [*(one for one in files if _names(text, one)), judged]))
                 files = []
@@ -93,28 +93,17 @@ def _names(text: str, judged: FacetVerdict) -> bool:
 
 def _of_files(files: Sequence[FacetVerdict]) -> list[tuple[str, list[FacetVerdict]]]:
     """Return a part for each file, which may be read and written."""
-    by_name: dict[str, list[FacetVerdict]] = {}
+    by_name: dict[str, tuple[str, list[FacetVerdict]]] = {}
     for one in files:
         if isinstance(one.facet, PathAccess):
-            by_name.setdefault(one.facet.written, []).append(one)
-    return [(_text_of(judged[0].facet), judged) for judged in by_name.values()]
+            does = f"{DOES[one.facet.access]} {one.facet.text}"
+            by_name.setdefault(one.facet.text, (does, []))[1].append(one)
+    return [*by_name.values()]
 
 
 def _is_within(facet: Command | Opaque, text: str) -> bool:
     """Say whether a facet is a part before it once more: what that runs, or what was not understood of it."""
     return facet.text == text or (isinstance(facet, Command) and bool(facet.run_by) and facet.text in text)
-
-
-def _text_of(facet: Facet) -> str:
-    match facet:
-        case Command() | Opaque():
-            return facet.text
-        case PathAccess():
-            return f"{DOES[facet.access]} {facet.written}"
-        case ToolUse():
-            return facet.tool
-        case Unconfined():
-            return ""
 
 
 def split(text: str, parts: Sequence[Part]) -> tuple[str, ...]:

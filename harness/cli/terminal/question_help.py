@@ -50,7 +50,11 @@ def facet_rows(verdict: Verdict, width: int) -> tuple[Row, ...]:
 
 def _facet_rows(number: int, judged: FacetVerdict, width: int) -> Iterator[Row]:
     tone = Tone.QUIET if judged.decision is Decision.AUTO else Tone.WARNING
-    yield from rows_of(f"{kind_of(judged.facet)}: {one_line(text_of(judged.facet))}", width, gutter=f"  {number:3} ")
+    facet = judged.facet
+    text = facet.text
+    if isinstance(facet, PathAccess) and facet.written != facet.names[-1]:
+        text += f" ({facet.real})"
+    yield from rows_of(f"{_kind_of(facet)}: {one_line(text)}", width, gutter=f"  {number:3} ")
     word = "ASKS" if judged.decision is Decision.CONFIRM else judged.decision.word
     shipped = judged.layer is Layer.SHIPPED  # whose folder is the program's own: its name says all
     by = short_place(judged.by) if shipped else judged.by
@@ -62,7 +66,7 @@ def _facet_rows(number: int, judged: FacetVerdict, width: int) -> Iterator[Row]:
         yield from prose(judged.hint, width, gutter=" " * 6, tone=Tone.QUIET)
 
 
-def kind_of(facet: Facet) -> str:
+def _kind_of(facet: Facet) -> str:
     """Return what kind of part this is, in a word or two."""
     match facet:
         case Command():
@@ -75,20 +79,5 @@ def kind_of(facet: Facet) -> str:
             return "unconfined"
         case ToolUse():
             return "tool"
-        case _:
-            assert_never(facet)
-
-
-def text_of(facet: Facet) -> str:
-    """Return the whole of what a part is, as the model wrote it: hostile text."""
-    match facet:
-        case Command() | Opaque():
-            return facet.text
-        case PathAccess():
-            return facet.written if facet.written == facet.names[-1] else f"{facet.written} ({facet.real})"
-        case Unconfined():
-            return "to run without confinement"
-        case ToolUse():
-            return facet.tool
         case _:
             assert_never(facet)

@@ -304,6 +304,18 @@ def test_the_table_names_decision_source_rule_place_layer_and_reason(root: str) 
     assert "auto: it only reads  [model of ls, readers (" in text
 
 
+def test_the_table_names_each_part_by_its_kind_and_in_the_words_that_were_written(root: str) -> None:
+    wants = {"unconfined": True, "justification": "the daemon"}
+    about = command(root, "cat src/../src/a.py /etc/hosts", **wants)
+    rows = [row.text[6:] for row in facet_rows(about.verdict, 200) if row.text[2:5].strip().isdigit()]
+    assert rows == [
+        "command: cat src/../src/a.py /etc/hosts",
+        f"file to read: src/../src/a.py ({root}/src/a.py)",
+        "file to read: /etc/hosts",
+        "unconfined: the daemon",
+    ]
+
+
 ALL_KEYS = [YES, NO, SESSION, PROJECT, REASON, WORDS, EDIT, HALT, VIEW, HELP]
 
 
