@@ -21,16 +21,17 @@ MOST_PAIRS = 200_000
 """Of words that are compared in one diff: difflib's time grows with more than that."""
 LEAST_ALIKE = 0.4
 """Of two lines, for their words to be marked: of others all has changed."""
-_HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@.*")
+_HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@(.*)")
 _WORD = re.compile(r"\w+|\s+|.")
 _TONES = {"-": Tone.BAD, "+": Tone.GOOD, " ": Tone.PLAIN}
 _FILLS = {"-": Fill.REMOVED, "+": Fill.ADDED, " ": Fill.CODE}
 
 
-def patch_look(line: str) -> tuple[Fill, Tone]:
+def patch_look(line: str) -> tuple[Fill, tuple[Tint, ...]]:
     """Return how a line of a patch is drawn that nobody has read as a whole, with its sign in it."""
-    sign = "" if line.startswith(("+++", "---")) else line[:1]
-    return _FILLS.get(sign, Fill.CODE), _TONES.get(sign, Tone.PLAIN)
+    if line.startswith(("+++", "---", "@@")):
+        return Fill.CODE, (Tint(0, len(line), Ink.COMMENT),)
+    return _FILLS.get(line[:1], Fill.CODE), ()
 
 
 class _Line:
@@ -74,8 +75,8 @@ def _lines(diff: str, language: str) -> Iterator[_Line]:
     sides: tuple[Highlighter, ...] = ()
     for line in diff.split("\n"):
         if hunk := _HUNK.fullmatch(line):
-            if sides:
-                yield _Line("", "...", 0)
+            if sides or hunk[3]:
+                yield _Line("", f"...{safe_line(hunk[3])}", 0)
             old, new = int(hunk[1]), int(hunk[2])
             sides = (Highlighter(language), Highlighter(language))
             continue

@@ -39,7 +39,7 @@ from harness.cli.terminal import styles
 from harness.cli.terminal.diff_drawing import patch_look
 from harness.cli.terminal.highlighting import Highlighter
 from harness.cli.terminal.row_text import Row, breaks, cells, drawn, line_rows, narrowed, wrapped
-from harness.cli.terminal.styles import SIXTEEN, Fill, Palette, Signs, Tone
+from harness.cli.terminal.styles import SIXTEEN, Fill, Palette, Signs
 from harness.text.visible import visible
 
 WIDEST_RULE = 40
@@ -95,9 +95,9 @@ class Drawing:
         return [drawn(row, self._palette, margin=0) for row in self._code_rows(code, line, room)]
 
     def _code_rows(self, code: OpenCode, line: str, room: int) -> Iterator[Row]:
-        fill, tone = patch_look(line) if code.is_patch else (Fill.CODE, Tone.PLAIN)
-        tints = code.highlighter.line(line) if self._colour else ()
-        yield from line_rows(line, room, gutter="  ", later=self._signs.broken, tone=tone, tints=tints, fill=fill)
+        tints = code.highlighter.line(line) if self._colour and not code.is_patch else ()
+        fill, tints = patch_look(line) if code.is_patch else (Fill.CODE, tints)
+        yield from line_rows(line, room, gutter="  ", later=self._signs.broken, tints=tints, fill=fill)
 
     def _inner_code(self, code: OpenCode, line: str, room: int) -> list[Text]:
         """Return a line of code that stands within a quote or an item: its ground ends where it does."""

@@ -179,15 +179,24 @@ def test_lines_that_have_little_in_common_have_no_marked_words() -> None:
 
 
 def test_hunks_are_parted_and_lines_about_the_diff_have_no_number() -> None:
-    diff = "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n@@ -9,0 +10 @@\n+c\n[... 3 more lines of the diff ...]"
-    assert texts(list(diff_rows(diff, "x", 40))) == [
+    diff = (
+        "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n@@ -9,0 +10 @@\n+c\n@@ -20 +22 @@ def f(x): \x1b[2J\n d\n"
+        "[... 3 more lines of the diff ...]"
+    )
+    assert texts(list(diff_rows(diff, "x", 60))) == [
         "   1 - a",
         "     \\ No newline at end of file",
         "   1 + b",
         "     ...",
         "  10 + c",
+        "     ... def f(x): \\x1b[2J",
+        "  22   d",
         "     [... 3 more lines of the diff ...]",
     ]
+
+
+def test_what_stands_behind_the_first_hunk_is_shown_too() -> None:
+    assert texts(list(diff_rows("@@ -9 +9 @@ class A:\n-a", "x", 40))) == ["    ... class A:", "  9 - a"]
 
 
 def test_a_line_of_the_file_cannot_pass_for_a_hunk_or_for_another_line() -> None:

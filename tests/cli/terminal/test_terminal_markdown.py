@@ -336,6 +336,16 @@ def test_code_is_coloured_and_holds_what_it_held() -> None:
     )
 
 
+def test_lines_about_a_difference_stand_back_behind_it() -> None:
+    text = "```diff\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@ def f():\n-a\n b\n```\n"
+    coloured = lines_of(text, 80, colour=True)
+    assert [SGR.sub("", line) for line in coloured] == lines_of(text, 80)
+    code, comment = DARK.fills[Fill.CODE], DARK.inks[Ink.COMMENT]
+    for line in coloured[:3]:
+        assert re.fullmatch(re.escape(f"  \x1b[{code}m  \x1b[0m\x1b[{code};{comment}m") + r"[^\x1b]+\x1b\[0m.*", line)
+    assert all(comment not in line for line in coloured[3:])
+
+
 def test_a_quote_has_a_bar_and_headings_have_levels_where_there_are_colours() -> None:
     quote = lines_of("> one\n> > two", colour=True)
     assert [SGR.sub("", line) for line in quote] == ["    ▎ one", "    ▎ ▎ two"]

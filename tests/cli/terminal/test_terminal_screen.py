@@ -651,9 +651,15 @@ def test_where_nothing_is_written_over_waiting_is_told_now_and_then() -> None:
     assert tape.permanent() == ["the model is thinking (11 s)", "the model is thinking (22 s)"]
 
 
+OURS = re.compile(r"\x1b\[[0-9;]*m|\r\x1b\[K|\n")
+HOSTILE_VALUE = "\x1b[2J\x9b9A\r\x07\x1b]0;t\x07\u202e"
+
+
 def test_records_of_any_make_are_survived() -> None:
-    screen = screen_on(Tape())
-    odd: tuple[JsonValue, ...] = (None, 3, -1, 1.5, True, [], {}, "\x1b[2J", [{"a": 1}])
+    """And what they hold moves no cursor."""
+    tape = Tape()
+    screen = screen_on(tape)
+    odd: tuple[JsonValue, ...] = (None, 3, -1, 1.5, True, [], {}, HOSTILE_VALUE, [{"a": 1}], [HOSTILE_VALUE])
     for kind in (
         "model_request",
         "intent",
@@ -681,3 +687,6 @@ def test_records_of_any_make_are_survived() -> None:
             screen.record({"kind": kind, "call": value, "session": value, **dict.fromkeys(names, value)})
             screen.live("x\n")
     screen.settle()
+    written = OURS.sub("", "".join(tape.raw))
+    assert "\\x1b[2J" in written
+    assert written.isprintable()
