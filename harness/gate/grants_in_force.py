@@ -147,7 +147,7 @@ class GrantsInForce:
         if self._shown is None or self._shown[0] is not action or self._shown[1] is not verdict:
             offer = offer_for(self.policy, action, verdict, self._walls_of(self._files, action.tool))
             asleep = next((grant.id for grant in self._grants if grant.changed), "")
-            self._shown = action, verdict, _without_programs(offer, _asleep(asleep)) if asleep else offer
+            self._shown = action, verdict, _without_programs(offer, asleep) if asleep else offer
         return self._shown[2]
 
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
@@ -198,7 +198,7 @@ class GrantsInForce:
         `words` are those of `narrowed`. Raises LogError.
         """
         if held.changed:
-            return _asleep(held.id)
+            return f"it sleeps: {_answer_first(held.id)}"
         pattern = narrowed(held.pattern, words)
         if isinstance(pattern, str):
             return pattern
@@ -232,12 +232,13 @@ class GrantsInForce:
         return self._kept.keep(pattern, days) if self._kept else "there is no place to keep it"
 
 
-def _asleep(identity: str) -> str:
-    return f"{identity} sleeps: /grants answer {identity} comes first"
+def _answer_first(identity: str) -> str:
+    return f"/grants answer {identity} comes first"
 
 
-def _without_programs(offer: Offer | str, why: str) -> Offer | str:
-    """Return an offer without the choices that grant a program, and why they are none."""
+def _without_programs(offer: Offer | str, asleep: str) -> Offer | str:
+    """Return an offer without the choices that grant a program, since the grant of that name sleeps."""
+    why = f"{asleep} sleeps: {_answer_first(asleep)}"
     if isinstance(offer, str):
         return offer
     left = tuple(one for one in offer.choices if not any(pattern.program for pattern in one.patterns))

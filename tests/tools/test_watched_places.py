@@ -198,7 +198,7 @@ def test_while_a_grant_sleeps_no_program_is_granted_and_one_that_ended_is_gone(
     assert decisions(run) == ["confirm", "auto", "confirm", "confirm"]
     (grant,) = run.agent.gate.grants
     assert [len(one.changed) for one in run.kept.read().grants] == [2] * (scope is GrantScope.WORKSPACE)
-    assert run.agent.gate.narrow(grant, ["-c"]) == f"{grant.id} sleeps: /grants answer {grant.id} comes first"
+    assert run.agent.gate.narrow(grant, ["-c"]) == f"it sleeps: /grants answer {grant.id} comes first"
     action = action_for("bash", "python3 a.py", Workspace(str(run.root), None))
     offer = run.agent.gate.offer(action, run.agent.gate.judge(action))
     assert isinstance(offer, Offer)
