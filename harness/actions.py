@@ -266,6 +266,8 @@ class Effects(Record):
     """Folders and files that it cannot read, named like `granted`."""
     keep: tuple[str, ...] = ()
     """Absolute paths that no call may write, whatever is granted: policies, trust, logs."""
+    hold: tuple[str, ...] = ()
+    """Absolute paths in what is granted that stay as they are: what rules forbid a granted program to write."""
     enforcement: Enforcement = Enforcement.POSSIBLE
     sockets: bool = True
     """Whether it may connect to Unix sockets of other programs, where it may write at all."""

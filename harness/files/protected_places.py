@@ -22,7 +22,7 @@ from harness.policy.built_in import ENTRY_POINTS, PROTECTED_NAMES
 from harness.record import replace
 from harness.text.amounts import counted
 
-MOST_HELD = 500
+MOST_HELD = 200
 """Places that a wall is put around; each takes it a mount."""
 MOST_DIFF_LINES = 60
 _MOST_DIFFS = 10
@@ -37,10 +37,13 @@ class ProtectedPlaces:
         self.images = images
         self._last = NOTHING_LOOKED_AT
 
-    def note(self, also: Sequence[str] = ()) -> NotedPlaces:
-        """Look at all of them; `also` are absolute paths of further files, of which those in the workspace count."""
+    def note(self, also: Sequence[str] = (), forbidden: Sequence[str] | None = ()) -> NotedPlaces:
+        """Look at all of them; `also` are absolute paths of further files, of which those in the workspace count.
+
+        `forbidden` are the names of all files that a rule forbids to write; None where they cannot be looked for.
+        """
         further = [path.removeprefix(f"{self.root}/") for path in also if is_within(path, self.root)]
-        return NotedPlaces(self, self.look(further), further)
+        return NotedPlaces(self, self.look(further), further, forbidden)
 
     def look(self, also: Sequence[str], before: PlacesLook | None = None) -> PlacesLook:
         """Return all of them as they are now: those that were there `before` a command first, then what is new."""
@@ -80,10 +83,13 @@ class ProtectedPlaces:
 class NotedPlaces:
     """The protected places as they were before a command."""
 
-    def __init__(self, places: ProtectedPlaces, before: PlacesLook, also: Sequence[str]) -> None:
+    def __init__(
+        self, places: ProtectedPlaces, before: PlacesLook, also: Sequence[str], forbidden: Sequence[str] | None
+    ) -> None:
         self._places = places
         self._before = before
         self._also = also
+        self._forbidden = forbidden
 
     @property
     def words(self) -> str:
@@ -92,15 +98,21 @@ class NotedPlaces:
         protected = [path for path in self._before.places if not _is_entry_point(path)]
         return f"{counted(len(protected), 'protected place')} compared when it ends{gaps}"
 
-    def compared(self) -> PlacesFound:
-        """Return what has changed since; a copy of what stood there is stored before this returns, where there is one."""
+    def compared(self, forbidden: Sequence[str] | None = ()) -> PlacesFound:
+        """Return what has changed since; a copy of what stood there is stored before this returns, where there is one.
+
+        INVARIANT: a file that rules forbid to write is told as created only if it surely was not there.
+        """
         before = self._before.places
-        after = self._places.look(self._also, self._before)
-        changes, entry_points = [_lost(path) for path in after.lost], list[PlaceChange]()
+        new = () if self._forbidden is None else frozenset(forbidden or ()).difference(self._forbidden)
+        also = (*self._also, *sorted(new))
+        after = self._places.look(also, self._before)
+        lost = ("", *after.lost) if forbidden is None and self._forbidden is not None else after.lost
+        changes, entry_points = [_lost(path) for path in lost], list[PlaceChange]()
         for path in sorted({*before, *after.places}, key=lambda one: (one not in before, one)):
             was, now = before.get(path), after.places.get(path)
             if not _is_same(was, now):
-                found = entry_points if _is_entry_point(path) and path not in self._also else changes
+                found = entry_points if _is_entry_point(path) and path not in also else changes
                 found.append(self._change(path, was, now, shows=len(found) < _MOST_DIFFS))
         gaps = tuple(dict.fromkeys((*self._before.gaps, *after.gaps)))
         return PlacesFound(changes=tuple(changes), entry_points=tuple(entry_points), gaps=gaps)

@@ -145,10 +145,14 @@ class GrantsInForce:
         INVARIANT: while a grant sleeps no program is offered: one that does as much would wake it without an answer.
         """
         if self._shown is None or self._shown[0] is not action or self._shown[1] is not verdict:
-            offer = offer_for(self.policy, action, verdict, self._walls_of(self._files, action.tool))
+            offer = offer_for(self.policy, action, verdict, self.walls_here(action.tool))
             asleep = next((grant.id for grant in self._grants if grant.changed), "")
             self._shown = action, verdict, _without_programs(offer, asleep) if asleep else offer
         return self._shown[2]
+
+    def walls_here(self, tool: str) -> WallsHere:
+        """Return what can hold a granted program of a tool, as the workspace is now."""
+        return self._walls_of(self._files, tool)
 
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
         """Return the verdict on a call: AUTO by a granted program only if the walls here hold it to that (see `evaluate`)."""
@@ -156,12 +160,12 @@ class GrantsInForce:
         programs = {rule.id for part in verdict.facets for rule in part.rules if rule.walled}
         if verdict.decision is not Decision.AUTO or not programs:
             return verdict
-        walls = self._walls_of(self._files, action.tool)
+        walls = self.walls_here(action.tool)
         told = [set(grant.pattern.exposes) for grant in self._grants if grant.id in programs]
         if not walls.confines or not all(names.issuperset(walls.exposed) for names in told):
             return evaluate(with_grants(self._files, self._exact), action, suspended)
         effects = verdict.effects
-        return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden)))
+        return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden), hold=walls.held))
 
     @property
     def _exact(self) -> Sequence[Grant]:

@@ -70,7 +70,8 @@ class PlaceWatch:
         """Note the places before a call that only a granted program lets run; None for any other."""
         if permit.approval is not None or not _programs(permit.verdict) or not isinstance(tool, WatchedTool):
             return None
-        return tool.places.note(permit.verdict.effects.keep)
+        effects = permit.verdict.effects
+        return tool.places.note((*effects.keep, *effects.hold), self._grants.walls_here(permit.action.tool).forbidden)
 
     def settle(
         self, tool: Tool, permit: Permit, noted: NotedBefore | None, result: ToolResult
@@ -81,7 +82,7 @@ class PlaceWatch:
         """
         told: set[str] = set()
         while noted is not None and isinstance(tool, WatchedTool):
-            found = noted.compared()
+            found = noted.compared(self._grants.walls_here(permit.action.tool).forbidden)
             fresh = tuple(one for one in found.changes if one.path not in told)
             if not fresh:
                 return result, found.entry_points

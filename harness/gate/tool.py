@@ -134,16 +134,22 @@ class NotedBefore(Protocol):
         """How many there are, and what was not looked at."""
         ...
 
-    def compared(self) -> PlacesFound:
-        """Return what has changed since; a copy of what stood there is stored then."""
+    def compared(self, forbidden: Sequence[str] | None = ()) -> PlacesFound:
+        """Return what has changed since; a copy of what stood there is stored then.
+
+        `forbidden` is what `note` was given, as it is now: what is new there was created since.
+        """
         ...
 
 
 class PlacesOfTool(Protocol):
     """The protected places of the workspace that a tool works in."""
 
-    def note(self, also: Sequence[str]) -> NotedBefore:
-        """Look at them, and at further files (absolute paths) that lie there."""
+    def note(self, also: Sequence[str], forbidden: Sequence[str] | None = ()) -> NotedBefore:
+        """Look at them, and at further files (absolute paths) that lie there.
+
+        `forbidden` are the names of all files that a rule forbids to write; None where they cannot be looked for.
+        """
         ...
 
     def shown(self, changes: Sequence[PlaceChange]) -> tuple[PlaceChange, ...]:

@@ -16,7 +16,7 @@ from harness.actions import (
     Place,
     describe_facet,
 )
-from harness.paths import TreeNames, is_within
+from harness.paths import is_within
 from harness.policy.destruction import destroys
 from harness.policy.effects import DEFAULT_WRITE
 from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
@@ -44,11 +44,14 @@ class WallsHere(Record):
     confines: bool
     missing: str = ""
     """Why it does not confine, in words."""
-    denied: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
-    """Absolute files of the workspace that a rule denies to read, and that the walls hide from a granted program."""
+    """Absolute files and folders of the workspace that a rule denies to read, and that the walls hide."""
     exposed: tuple[str, ...] = ()
     """Such files, by their names in the workspace, where these walls cannot hide them."""
+    held: tuple[str, ...] = ()
+    """Absolute files and folders of the workspace that a rule forbids to write, or asks about, and that the walls hold."""
+    forbidden: tuple[str, ...] | None = ()
+    """All such files by their names in the workspace, those in the folders too; None where they cannot be looked for."""
 
 
 class GrantChoice(Record):
@@ -295,17 +298,6 @@ def all_edits() -> GrantPattern:
     return GrantPattern(
         tools=tuple(sorted(shipped_that(Does.WRITES))), path=EVERYTHING, access=(Access.READ, Access.WRITE)
     )
-
-
-def denied_files(policy: Policy, tool: str, names: TreeNames) -> tuple[str, ...]:
-    """Return those of many files of the workspace that a rule forbids `tool` to read, or asks about."""
-    place = PathAccess(written=".", real="", names=(".",), access=Access.READ, place=Place.ROOT, tree=True, below=names)
-    found: dict[str, None] = {}
-    for rule in policy.rules:
-        about_files = rule.path is not None and rule.argv is None and not rule.env and Access.READ in rule.access
-        if rule.decision > Decision.AUTO and about_files and (not rule.tools or tool in rule.tools):
-            found |= dict.fromkeys(rule.meant_below(place))
-    return tuple(found)
 
 
 def command_of(facet: Facet) -> Command | None:

@@ -10,7 +10,20 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import assert_never
 
-from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
+from harness.actions import (
+    Access,
+    Act,
+    Action,
+    Command,
+    Effects,
+    Enforcement,
+    Facet,
+    Opaque,
+    PathAccess,
+    Place,
+    ToolUse,
+    Unconfined,
+)
 from harness.policy.built_in import Severity, inspect_facet
 from harness.policy.destruction import destroys
 from harness.policy.effects import effects_of, is_bounded
@@ -151,6 +164,8 @@ def _is_held_by_walls(action: Action, facets: Sequence[FacetVerdict], effects: E
     walled = [rule for facet in facets for rule in facet.rules if rule.walled]
     if not walled:
         return True
+    if effects.enforcement is Enforcement.OFF:
+        return False
     more = set(effects.granted).difference(*(rule.write for rule in walled))
     outside = any(
         path.place not in (Place.INSIDE, Place.ROOT) and path.access is not Access.READ

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator, Sequence
 from functools import cache
 
+from harness.paths import is_within
 from harness.sandbox.landlock import parents
 from harness.sandbox.walls import KEPT, Unenforceable, Walls
 
@@ -55,19 +57,40 @@ def _layers(walls: Walls) -> dict[str, tuple[str, ...]]:
         if stat.S_ISLNK(mode) or os.path.realpath(path) != path:
             raise Unenforceable(f"cannot allow writing to {path}: it is reached over a link")
         layers[path] = ("--dev-bind" if stat.S_ISCHR(mode) else "--bind", path, path)
-    for path in walls.hold:
+    hidden = tuple(dict.fromkeys(map(os.path.realpath, walls.hide)))
+    layers |= {path: ("--ro-bind", path, path) for path in _held(walls, hidden) if path not in layers}
+    for path in hidden:
         mode = _mode(path)
-        if mode is not None and path not in layers and not stat.S_ISLNK(mode) and os.path.realpath(path) == path:
-            layers[path] = ("--ro-bind", path, path)
-    for path in walls.hide:
-        hidden = os.path.realpath(path)
-        mode = _mode(hidden)
         if mode is not None:
-            layers[hidden] = ("--tmpfs", hidden) if stat.S_ISDIR(mode) else ("--ro-bind", "/dev/null", hidden)
+            layers[path] = ("--tmpfs", path) if stat.S_ISDIR(mode) else ("--ro-bind", "/dev/null", path)
     for path in walls.show:
         if path not in layers and _mode(path) is not None and _hidden_from_above(path, layers):
             layers[path] = ("--ro-bind", path, path)
-    return layers
+    return {**_ways(layers), **layers}
+
+
+def _held(walls: Walls, hidden: Sequence[str]) -> Iterator[str]:
+    """Yield what stays as it is, and is there; not what lies in something hidden, which would be seen again."""
+    for path in (*walls.keep, *walls.hold):
+        mode = _mode(path)
+        if mode is None or stat.S_ISLNK(mode) or os.path.realpath(path) != path:
+            continue
+        if not any(is_within(path, folder) for folder in hidden):
+            yield path
+
+
+def _ways(layers: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the folders on the way from one that may be written to what is laid over in it, each bound onto itself.
+
+    INVARIANT: what is hidden or held cannot be moved out of its place, nor a folder that it lies in: a mount is busy.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for path, layer in layers.items():
+        above = parents(path)
+        base = next((folder for folder in above if folder in layers), "")
+        if layer[0] != "--bind" and base and layers[base][0] == "--bind":
+            found |= {folder: ("--bind", folder, folder) for folder in above[: above.index(base)]}
+    return found
 
 
 def _hidden_from_above(path: str, layers: dict[str, tuple[str, ...]]) -> bool:

@@ -98,7 +98,7 @@ def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REF
     Raises Unenforceable (an OSError) where the machine cannot do it, another OSError where the kernel refuses; nothing
     may be started then.
     """
-    for path in (*walls.writable, *walls.hide, *walls.show):
+    for path in (*walls.writable, *walls.hide, *walls.show, *walls.keep):
         _check_path(path)
     if not machine.seccomp:
         raise Unenforceable("; ".join(machine.reasons) or "system calls cannot be filtered on this machine")

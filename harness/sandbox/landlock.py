@@ -245,6 +245,11 @@ def _gaps(walls: Walls, hidden: frozenset[str], found: ReadablePaths) -> tuple[s
         elif walls.sockets and stat.S_ISSOCK(os.lstat(path).st_mode):
             gaps.append(f"{path} cannot be closed by Landlock: it is a Unix socket, and those may be connected to")
     gaps += [
+        f"{path} cannot be kept as it is by Landlock: it lies in a folder that may be written"
+        for path in walls.keep
+        if any(is_within(path, folder) for folder in walls.writable)
+    ]
+    gaps += [
         f"{path} has more than {MOST_ENTRIES} entries, too many to hide one of them: nothing in it can be read"
         for path in found.too_large
     ]

@@ -25,9 +25,11 @@ class Walls(Record):
     """Folders, files and Unix sockets that cannot be opened. Names and sizes stay visible (see landlock)."""
     show: tuple[str, ...] = ()
     """What may be read although it lies below a hidden folder."""
+    keep: tuple[str, ...] = ()
+    """Files and folders that stay as they are though they lie in a folder that may be written: by bubblewrap alone, Landlock
+    takes nothing out of a folder."""
     hold: tuple[str, ...] = ()
-    """Files and folders that stay as they are though they lie in a folder that may be written: by bubblewrap alone, where that
-    stands; Landlock takes nothing out of a folder."""
+    """Further ones, where bubblewrap stands anyway."""
     unix_sockets: bool = True
     """Whether Unix sockets may be connected to: those of a container daemon, a session bus, a terminal multiplexer or
     an agent with keys lead out of every wall. Never by a reader."""

@@ -9,13 +9,21 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from harness.actions import Effects, Enforcement
+from harness.actions import Access, Effects, Enforcement
 from harness.errors import ToolError
-from harness.files.trees import Narrowing, names_below
+from harness.files.tree_listing import NOTHING_LISTED, ListedTree, TreeListing
 from harness.files.workspace import Workspace
-from harness.paths import TreeNames, is_within
-from harness.policy.grant_offers import WallsHere, denied_files
+from harness.paths import is_within
+from harness.policy.forbidden_files import (
+    ForbiddenFiles,
+    excepted_folders,
+    forbidden_files,
+    rules_about_files,
+    with_any_name,
+)
+from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
+from harness.policy.rules import Rule
 from harness.process.start import NotConfinedError
 from harness.record import Record, replace
 from harness.sandbox.walls import Walls
@@ -34,9 +42,9 @@ MAX_TOLD = 5
 """Paths of one kind that are named in a line."""
 UNCONFINED = f"{UNBOUND}: it asked to run unconfined"
 MOST_LOOKED_AT = 100_000
-"""Files of a workspace among which what a rule denies is looked for."""
-_LOOKED_THROUGH = Narrowing(skips=(".git", "node_modules", "site-packages"))
-"""What is the work of others, and mostly far larger than the workspace's own, is not."""
+"""Files and folders of a workspace among which what a rule forbids is looked for."""
+MOST_WALLED = 200
+"""Places of the workspace that a wall is put around; each takes it a mount."""
 _OF_A_GRANT = Effects(read=None, write=None, granted=(".",), network=False, unasked=True)
 _NO_PLACES = ("/dev", "/proc", "/sys")
 """Where a policy may hide nothing, as in `/` itself (effects.place_problem): what leads there is a link made since."""
@@ -55,6 +63,8 @@ class CommandWalls:
         self._workspace = workspace
         self._hide = tuple(hide)
         self._given = machine
+        self._listing = TreeListing(workspace.root)
+        self._found: tuple[object, tuple[ForbiddenFiles, ForbiddenFiles]] | None = None
 
     @cached_property
     def _machine(self) -> Machine:
@@ -114,31 +124,59 @@ class CommandWalls:
         root = self._workspace.root
         if not self.confines:
             return WallsHere(root=root, confines=False, missing=self.level)
-        names, whole = names_below(
-            root, root, _LOOKED_THROUGH, home=self._workspace.home, follows=False, most=MOST_LOOKED_AT
-        )
-        denied = denied_files(policy, tool, TreeNames(names))
-        hidden = [
-            path for path in walls_for(_OF_A_GRANT, self._workspace, hide=self._hide).hide if is_within(path, root)
-        ]
-        if not whole:
-            missing = f"what a rule denies cannot be looked for among more than {MOST_LOOKED_AT:,} files"
-            return WallsHere(root=root, confines=False, missing=missing)
+        rules = rules_about_files(policy, tool)
+        tree = self._listing.look(excepted_folders(rules), MOST_LOOKED_AT) if rules else NOTHING_LISTED
+        if not tree.is_whole:
+            why = f"more than {MOST_LOOKED_AT:,} files, or a folder that cannot be listed"
+            missing = f"what a rule forbids cannot be looked for: there are {why}"
+            return WallsHere(root=root, confines=False, missing=missing, forbidden=None)
+        unread, unwritten = self._forbidden(rules, tree)
         if not hides_where_it_may_write(self._machine) or _is_in_any(root, _NO_PLACES):
-            missing = (
-                f"{hidden[0]} cannot be hidden in a folder that may be written, without bubblewrap" if hidden else ""
+            missing = self._not_hidden()
+            if unwritten.files:
+                missing = _against(unwritten.rule, f"without bubblewrap it could write {unwritten.files[0]}")
+            return WallsHere(
+                root=root,
+                confines=not missing,
+                missing=missing,
+                exposed=unread.files,
+                forbidden=unwritten.files,
             )
-            return WallsHere(root=root, confines=not hidden, missing=missing, exposed=denied)
-        return WallsHere(root=root, confines=True, hidden=tuple(os.path.join(root, name) for name in denied))
+        if len({*unread.places, *unwritten.places}) > MOST_WALLED:
+            more = max(unread, unwritten, key=lambda found: len(found.places))
+            missing = _against(more.rule, f"walls are put around {MOST_WALLED} places at most, and it could reach more")
+            return WallsHere(root=root, confines=False, missing=missing, forbidden=unwritten.files)
+        return WallsHere(
+            root=root,
+            confines=True,
+            hidden=tuple(f"{root}/{place}" for place in unread.places),
+            held=tuple(f"{root}/{place}" for place in unwritten.places),
+            forbidden=unwritten.files,
+        )
+
+    def _forbidden(self, rules: tuple[Rule, ...], tree: ListedTree) -> tuple[ForbiddenFiles, ForbiddenFiles]:
+        """Return what the rules forbid to read and to write; known again where neither they nor the names have changed."""
+        if self._found is None or self._found[0] != (rules, tree):
+            names = with_any_name(tree.files, tree.folders)
+            found = forbidden_files(rules, Access.READ, names), forbidden_files(rules, Access.WRITE, names)
+            self._found = ((rules, tree), found)
+        return self._found[1]
+
+    def _not_hidden(self) -> str:
+        """Return what of the workspace a policy hides and Landlock cannot, in words; or nothing."""
+        hidden = walls_for(_OF_A_GRANT, self._workspace, hide=self._hide).hide
+        inside = next((path for path in hidden if is_within(path, self._workspace.root)), "")
+        words = "cannot be hidden in a folder that may be written, without bubblewrap"
+        return f"{visible_line(inside, 200)} {words}" if inside else ""
 
     def confinement(
         self, effects: Effects, temporary: Callable[[], str], hold: Sequence[str] = (), *, terminal: bool = False
     ) -> Confinement | None:
         """Return the walls for one command, to be entered by the thread that starts it; None where it runs without.
 
-        `hold` are absolute paths that stay as they are, where these walls can do that. `temporary` makes or names the folder
-        for temporary files of commands that may write at all. `terminal`: it has one of its own on its standard streams.
-        Folders that a rule grants and that are missing are made.
+        `hold` are further absolute paths that stay as they are, where these walls can do that. `temporary` makes or names
+        the folder for temporary files of commands that may write at all. `terminal`: it has one of its own on its standard
+        streams. Folders that a rule grants and that are missing are made.
 
         Raises ToolError where the walls are required and cannot be put up, NotConfinedError where the system refuses.
         """
@@ -165,6 +203,10 @@ class CommandWalls:
             raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
 
 
+def _against(rule: Rule | None, what: str) -> str:
+    return visible_line(f"{what}, against rule {rule.label if rule else ''}", 400)
+
+
 def only_looks(effects: Effects) -> bool:
     """Say whether effects permit neither a write nor the network."""
     return effects.write == () and not effects.granted and not effects.network
@@ -185,7 +227,11 @@ def walls_for(
     trees = [path for entry in effects.granted if (path := _granted(entry, workspace)) and os.path.lexists(path)]
     entries = frozenset(effects.entries)
     named = [path for name in effects.named for path in _named(name, workspace, entry=name in entries)]
-    write = [path for path in (*trees, *named) if not _holds_any(path, effects.keep, workspace)]
+    write = [
+        path
+        for path in (*trees, *named)
+        if not _holds_any(path, effects.keep, workspace) and not _is_in_any(path, effects.hold)
+    ]
     # What is not there is not asked about: following some thirty names costs more than the walls.
     placed = (_placed(entry, workspace.root, workspace.home) for entry in effects.hide)
     hidden = dict.fromkeys(os.path.realpath(path) for path in (*placed, *hide) if os.path.lexists(path))
@@ -194,6 +240,7 @@ def walls_for(
         network=effects.network,
         hide=tuple(path for path in hidden if path != "/" and not _is_in_any(path, _NO_PLACES)),
         show=() if workspace.outputs is None else (workspace.outputs,),
+        keep=tuple(real for path in effects.hold if is_within(real := os.path.realpath(path), workspace.root)),
         unix_sockets=effects.sockets,
         temporary=None if temporary is None or only_looks(effects) else temporary(),
     )

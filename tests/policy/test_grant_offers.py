@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 from rows import all_rows
 
+from harness.actions import Unconfined
 from harness.cli.policy.judged_call import action_for
 from harness.files.workspace import Workspace
-from harness.paths import TreeNames
-from harness.policy.grant_offers import Offer, WallsHere, denied_files, offer_for
+from harness.policy.grant_offers import Offer, WallsHere, offer_for
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
+from harness.policy.rules import Origin
+from harness.policy.session_grants import SESSION_GRANTS, Grant, GrantPattern, GrantScope, with_grants
 from harness.policy.verdict import evaluate
+from harness.record import replace
 from policies import ASKING_TWICE
 
 TABLE = Path(__file__).with_name("grant_offers.txt")
@@ -76,14 +79,15 @@ def test_what_is_offered(
     assert told(offered(workspace, held, walls, tool, text), workspace.root) == expected
 
 
-@all_rows(
-    ("names", "denied"),
-    [
-        (["a.py", ".env", "sub/.env", "sub/.env.example"], [".env", "sub/.env"]),
-        (["node_modules/x/.env", "keys/server.pem"], ["keys/server.pem"]),
-        (["a.py"], []),
-    ],
-)
-def test_files_that_a_rule_denies(names: list[str], denied: list[str]) -> None:
-    policy = parse_policy(POLICIES["default"], "default.toml")
-    assert sorted(denied_files(policy, "bash", TreeNames(names))) == denied
+def test_a_granted_program_that_asks_to_run_unconfined_is_asked_about(workspace: Workspace) -> None:
+    """Also where the default lets commands run: the walls are what lets a text run that nobody understood."""
+    policy = parse_policy(b'version = 1\n[tools]\nbash = "auto"', "p.toml")
+    action = action_for("bash", "python3 - <<'E'\nprint(1)\nE", workspace)
+    pattern = GrantPattern(
+        tools=("bash",), argv=("python3",), write=(".",), folder=workspace.root, network=True, program=True
+    )
+    origin = Origin(file=SESSION_GRANTS, line=1)
+    granted = with_grants(policy, [Grant(id="grant-1", scope=GrantScope.SESSION, pattern=pattern, origin=origin)])
+    unconfined = replace(action, facets=(*action.facets, Unconfined(justification="it needs to")))
+    found = [evaluate(held, one).decision.word for held in (policy, granted) for one in (action, unconfined)]
+    assert found == ["confirm", "confirm", "auto", "confirm"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -64,6 +65,27 @@ def test_what_is_hidden_in_the_workspace_stays_hidden_and_whole(attack: str, sce
     assert done.code not in (0, None), done.output
     after = scene.look("W", "H", "O")
     assert {path: after.get(path) for path in before} == before
+
+
+@all_rows("attack", [
+    "mv a other", "mv a/b other", "mv a/b/f other", "echo x > a/b/f", "rm -rf a", "echo x > a/kept/new", "mv a/kept other",
+    "cat a/hidden/in | grep .", "mv a/linked other && echo x > a/b/f",
+])  # fmt: skip
+def test_what_is_kept_stays_in_its_place(attack: str, scene: Scene) -> None:
+    shutil.rmtree(f"{scene.folder}/W/a", ignore_errors=True)
+    for name in ("a/b/f", "a/kept/f", "a/hidden/in"):
+        scene.file(f"W/{name}", "old")
+    os.symlink("b/f", f"{scene.folder}/W/a/linked")
+    scene.give(scene.folder)
+    kept = [f"{scene.folder}/W/{name}" for name in ("a/b/f", "a/kept", "a/hidden/in")]
+    walls = {**scene.writer, "keep": kept, "hide": [f"{scene.folder}/W/a/hidden"]}
+    done = scene.run(attack, walls)
+    assert done.prefix[:1] == [bubblewrap.find()]
+    assert done.code not in (0, None), done.output
+    with open(f"{scene.folder}/W/a/b/f") as file:
+        assert file.read() == "old"
+    assert sorted(os.listdir(f"{scene.folder}/W/a/kept")) == ["f"]
+    assert scene.run("echo x > new && mv new a/b/new && mkdir a/c", walls).code == 0, "the rest can be used"
 
 
 def test_the_rest_of_the_workspace_can_be_used(scene: Scene) -> None:

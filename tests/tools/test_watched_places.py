@@ -144,6 +144,28 @@ def test_a_call_that_a_person_allowed_and_one_that_changed_nothing_protected_are
     run.close()
 
 
+@all_rows("bubblewrap", {"bubblewrap stands": None, "Landlock alone": ""})
+@all_rows(
+    "code, shown, left",
+    {
+        "a name that a rule means": ("open('.env', 'w').write('A=1')", "created .env", []),
+        "in a new folder": ("import os; os.mkdir('a'); open('a/.env', 'w').write('A=1')", "created a/.env", ["a"]),
+        "other names": ("open('env', 'w').write('A=1')", "", ["env"]),
+    },
+)
+def test_what_a_granted_program_makes_though_a_rule_forbids_it_is_told(
+    tmp_path: Path, bubblewrap: str | None, code: str, shown: str, left: list[str]
+) -> None:
+    asking = Asking(PlacesAnswer.PUT_BACK)
+    machine = replace(probe(), bubblewrap=bubblewrap)
+    run = scene(tmp_path, "python3 -c 1", python(code), asking=asking, machine=machine)
+    run.agent.run("go")
+    assert decisions(run) == ["confirm", "auto"]
+    assert asking.shown == ([shown] if shown else [])
+    assert sorted(path.name for path in run.root.iterdir()) == sorted([".npmrc", *left])
+    run.close()
+
+
 def test_a_kept_grant_sleeps_until_somebody_answers_in_whatever_session(tmp_path: Path) -> None:
     first = scene(
         tmp_path,

@@ -14,7 +14,8 @@ from harness.actions import Access, Action
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.policy.judged_call import action_for
 from harness.files.workspace import Workspace
-from harness.gate.approval import Approval, Approver
+from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.place_watch import PlacesAnswer
 from harness.loop.agent import Agent
 from harness.messages import ModelResponse, StopReason, ToolCall
 from harness.policy.rules import Decision
@@ -26,6 +27,8 @@ from policies import ASKING
 
 INSIDE = "this program, any words, inside walls"
 POLICY = ASKING.encode()
+ONLY_READING = POLICY.replace(b'["read", "write"]', b'["read"]')
+NO = Approval(answer=Answer.NO, by="script")
 needs_walls = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine")
 
 
@@ -96,7 +99,7 @@ def test_what_a_rule_denies_is_hidden_or_was_named(
         bash(first),
         bash(python(code)),
         approver=granting(GrantScope.SESSION, INSIDE),
-        policy=POLICY,
+        policy=ONLY_READING,
         machine=machine,
     )
     scene.agent.run("go")
@@ -146,6 +149,121 @@ def test_what_is_explained_is_what_would_be_decided(tmp_path: Path) -> None:
     assert gate.judge(action).decision is Decision.CONFIRM
     assert len(scene.records("decision")) == 1
     scene.agent.end(session)
+    scene.close()
+
+
+def only_the_first(agent: Agent) -> Approver:
+    """Return who grants the program of the first call, and says no to every other."""
+    yes = granting(GrantScope.SESSION, INSIDE)(agent)
+    return lambda action, verdict: yes(action, verdict) if action.text == "python3 -c 1" else NO
+
+
+def rule(decision: str, access: str, pattern: str) -> bytes:
+    text = (
+        f'[[rule]]\nid = "own"\ndecision = "{decision}"\naccess = ["{access}"]\npath = ["{pattern}"]\nreason = "No."\n'
+    )
+    return b'version = 1\n[tools]\ndefault = "confirm"\n' + text.encode()
+
+
+WRITES = "open('m/1.sql', 'w').write('NEW')"
+ANEW = "open('m/2.sql', 'w').write('NEW')"
+MOVES = "import os; os.rename('m', 'n'); open('n/1.sql', 'w').write('NEW')"
+REPLACES = "import os; open('x', 'w').write('NEW'); os.replace('x', 'm/1.sql')"
+
+
+@needs_walls
+@all_rows(
+    "decision, pattern, code",
+    {
+        "deny": ("deny", "/m/**", WRITES),
+        "confirm": ("confirm", "/m/**", WRITES),
+        "block": ("block", "/m/**", WRITES),
+        "by its name": ("deny", "*.sql", WRITES),
+        "what is made anew in such a folder": ("deny", "/m/**", ANEW),
+        "its folder is moved": ("deny", "1.sql", MOVES),
+        "another file is put in its place": ("deny", "*.sql", REPLACES),
+        "a folder of that name": ("deny", "m/", REPLACES),
+        "an entry point": ("deny", "Makefile", "open('Makefile', 'w').write('NEW')"),
+    },
+)
+@all_rows("holds", {"bubblewrap holds it": True, "nothing can hold it": False})
+def test_what_a_rule_forbids_to_write_stays_as_it_is(
+    tmp_path: Path, decision: str, pattern: str, code: str, holds: bool
+) -> None:
+    machine = replace(probe(), bubblewrap=None if holds else "")
+    if holds and not hides_where_it_may_write(machine):
+        pytest.skip("bubblewrap does not work here")
+    (tmp_path / "w" / "m").mkdir(parents=True)
+    for name in ("m/1.sql", "Makefile"):
+        (tmp_path / "w" / name).write_text("old")
+    scene = Scene(
+        tmp_path, bash("python3 -c 1"), bash(python(code)),
+        approver=only_the_first, policy=rule(decision, "write", pattern), machine=machine,
+    )  # fmt: skip
+    scene.agent.run("go")
+    assert decisions(scene) == ["confirm", "auto" if holds else "confirm"]
+    assert (scene.root / "m" / "1.sql").read_text() == (scene.root / "Makefile").read_text() == "old"
+    assert not (scene.root / "m" / "2.sql").exists()
+    scene.close()
+
+
+@needs_walls
+def test_where_nothing_can_hold_a_file_the_question_names_it_and_its_rule(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "a.lock").touch()
+    why: list[str] = []
+
+    def asking(agent: Agent) -> Approver:
+        def approver(action: Action, verdict: Verdict) -> Approval:
+            offer = agent.gate.offer(action, verdict)
+            why.append(offer if isinstance(offer, str) else offer.no_program)
+            return NO
+
+        return approver
+
+    scene = Scene(
+        tmp_path, bash("make"), approver=asking, policy=rule("confirm", "write", "*.lock"),
+        machine=replace(probe(), bubblewrap=""),
+    )  # fmt: skip
+    scene.agent.run("go")
+    assert why[0].endswith("without bubblewrap it could write a.lock, against rule own (p.toml:4)")
+    scene.close()
+
+
+@needs_walls
+def test_a_grant_asks_again_where_a_file_came_that_nothing_can_hold(tmp_path: Path) -> None:
+    scene = Scene(
+        tmp_path, bash("python3 -c 1"), bash(python("open('a.lock', 'w').write('x')")), bash("python3 -c 2"),
+        approver=granting(GrantScope.SESSION, INSIDE), policy=rule("deny", "write", "*.lock"),
+        machine=replace(probe(), bubblewrap=""), ask_places=lambda _: PlacesAnswer.KEEP,
+    )  # fmt: skip
+    scene.agent.run("go")
+    assert decisions(scene) == ["confirm", "auto", "confirm"]
+    scene.close()
+
+
+@needs_walls
+@all_rows("path, code", {
+    "its folder is moved": ("config/key", "import os; os.rename('config', 'c'); print(open('c/key').read())"),
+    "a folder above it is moved": ("a/b/key", "import os; os.rename('a', 'c'); print(open('c/b/key').read())"),
+    "in .git": (".git/key", "print(open('.git/key').read())"),
+    "in node_modules": ("node_modules/x/key", "print(open('node_modules/x/key').read())"),
+    "in site-packages": (".venv/site-packages/key", "print(open('.venv/site-packages/key').read())"),
+})  # fmt: skip
+def test_what_a_rule_forbids_to_read_is_read_nowhere_in_the_workspace(tmp_path: Path, path: str, code: str) -> None:
+    if not hides_where_it_may_write(probe()):
+        pytest.skip("bubblewrap does not work here")
+    secret = tmp_path / "w" / path
+    secret.parent.mkdir(parents=True)
+    secret.write_text("S3CRET")
+    scene = Scene(
+        tmp_path, bash("python3 -c 1"), bash(python(code)),
+        approver=granting(GrantScope.SESSION, INSIDE), policy=rule("deny", "read", "key"),
+    )  # fmt: skip
+    scene.agent.run("go")
+    assert decisions(scene) == ["confirm", "auto"]
+    assert "S3CRET" not in contents(scene)[1]
+    assert secret.read_text() == "S3CRET"
     scene.close()
 
 

@@ -1,0 +1,108 @@
+"""The files of a workspace that rules forbid a tool to read or to write, or ask about: what holds a granted program. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from harness.actions import Access, PathAccess, Place
+from harness.paths import TreeNames
+from harness.policy.policy import Policy
+from harness.policy.rules import Decision, Rule
+from harness.record import Record
+
+ANY_NAME = ":any name:"
+"""Stands for every name that a folder may come to hold: no pattern means it that does not mean nearly all."""
+_NO_PLAIN_NAME = frozenset("/*?[\\")
+
+
+def rules_about_files(policy: Policy, tool: str) -> tuple[Rule, ...]:
+    """Return the rules that forbid `tool` files by their names alone, or ask about them."""
+    return tuple(
+        rule
+        for rule in policy.rules
+        if rule.decision > Decision.AUTO
+        and rule.path is not None
+        and rule.argv is None
+        and not rule.env
+        and (not rule.tools or tool in rule.tools)
+    )
+
+
+def excepted_folders(rules: Sequence[Rule]) -> frozenset[str]:
+    """Return the names of folders below which, wherever they lie, none of the rules means a file."""
+    named = [
+        {
+            pattern[:-1]
+            for pattern in (rule.exceptions.patterns if rule.exceptions else ())
+            if pattern.endswith("/") and _NO_PLAIN_NAME.isdisjoint(pattern[:-1])
+        }
+        for rule in rules
+    ]
+    return frozenset(set.intersection(*named)) if named else frozenset()
+
+
+def with_any_name(files: Sequence[str], folders: Sequence[str]) -> TreeNames:
+    """Return the names of files, and one in each folder (the workspace is the empty one) that stands for every name."""
+    return TreeNames([*files, *(f"{folder}/{ANY_NAME}".lstrip("/") for folder in folders)])
+
+
+class ForbiddenFiles(Record):
+    """Those of many names that rules forbid to access in one way, or ask about."""
+
+    files: tuple[str, ...]
+    """That are there now."""
+    places: tuple[str, ...]
+    """The fewest that hold just these, and what comes to be in the folders among them."""
+    rule: Rule | None
+    """Which speaks of the first file."""
+
+
+def forbidden_files(rules: Sequence[Rule], access: Access, names: TreeNames) -> ForbiddenFiles:
+    """Return those of many names, made by `with_any_name`, that rules forbid to access in this way, or ask about."""
+    meant = _meant(rules, access, names)
+    files = tuple(name for name in meant if not _is_any_name(name))
+    rule = meant[files[0]] if files else next(iter(meant.values()), None)
+    return ForbiddenFiles(files=files, places=_fewest_places(meant, names), rule=rule)
+
+
+def _meant(rules: Sequence[Rule], access: Access, names: TreeNames) -> dict[str, Rule]:
+    place = PathAccess(written=".", real="", names=(".",), access=access, place=Place.ROOT, tree=True, below=names)
+    found: dict[str, Rule] = {}
+    for rule in rules:
+        if access in rule.access:
+            for name in rule.meant_below(place):
+                found.setdefault(name, rule)
+    return found
+
+
+def _is_any_name(name: str) -> bool:
+    """Say whether a name stands for every name in its folder."""
+    return name.rpartition("/")[2] == ANY_NAME
+
+
+def _fewest_places(meant: Collection[str], names: TreeNames) -> tuple[str, ...]:
+    """Return what holds just those of many names that are meant: the folders in which everything is, and single files."""
+    whole = _whole_folders(frozenset(meant), names)
+    places: dict[str, None] = {}
+    for name in meant:
+        parts = name.split("/")
+        above = ("/".join(parts[:end]) for end in range(1, len(parts)))
+        place = next((folder for folder in above if folder in whole), name)
+        if not _is_any_name(place):
+            places[place] = None
+    return tuple(sorted(places))
+
+
+def _whole_folders(meant: frozenset[str], names: TreeNames) -> frozenset[str]:
+    """Return the folders in which every name is meant, those to come too; never the workspace itself."""
+    folders = {name.rpartition("/")[0] for name in meant if _is_any_name(name)} - {""}
+    if not folders:
+        return frozenset()
+    mixed: set[str] = set()
+    for name in names:
+        if name not in meant:
+            folder = name.rpartition("/")[0]
+            while folder and folder not in mixed:
+                mixed.add(folder)
+                folder = folder.rpartition("/")[0]
+    return frozenset(folders - mixed)
