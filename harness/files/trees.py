@@ -110,7 +110,7 @@ class Narrowing:
 
 
 def names_below(
-    folder: str, root: str, narrowing: Narrowing, *, home: str, follows: bool
+    folder: str, root: str, narrowing: Narrowing, *, home: str, follows: bool, most: int = MAX_BELOW
 ) -> tuple[Sequence[str], bool]:
     """Return the files below `folder` by their names relative to `root`, and whether these are all that may be met.
 
@@ -123,7 +123,7 @@ def names_below(
     names: list[str] = []
     waiting = [folder]
     whole = True
-    while waiting and len(names) <= MAX_BELOW:
+    while waiting and len(names) <= most:
         here = waiting.pop()
         entries = _entries(here)
         if entries is None:
@@ -135,7 +135,7 @@ def names_below(
             continue
         found = _look_at(here, entries, root, narrowing, names, waiting, follows=follows, first=here == folder)
         whole = found and whole
-    return names[:MAX_BELOW], whole and len(names) <= MAX_BELOW
+    return names[:most], whole and len(names) <= most
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]] | None:
