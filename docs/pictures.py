@@ -58,7 +58,9 @@ class Played:
         pid, self._terminal = pty.fork()
         if not pid:
             os.chdir(folder)
-            environment = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+            # First in PATH, so that it names itself `harness`, and no folder of this machine.
+            path = f"{os.path.dirname(command[0])}:{os.environ['PATH']}"
+            environment = {"PATH": path, "HOME": home, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
             os.execve(command[0], list(command), environment)
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
 
