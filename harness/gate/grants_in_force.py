@@ -83,14 +83,13 @@ class GrantsInForce:
     def change_policy(self, policy: Policy) -> None:
         """Put the grants on top of another policy."""
         self._files = policy
-        self.policy = with_grants(policy, self._grants)
+        self._hold(self._grants)
 
     def begin_session(self) -> None:
         """Record the grants that are in force as a session begins; those of another session end here. Raises LogError."""
         if not self._grants:
             return
-        self._grants = [grant for grant in self._grants if grant.scope is GrantScope.WORKSPACE]
-        self.policy = with_grants(self._files, self._grants)
+        self._hold([grant for grant in self._grants if grant.scope is GrantScope.WORKSPACE])
         for grant in self._grants:
             self._records.grant(grant, "kept")
 
@@ -105,8 +104,7 @@ class GrantsInForce:
         found = next((grant for grant in self._grants if grant.id == identity), None)
         if found is not None:
             self._records.grant(found, "revoked", not_kept=not_kept)
-            self._grants.remove(found)
-            self.policy = with_grants(self._files, self._grants)
+            self._hold([grant for grant in self._grants if grant is not found])
 
     def put_to_sleep(
         self, identities: Collection[str], changes: Sequence[PlaceChange]
@@ -129,7 +127,10 @@ class GrantsInForce:
 
     def _put_in_place(self, grants: Sequence[Grant]) -> None:
         by_id = {grant.id: grant for grant in grants}
-        self._grants = [by_id.get(grant.id, grant) for grant in self._grants]
+        self._hold([by_id.get(grant.id, grant) for grant in self._grants])
+
+    def _hold(self, grants: Sequence[Grant]) -> None:
+        self._grants = list(grants)
         self.policy = with_grants(self._files, self._grants)
 
     def _keep_asleep(self, grant: Grant) -> str:
@@ -157,11 +158,10 @@ class GrantsInForce:
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
         """Return the verdict on a call: AUTO by a granted program only if the walls here hold it to that (see `evaluate`)."""
         verdict = evaluate(self.policy, action, suspended)
-        programs = {rule.id for part in verdict.facets for rule in part.rules if rule.walled}
-        if verdict.decision is not Decision.AUTO or not programs:
+        if verdict.decision is not Decision.AUTO or not verdict.programs:
             return verdict
         walls = self.walls_here(action.tool)
-        told = [set(grant.pattern.exposes) for grant in self._grants if grant.id in programs]
+        told = [set(grant.pattern.exposes) for grant in self._grants if grant.id in verdict.programs]
         if not walls.confines or not all(names.issuperset(walls.exposed) for names in told):
             return evaluate(with_grants(self._files, self._exact), action, suspended)
         effects = verdict.effects
@@ -193,8 +193,7 @@ class GrantsInForce:
             grant = of_session if isinstance(kept, str) else kept
             self._drop(grant.id)
             self._records.grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")
-            self._grants.append(grant)
-        self.policy = with_grants(self._files, self._grants)
+            self._hold([*self._grants, grant])
 
     def narrow(self, held: Grant, words: Sequence[str]) -> Grant | str:
         """Put a grant of less in the place of one that is in force, also where it is kept; return it, or why all stays.
@@ -214,8 +213,7 @@ class GrantsInForce:
             less = less if isinstance(less, str) else store.revoke(held.id) or less
         if isinstance(less, Grant):
             self._records.grant(less, "narrowed", of=held.id)
-            self._grants = [less if grant == held else grant for grant in self._grants]
-            self.policy = with_grants(self._files, self._grants)
+            self._hold([less if grant == held else grant for grant in self._grants])
         return less
 
     def allow_edits(self, *, on: bool) -> None:
@@ -224,8 +222,7 @@ class GrantsInForce:
         if on:
             grant = session_grant(EDITS, all_edits())
             self._records.grant(grant, "mode")
-            self._grants.append(grant)
-            self.policy = with_grants(self._files, self._grants)
+            self._hold([*self._grants, grant])
 
     @property
     def allows_edits(self) -> bool:

@@ -17,7 +17,6 @@ from harness.gate.tool import NotedBefore, PlacesOfTool, Tool, WatchedTool
 from harness.messages import ToolResult
 from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 from harness.policy.session_grants import Grant
-from harness.policy.verdict import Verdict
 from harness.record import Record, replace
 from harness.text.visible import visible_line
 
@@ -68,7 +67,7 @@ class PlaceWatch:
 
     def note(self, tool: Tool, permit: Permit) -> NotedBefore | None:
         """Note the places before a call that only a granted program lets run; None for any other."""
-        if permit.approval is not None or not _programs(permit.verdict) or not isinstance(tool, WatchedTool):
+        if permit.approval is not None or not permit.verdict.programs or not isinstance(tool, WatchedTool):
             return None
         effects = permit.verdict.effects
         return tool.places.note((*effects.keep, *effects.hold), self._grants.walls_here(permit.action.tool).forbidden)
@@ -95,7 +94,7 @@ class PlaceWatch:
 
     def _asked(self, places: PlacesOfTool, permit: Permit, found: PlacesFound) -> tuple[PlacesAnswer, str]:
         """Let the grants sleep, ask, and do what is answered; return that, and what the model is told."""
-        grants, problem = self._grants.put_to_sleep(_programs(permit.verdict), found.changes)
+        grants, problem = self._grants.put_to_sleep(permit.verdict.programs, found.changes)
         call = permit.proposal.number
         self._records.places_changed(call, grants, found, problem)
         question = PlacesQuestion(about=self._records.brief(permit.action), grants=grants, found=found)
@@ -135,11 +134,6 @@ class PlaceWatch:
 def words_of(noted: NotedBefore | None) -> str:
     """Return what is said of noted places behind what holds a call; nothing where none were noted."""
     return "" if noted is None else f"; {noted.words}"
-
-
-def _programs(verdict: Verdict) -> frozenset[str]:
-    """Return the ids of the grants of programs that a verdict rests on."""
-    return frozenset(rule.id for part in verdict.facets for rule in part.rules if rule.walled)
 
 
 def _told(found: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn]) -> str:

@@ -102,6 +102,16 @@ class Verdict(Record):
         """Whether the decision came from defaults alone, so that a rule for it could be written."""
         return all(f.source is Source.DEFAULT for f in self.facets if f.decision is self.decision)
 
+    @property
+    def walled(self) -> tuple[Rule, ...]:
+        """The grants of programs inside walls that it rests on."""
+        return tuple(rule for facet in self.facets for rule in facet.rules if rule.walled)
+
+    @property
+    def programs(self) -> frozenset[str]:
+        """Their ids."""
+        return frozenset(rule.id for rule in self.walled)
+
 
 def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) -> Verdict:
     """Return the verdict of `policy` on `action`.
@@ -150,18 +160,19 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verd
         tables=policy.sandbox_tables,
         keep=policy.guarded,
     )
-    if not asked and not _is_held_by_walls(action, facets, effects):
+    verdict = Verdict(decision=decision, facets=facets, effects=effects)
+    if not asked and not _is_held_by_walls(action, verdict):
         rules = tuple(rule for rule in policy.rules if not rule.walled)
         return _verdict(replace(policy, rules=rules), action, suspended)
-    return Verdict(decision=decision, facets=facets, effects=effects)
+    return verdict
 
 
-def _is_held_by_walls(action: Action, facets: Sequence[FacetVerdict], effects: Effects) -> bool:
+def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
     """Say whether each program that was granted inside walls is held by them, and nothing destroys; also if there is none.
 
     INVARIANT: such a program gets no more than its grant, whatever the rest of the line may do.
     """
-    walled = [rule for facet in facets for rule in facet.rules if rule.walled]
+    walled, effects = verdict.walled, verdict.effects
     if not walled:
         return True
     if effects.enforcement is Enforcement.OFF:
