@@ -51,7 +51,7 @@ class StillAsked(Record):
     by: str
     """What asks."""
     taken: tuple[str, ...]
-    """What is granted at it, in words; nothing where nothing is offered."""
+    """What is granted at it, in words; nothing where nothing is offered, or it was refused."""
 
 
 class SessionFatigue(Record):
@@ -103,22 +103,24 @@ def fatigue_of(seen: Sequence[SeenCall], walls: WallsHere, take: Take) -> Sessio
 
 
 class AskingReason(Record):
-    """Something that asks however much is granted."""
+    """Something that asks and at which nothing is granted."""
 
     by: str
     """Hostile text."""
+    refused: bool
+    """Whether the calls were refused then: nothing is taken at those."""
     count: int
     example: str
     """The first call that it asked about; hostile text."""
 
 
 def asking_most(sessions: Iterable[SessionFatigue]) -> Iterator[AskingReason]:
-    """Yield what asks about calls for which nothing is offered, the commonest first."""
-    left = [still for session in sessions for still in session.still if not still.taken]
-    counts = Counter(still.by for still in left)
-    for by, count in counts.most_common():
-        example = next(still.call.summary for still in left if still.by == by)
-        yield AskingReason(by=by, count=count, example=example)
+    """Yield what asks about calls for which nothing is taken, the commonest first; what was refused apart."""
+    left: dict[tuple[str, bool], list[str]] = {}
+    for still in (still for session in sessions for still in session.still if not still.taken):
+        left.setdefault((still.by, still.call.refused), []).append(still.call.summary)
+    for (by, refused), summaries in sorted(left.items(), key=lambda one: -len(one[1])):
+        yield AskingReason(by=by, refused=refused, count=len(summaries), example=summaries[0])
 
 
 def sparing_most(sessions: Iterable[SessionFatigue]) -> list[tuple[str, int]]:

@@ -249,14 +249,15 @@ def pattern_problem(pattern: GrantPattern) -> str:
 def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
     """Return less of a pattern: of a program without the network, or with further words; of files a folder or one file.
 
-    `words` are `offline`, the further words, or a path in the workspace, with a slash at the end of a folder. Else why that
-    is not less.
+    `words` are `offline`, the further words (also behind those that it begins with), or a path in the workspace, with a slash
+    at the end of a folder. Else why that is not less.
     """
     if pattern.program:
         if list(words) == ["offline"]:
             return replace(pattern, network=False, write=DEFAULT_WRITE) if pattern.network else "it has no network"
-        longer = replace(pattern, argv=(*pattern.argv, *words), path="", access=())
-        return pattern_problem(longer) or longer
+        further = words[len(pattern.argv) :] if pattern.argv == tuple(words[: len(pattern.argv)]) else words
+        longer = replace(pattern, argv=(*pattern.argv, *further), path="", access=())
+        return pattern_problem(longer) or (longer if further else "it is for that already")
     if not pattern.path.endswith("/**"):
         return "it is for exactly this: revoke it"
     name = " ".join(words)

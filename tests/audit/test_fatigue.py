@@ -102,6 +102,8 @@ def test_every_known_command_is_more_than_a_program(asked: Asked) -> None:
 def test_nothing_is_taken_at_a_question_that_a_person_said_no_to(asked: Asked) -> None:
     asked.session(Call("bash", "pytest -q", "n"), Call("bash", "pytest -q", "n"), Call("bash", "pytest -q"))
     assert asked.left() == ["pytest -q"] * 3
+    out = asked.program.run("policy", "fatigue", str(asked.log)).out
+    assert "   2  default for bash (own.toml:7), refused then, as: pytest -q" in out
 
 
 def test_the_policy_can_be_another(asked: Asked) -> None:

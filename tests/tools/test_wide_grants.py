@@ -369,6 +369,8 @@ FILES = GrantPattern(tools=("edit_file",), path="/src/**", access=(Access.READ, 
     [
         (PROGRAM, "offline", "python3 *, in walls: writes the workspace, no network, in /w"),
         (PROGRAM, "-m pytest", "python3 -m pytest *, in walls: writes the workspace, ~/.cache, reaches"),
+        (PROGRAM, "python3 -m pytest", "python3 -m pytest *, in walls: writes the workspace, ~/.cache, reaches"),
+        (PROGRAM, "python3", "it is for that already"),
         (replace(PROGRAM, network=False), "offline", "it has no network"),
         (ANY, "make", "make *, in walls: writes"),
         (ANY, "rm -rf", "no way back"),

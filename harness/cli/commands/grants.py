@@ -32,12 +32,12 @@ def grants(conversation: Conversation, rest: str) -> None:
         case _:
             raise UsageError(
                 "usage: /grants, /grants revoke ID|all, /grants answer ID, or /grants narrow ID offline|WORDS|PATH (a folder "
-                "ends in /)"
+                "ends in /), as in: /grants narrow grant-1 -m unittest"
             )
 
 
 def _found(held: tuple[Grant, ...], identity: str) -> Grant:
-    found = next((grant for grant in held if grant.id == identity), None)
+    found = next((grant for grant in held if grant.id in (identity, f"grant-{identity}")), None)
     if found is None:
         known = nearest(identity, [grant.id for grant in held]) if held else "; there is none"
         raise UsageError(f"there is no grant {visible_line(identity, 50)!r}{known}")

@@ -23,9 +23,11 @@ from harness.cli.terminal.styles import Tone
 from harness.paths import short_place
 from harness.policy.grant_offers import WallsHere
 from harness.record import Record
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 UNKNOWN_POLICY = "its questions are not counted"
+ASKED_NOW = "Asked now is by the policy alone: no grant that you keep counts."
 BEST_CASE = "With grants is the best case: each grant is taken when it is first offered, and walls hold."
 LEAST = 2
 """A rule that would save most is one that would have saved so many questions at the least."""
@@ -39,6 +41,7 @@ class WearySession(Record):
     session: str
     calls: int
     """Those that were decided, but for what the person typed."""
+    typed: int
     fatigue: SessionFatigue
 
 
@@ -77,11 +80,11 @@ def _counted(replay: Replay, seen: Sequence[SeenCall], take: Take) -> Iterator[W
     for one in seen:
         calls.setdefault((one.log, one.session), []).append(one)
     for (log, name), setting in replay.settings.items():
-        decided = sum(not is_typed(setting.proposed.get(call, {})) for call in setting.decided)
-        if decided:
+        typed = sum(is_typed(setting.proposed.get(call, {})) for call in setting.decided)
+        if decided := len(setting.decided) - typed:
             walls = WallsHere(root=setting.workspace.root, confines=True)
             fatigue = fatigue_of(calls.get((log, name), []), walls, take)
-            yield WearySession(log=log, session=name, calls=decided, fatigue=fatigue)
+            yield WearySession(log=log, session=name, calls=decided, typed=typed, fatigue=fatigue)
 
 
 def _tell(sessions: Sequence[WearySession], rule: RuleProposal | None, console: Console) -> None:
@@ -96,15 +99,19 @@ def _tell(sessions: Sequence[WearySession], rule: RuleProposal | None, console: 
         rows.append(("in all", "", *(str(sum(column)) for column in columns)))
         rows.append(("a session", "", *(f"{sum(column) / len(sessions):.1f}" for column in columns)))
     console.table(Table(columns=_SESSIONS, rows=tuple(TableRow(cells=row) for row in rows)))
+    console.line(ASKED_NOW, Tone.QUIET)
     console.line(BEST_CASE, Tone.QUIET)
+    if typed := sum(one.typed for one in sessions):
+        console.line(f"Left out: {counted(typed, 'command')} that you typed yourself (!).", Tone.QUIET)
     fatigues = [one.fatigue for one in sessions]
     spared = [(count, what) for what, count in sparing_most(fatigues)]
     _list("Questions that a grant spares, taken when it is first offered:", spared, console)
     reasons = [
-        (one.count, f"{visible_line(short_place(one.by), 60)}, as: {visible_line(one.example, 100)}")
+        (one.count, f"{visible_line(short_place(one.by), 60)}{said}, as: {visible_line(one.example, 100)}")
         for one in asking_most(fatigues)
+        for said in (", refused then" if one.refused else "",)
     ]
-    _list("Questions at which nothing is offered:", reasons, console)
+    _list("Questions at which nothing is granted, by what asks:", reasons, console)
     if rule is None:
         console.line("\nNo rule that `harness policy suggest` would write saves two questions.")
         return

@@ -48,7 +48,7 @@ def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
 def _lines(choice: GrantChoice, usual: Usual) -> Iterator[tuple[str, str, Tone]]:
     """Yield what a choice covers, in names and what they may do, not yet safe to show: behind the last of several commands
     that may do the same. The workspace is not named, and caches not one by one."""
-    only = "  (this session only)" if choice.session_only else ""
+    only = "  (cannot be kept: ends with this session)" if choice.session_only else ""
     caches = _caches(usual)
     for may, group in groupby(choice.patterns, key=lambda pattern: pattern.may(usual.folder, caches)):
         patterns = tuple(group)

@@ -56,7 +56,7 @@ def test_a_changed_place_is_asked_about_and_answered_later(program: Program, sta
     prompt.send("y")
     prompt.wait_for("put back: .envrc; grant-1 is awake again")
     assert not envrc.exists()
-    prompt.say("/grants answer grant-1", "grant-1 does not sleep")
+    prompt.say("/grants answer 1", "grant-1 does not sleep")
     assert prompt.leave() == 0
     assert program.run("audit", "verify").code == 0
     shown = program.run("audit", "show").out

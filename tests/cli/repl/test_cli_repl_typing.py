@@ -96,6 +96,7 @@ def test_after_a_stop_what_was_typed_ahead_stands_in_the_line(program: Program, 
     assert said(program) == ["go", "touch pwned", "thi"]
     assert (program.workspace / "out").read_text() == "one\n"
     assert not (program.workspace / "pwned").exists()
+    assert "Left out: 1 command that you typed yourself (!)." in program.run("policy", "fatigue").out
 
 
 def test_after_an_error_of_the_provider_the_queue_waits(program: Program, start: Start) -> None:

@@ -362,7 +362,7 @@ def test_words_go_with_a_grant(touch: Asked) -> None:
 @at_once(
     ("1", "/src/b.py", "[1] edits of src/b.py"),
     ("2", "/src/**", "[2] edits in src/"),
-    ("3", "/**", "[3] all edits in the workspace  (this session only)"),
+    ("3", "/**", "[3] all edits in the workspace  (cannot be kept: ends with this session)"),
 )
 def test_files_have_wider_choices(root: str, key: str, path: str, shown: str) -> None:
     """The folder, and all edits in the workspace: each stands on the screen with its number."""

@@ -405,7 +405,7 @@ def test_what_a_choice_does_not_grant_is_said_too() -> None:
     choices = GrantChoice(name="", patterns=(_file("/a"),), session_only=True, asked_still=("git push",))
     offer = Offer(choices=(choices,), no_program="python reads what is fed to it")
     assert [row.text for row in offered_rows(offer, 200, usual=Usual())] == [
-        "  [1] edits of a  (this session only)",
+        "  [1] edits of a  (cannot be kept: ends with this session)",
         "      asked about still: git push",
         "  no program with any words: python reads what is fed to it",
     ]
