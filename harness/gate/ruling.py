@@ -13,8 +13,8 @@ from harness.errors import GateError
 from harness.gate.approval import Answer, Approval
 from harness.gate.records import Proposal
 from harness.messages import ToolCall
-from harness.policy.rules import Decision
-from harness.policy.verdict import Verdict
+from harness.policy.rules import Decision, Layer
+from harness.policy.verdict import FacetVerdict, Verdict
 from harness.record import Record, replace
 
 NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
@@ -129,13 +129,14 @@ def refusal_text(
     """Return what the model reads: who refused, the part in question, the reason, the hint, and not to go round it."""
     facet = verdict.deciding
     part = describe(facet.facet)
-    about = f"{facet.reason.rstrip('.')}. Part: `{part}`." if part else f"{facet.reason.rstrip('.')}."
+    by, reason = _without_packaged_folder(facet)
+    about = f"{reason.rstrip('.')}. Part: `{part}`." if part else f"{reason.rstrip('.')}."
     hint = f" Hint: {facet.hint}" if facet.hint else ""
     word = "Blocked" if decision is Decision.BLOCK else "Denied"
     if approval is None:
-        text = f"{word} by {facet.by}: {about}{hint}"
+        text = f"{word} by {by}: {about}{hint}"
     elif approval.answer is Answer.NOBODY:
-        text = f"{word}: this needs a person's yes ({facet.by}) and nobody is there to ask. {about}{hint}"
+        text = f"{word}: this needs a person's yes ({by}) and nobody is there to ask. {about}{hint}"
     elif approval.answer is Answer.EDIT:
         return f"Not run: the {approval.by} put another call in its place."
     else:
@@ -147,3 +148,11 @@ def refusal_text(
     if decision is Decision.BLOCK:
         return f"{text} The run stops here."
     return f"{text} {NO_DETOUR}"
+
+
+def _without_packaged_folder(facet: FacetVerdict) -> tuple[str, str]:
+    """Return what decided and the reason; of a policy that comes with the program without the folder of its installation."""
+    if facet.layer is not Layer.SHIPPED or facet.origin is None:
+        return facet.by, facet.reason
+    folder = "".join(facet.origin.file.rpartition("/")[:2])
+    return facet.by.replace(folder, ""), facet.reason.replace(folder, "")

@@ -30,7 +30,7 @@ from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
+from harness.policy.rules import Decision, Layer, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import replace
 
@@ -778,6 +778,15 @@ _FACET = FacetVerdict(
 _PATH = FacetVerdict(
     facet=writing("x"), decision=Decision.DENY, source=Source.DEFAULT, reason="by default", by="d (p:1)"
 )
+_PACKAGED = FacetVerdict(
+    facet=writing("x"),
+    decision=Decision.DENY,
+    source=Source.DEFAULT,
+    reason="rule look (/py/policies/default.toml:9) does not lift it",
+    by="default for bash (/py/policies/plan.toml:8)",
+    layer=Layer.SHIPPED,
+    origin=Origin(file="/py/policies/plan.toml", line=8),
+)
 _LONG = FacetVerdict(
     facet=Opaque(text="x" * 300, reason="r", column=1),
     decision=Decision.DENY,
@@ -802,6 +811,11 @@ NO_DETOUR = "Do not retry this call, and do not seek the same effect another way
             "Hint: Move it to old/ instead. The run stops here."),
         ),
         (_PATH, None, Decision.DENY, f"Denied by d (p:1): by default. Part: `write x`. {NO_DETOUR}"),
+        (
+            _PACKAGED, None, Decision.DENY,
+            ("Denied by default for bash (plan.toml:8): rule look (default.toml:9) does not lift it. Part: `write x`. "
+            f"{NO_DETOUR}"),
+        ),
         (
             _LONG, None, Decision.DENY,
             f"Denied by o: odd. Part: `{'x' * 200}... (300 characters)`. {NO_DETOUR}",
@@ -841,6 +855,7 @@ NO_DETOUR = "Do not retry this call, and do not seek the same effect another way
         "denied by a rule",
         "blocked by a rule",
         "denied by a default, without a hint",
+        "denied by a policy of the program, wherever it lies",
         "a long part is cut",
         "denied by a person without a word",
         "denied by a person with words",
