@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from harness.actions import JsonValue
@@ -31,8 +31,10 @@ from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 RESUMED, FORKED = "resumed", "forked"
-_SAME_PROVIDER = ("model", "api", "server")
-"""What of a session's first record tells whether a provider knows what it wants back with a reply."""
+_ABOUT_MODEL = ("model", "api", "server")
+"""What records say of a model; where all of it is the same, a provider knows what it wants back with a reply."""
+_ANSWER_LINES, _ANSWER_CHARACTERS = 6, 400
+"""So much of the last answer is shown."""
 
 
 class Carried(Record):
@@ -43,7 +45,7 @@ class Carried(Record):
     """`resumed` or `forked`."""
     rebuilt: Rebuilt
     first: Mapping[str, JsonValue]
-    """The first record of the old session."""
+    """See `first_of`."""
     torn: bool
     records: int
     head: str
@@ -66,9 +68,20 @@ class Carried(Record):
 
         What a provider wants back with its replies goes to the same model behind the same address only.
         """
-        if all(self.first.get(name) == about.get(name) for name in _SAME_PROVIDER):
+        if self.model_at(about.get("api"), about.get("server")) == about.get("model"):
             return self.rebuilt.messages
         return tuple(replace(message, echo="") if message.echo else message for message in self.rebuilt.messages)
+
+    def model_at(self, api: JsonValue, server: JsonValue) -> str | None:
+        """Return the model that was asked last, if it was asked behind this address by this API."""
+        same = (self.first.get("api"), self.first.get("server")) == (api, server)
+        return str(self.first.get("model") or "") or None if same else None
+
+
+def first_of(records: Sequence[LogRecord]) -> dict[str, JsonValue]:
+    """Return the first record of a session, with the model that was asked last in the place of the first."""
+    changed = next((one for one in reversed(records) if one["kind"] == "model_changed"), records[0])
+    return {**records[0], **{name: changed.get(name) for name in _ABOUT_MODEL}}
 
 
 def newest(state: State, workspace: str) -> tuple[LoggedSession, str]:
@@ -114,7 +127,7 @@ def carried_from(state: State, found: LoggedSession, how: str, *, turn: int | No
         found=found,
         how=how,
         rebuilt=held,
-        first=records[0],
+        first=first_of(records),
         torn=verified.torn,
         records=verified.count,
         head=verified.head,
@@ -158,6 +171,7 @@ def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Lin
     if said and said[-1]:
         last = " ".join(own_words(said[-1]).split())
         lines.append(Line(tone=Tone.QUIET, text=f"you said last: {last[:200]}"))
+    lines += [Line(tone=Tone.QUIET, text=text) for text in _answer_lines(held.messages)]
     lines += [
         Line(
             tone=Tone.WARNING,
@@ -180,6 +194,17 @@ def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Lin
     if different:
         lines.append(Line(tone=Tone.WARNING, text=f"not as it was: {'; '.join(different)}"))
     return tuple(replace(line, text=visible_line(line.text, 500)) for line in lines)
+
+
+def _answer_lines(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield how the last answer with words in it begins."""
+    answers = (one.content.strip() for one in reversed(messages) if one.role is Role.ASSISTANT)
+    answer = next(filter(None, answers), "")
+    begin = answer[:_ANSWER_CHARACTERS].splitlines()[:_ANSWER_LINES]
+    for number, line in enumerate(begin):
+        yield f"{'  ' if number else 'the model said last: '}{line}"
+    if len("\n".join(begin)) < len(answer):
+        yield "  ..."
 
 
 def _is_masked(message: Message) -> bool:

@@ -13,6 +13,7 @@ from harness.errors import LogError
 from harness.log.action_log import ActionLog
 from harness.log.findings import judge_log
 from harness.log.heads_file import HeadsFile, KnownHead
+from harness.paths import is_within
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -140,9 +141,14 @@ def who_and_where() -> dict[str, JsonValue]:
     return {"user": user, "uid": os.getuid(), "host": os.uname().nodename, "pid": os.getpid()}
 
 
-def pinned(log: ActionLog) -> str:
-    """Return what pins a log: its path, its size and its head, for a line that leaves this machine with other output."""
-    return visible_line(f"log: {log.path}  records: {log.count}  head: {log.head}", 5_000)
+def pinned(log: ActionLog, home: str = "") -> tuple[str, str, str]:
+    """Return what pins a log, for output that leaves this machine with other output: its path, its size and its head.
+
+    A path in the folder `home` begins with `~`.
+    """
+    inside = home.strip("/") and is_within(log.path, home.rstrip("/"))
+    path = f"~{log.path[len(home.rstrip('/')) :]}" if inside else log.path
+    return visible_line(f"log: {path}", 5_000), f"records: {log.count}", f"head: {log.head}"
 
 
 def close_log(state: State, log: ActionLog, *, sign_key: str = "") -> None:

@@ -116,6 +116,7 @@ class SessionOutline(Record):
 
     found: LoggedSession
     model: str
+    """The one that was asked last."""
     turns: int
     """How often the person said something."""
     prompt: str
@@ -188,20 +189,21 @@ class _Log(Record):
 
 
 def _read(path: str, own: str) -> _Log:
-    kinds = ("session_started", "user_message", "session_ended")
+    kinds = ("session_started", "user_message", "model_changed", "session_ended")
     return _Log(records=tuple(records(path, kinds)), torn=not is_whole(path), running=path != own and is_in_use(path))
 
 
 def _outline(found: LoggedSession, log: _Log) -> SessionOutline:
     of_it = [one for one in log.records if one["session"] == found.session]
     first = next((one for one in of_it if one["kind"] == "session_started"), {})
+    asked = next((one for one in reversed(of_it) if one["kind"] == "model_changed"), first)
     said = [one for one in of_it if is_of_person(one)]
     own = (own_words(str(one.get("text"))) for one in said)
     ends = [one for one in of_it if one["kind"] == "session_ended"]
     origin = first.get("origin")
     return SessionOutline(
         found=found,
-        model=str(first.get("model") or ""),
+        model=str(asked.get("model") or ""),
         turns=len(said),
         prompt=next((words for words in own if words.strip()), ""),
         ended=str(ends[-1].get("stop") or "unknown") if ends else "",

@@ -22,7 +22,7 @@ from talking import Talking
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.main import LIGHT
-from harness.cli.resume import Carried
+from harness.cli.resume import Carried, carried_lines
 from harness.cli.sessions import LoggedSession, SessionOutline
 from harness.history import History
 from harness.log.clocks import timestamp
@@ -171,6 +171,7 @@ class TestGoingOn:
         child = talk(replies(Reply(text="It said: seen.")), "-c", "what was it?")
         child.expect(f"resumed session {name} of .*: 4 messages, 1 of them yours")
         child.expect("you said last: look")
+        child.expect("the model said last: I saw it.")
         child.expect("It said: seen.")
         leave(child)
         roles = [role for role, _ in messages(program)]
@@ -262,6 +263,18 @@ class TestGoingOn:
         child.expect(f"not as it was: workspace {program.workspace} then, {other} now; model scripted then, better now")
         leave(child)
 
+    def test_its_model_goes_on_behind_the_same_address(self, program: Program, policy: str) -> None:
+        """Unless another one is named: what the environment says is for new sessions."""
+        flags = ("--base-url", program.serve(replies(*(Reply(text=text) for text in "123"))), "--policy", policy)
+        program.environment["HARNESS_MODEL"] = "usual"
+        assert program.run("run", "one", "--model", "better", *flags).code == 0
+        for named, asked in ((), "better"), (("--model", "other"), "other"):
+            child = Talking(program, "-c", "go on", *named, *flags, dimensions=(50, 500))
+            leave(child)
+            child.end()
+            assert program.players[-1].requests[-1]["model"] == asked
+            assert re.search(rf"1 turn +{asked} ", program.run("sessions", "list").out)
+
     def test_masked_texts_stay_masked_and_that_is_told(self, program: Program, policy: str, talk: Talk) -> None:
         program.environment["SERVICE_API_KEY"] = "hunter2-hunter2"
         run(program, policy, "use hunter2-hunter2", Reply(text="fine"))
@@ -318,6 +331,13 @@ def test_every_prefix_of_a_real_log_gives_a_whole_conversation(program: Program,
     assert [(one.role.value, one.content or None) for one in whole[:-1]] == messages(program)
 
 
+def carried_with(said: tuple[Message, ...], about: dict[str, JsonValue]) -> Carried:
+    found = LoggedSession(path="/log", session="s", time="t", mode="run", workspace="/w")
+    return Carried(
+        found=found, how="resumed", rebuilt=Rebuilt(messages=said), first=about, torn=False, records=1, head="0"
+    )
+
+
 @all_rows(
     ("changed", "expected"),
     [
@@ -330,13 +350,26 @@ def test_every_prefix_of_a_real_log_gives_a_whole_conversation(program: Program,
 def test_what_a_provider_wants_back_goes_to_nobody_else(changed: dict[str, JsonValue], expected: str) -> None:
     """A signature of one provider is an error at another, and what it thought is nobody else's."""
     about: dict[str, JsonValue] = {"model": "m", "api": "chat", "server": "host:1"}
-    found = LoggedSession(path="/log", session="s", time="t", mode="run", workspace="/w")
     said = (Message(role=Role.USER, content="a"), Message(role=Role.ASSISTANT, content="b", echo='{"r":1}'))
-    carried = Carried(
-        found=found, how="resumed", rebuilt=Rebuilt(messages=said), first=about, torn=False, records=1, head="0"
-    )
+    carried = carried_with(said, about)
     assert [message.echo for message in carried.messages({**about, **changed})] == ["", expected]
     assert [message.content for message in carried.messages({**about, **changed})] == ["a", "b"]
+
+
+@all_rows(
+    ("answer", "shown"),
+    [
+        ("It is done.\n", ["the model said last: It is done."]),
+        ("one\n  two\x1b[2J", ["the model said last: one", "    two\\x1b[2J"]),
+        ("\n".join("abcdefgh"), ["the model said last: a", "  b", "  c", "  d", "  e", "  f", "  ..."]),
+        ("x" * 401, [f"the model said last: {'x' * 400}", "  ..."]),
+        (" \n", []),
+    ],
+    ids=["short", "hostile", "many lines", "a long line", "nothing"],
+)
+def test_how_the_last_answer_begins(answer: str, shown: list[str]) -> None:
+    said = (Message(role=Role.USER, content="a"), Message(role=Role.ASSISTANT, content=answer))
+    assert [line.text for line in carried_lines(carried_with(said, {}), {})][2:] == shown
 
 
 class TestRefused:

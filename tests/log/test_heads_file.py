@@ -19,7 +19,7 @@ from rows import all_rows
 from sizes import proof_size
 from work import lines_run
 
-from harness.cli.session_log import NOTE_RECORDS, NOTE_SECONDS, HeadNotes
+from harness.cli.session_log import NOTE_RECORDS, NOTE_SECONDS, HeadNotes, pinned
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog
@@ -92,6 +92,14 @@ def test_a_note_says_what_pins_the_log(state: State, log: ActionLog) -> None:
         "size": os.path.getsize(log.path),
     }  # fmt: skip
     assert os.stat(state.heads).st_mode & 0o777 == 0o600
+
+
+def test_what_pins_the_log_is_said_with_a_short_path(log: ActionLog) -> None:
+    folder, name = os.path.split(log.path)
+    homes = (folder, f"{folder}/", folder[:-1], "/", "")
+    inside, outside = f"log: ~/{name}", f"log: {log.path}"
+    assert [pinned(log, home)[0] for home in homes] == [inside, inside, outside, outside, outside]
+    assert pinned(log)[1:] == (f"records: {log.count}", f"head: {log.head}")
 
 
 def test_what_cannot_be_noted_does_not_stop_a_run_before_its_end(state: State, log: ActionLog) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness.actions import Action, JsonValue
 from harness.cli.commands.notes_to_model import NotesToModel, is_unanswered
 from harness.cli.parts import SessionParts
+from harness.cli.session_log import pinned
 from harness.cli.terminal.screen import Screen
 from harness.cli.terminal.styles import Tone
 from harness.gate.approval import Approver
@@ -132,6 +133,11 @@ class Conversation:
     def say_line(self, text: str, tone: Tone = Tone.PLAIN, *, most: int = 2_000) -> None:
         """Show text that may hold anything on one line."""
         self.screen.line(visible_line(text, most), tone)
+
+    def tell_log(self, tone: Tone = Tone.PLAIN) -> None:
+        """Show what pins the log, each part on a line of its own that can be copied."""
+        for line in pinned(self.agent.log, self.parts.environment.get("HOME", "")):
+            self.screen.unbroken(line, tone)
 
     @property
     def prices(self) -> Prices | None:

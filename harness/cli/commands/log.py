@@ -7,7 +7,6 @@ from collections import deque
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
-from harness.cli.session_log import pinned
 from harness.cli.terminal.activity import BAR
 from harness.cli.terminal.styles import Line, Tone
 from harness.cli.trace import Tracer, ended_line
@@ -39,7 +38,7 @@ def log(conversation: Conversation, rest: str) -> None:
         conversation.say(f"... {total - len(lines)} earlier lines", Tone.QUIET)
     for line in lines:
         conversation.say(line.text, line.tone)
-    conversation.say(pinned(conversation.agent.log))
+    conversation.tell_log()
     conversation.say(
         "`harness audit show FILE` shows all of it; `harness audit verify FILE` checks it, once this session has ended",
         Tone.QUIET,

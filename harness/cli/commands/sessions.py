@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
-from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, until_turn
+from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, first_of, until_turn
 from harness.cli.sessions import LoggedSession, SessionOutline, logged_sessions, session_named, talks
 from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.styles import Tone
@@ -87,7 +87,9 @@ def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int |
         held = rebuilt(records if turn is None else until_turn(records, turn))
     except ValueError as error:
         raise UsageError(f"the conversation cannot be rebuilt: {visible_line(str(error))}") from None
-    return Carried(found=found, how=how, rebuilt=held, first=records[0], torn=False, records=log.count, head=log.head)
+    return Carried(
+        found=found, how=how, rebuilt=held, first=first_of(records), torn=False, records=log.count, head=log.head
+    )
 
 
 def other_sessions(conversation: Conversation) -> tuple[SessionOutline, ...]:

@@ -30,7 +30,7 @@ from harness.cli.policy.trust import trusted_or_not
 from harness.cli.repl.repl_terminal import DoublePress, Terminal
 from harness.cli.repl.status_line import status_of, status_parts, status_text
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log
-from harness.cli.session_log import close_log, pinned
+from harness.cli.session_log import close_log
 from harness.cli.state import State, here
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Line, Tone
@@ -40,6 +40,7 @@ from harness.gate.approval import Approval
 from harness.gate.registry import IN_PROCESS, ToolRegistry
 from harness.interrupt import Interrupt
 from harness.messages import RunResult, StopReason
+from harness.models.endpoint import shown_address
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.text.amounts import counted
@@ -91,6 +92,9 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError("the prompt needs a terminal; in scripts and pipes use `harness run`")
     fix_modes(State.of(environment))
     carried = carried_over(arguments, environment)
+    if carried is not None and arguments.model is None:
+        server = settings_from(arguments, environment, here(arguments.cwd))
+        arguments.model = carried.model_at(server.api.value.value, shown_address(server.base_url.value))
     parts = parts_of(arguments, environment)
     return parts if isinstance(parts, int) else Repl(parts, arguments, carried=carried).talk()
 
@@ -243,7 +247,7 @@ class Repl:
             self._agent.end(conversation.session, self._ending())
             close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
         screen.settle()
-        screen.unbroken(pinned(parts.log), Tone.QUIET)
+        conversation.tell_log(Tone.QUIET)
         if not self._is_closed:
             return Exit.TERMINATED if parts.signals.terminated else self._code
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what was written and never came out

@@ -104,7 +104,7 @@ class EndReports:
         if not self._arguments.quiet:
             _tell_rules(console, facts)
             _tell_unlifted(console, facts)
-        console.line(pinned(parts.log), Tone.QUIET)
+        console.line("  ".join(pinned(parts.log)), Tone.QUIET)
         if failed:
             end = result.stop.value.replace("_", " ")
             console.line(visible_line(f"harness: {end}: {result.detail}", 2_000), Tone.BAD)
