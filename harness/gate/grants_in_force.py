@@ -146,7 +146,8 @@ class GrantsInForce:
         INVARIANT: while a grant sleeps no program is offered: one that does as much would wake it without an answer.
         """
         if self._shown is None or self._shown[0] is not action or self._shown[1] is not verdict:
-            offer = offer_for(self.policy, action, verdict, self.walls_here(action.tool))
+            walls = self.walls_here(action.tool)
+            offer = offer_for(self._held_by(walls), action, verdict, walls)
             asleep = next((grant.id for grant in self._grants if grant.changed), "")
             self._shown = action, verdict, _without_programs(offer, asleep) if asleep else offer
         return self._shown[2]
@@ -161,16 +162,20 @@ class GrantsInForce:
         if verdict.decision is not Decision.AUTO or not verdict.programs:
             return verdict
         walls = self.walls_here(action.tool)
-        told = [set(grant.pattern.exposes) for grant in self._grants if grant.id in verdict.programs]
-        if not walls.confines or not all(names.issuperset(walls.exposed) for names in told):
-            return evaluate(with_grants(self._files, self._exact), action, suspended)
+        verdict = evaluate(self._held_by(walls), action, suspended)
+        if verdict.decision is not Decision.AUTO or not verdict.programs:
+            return verdict
         effects = verdict.effects
         return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden), hold=walls.held))
 
-    @property
-    def _exact(self) -> Sequence[Grant]:
-        """What is granted and needs no walls."""
-        return [grant for grant in self._grants if not grant.pattern.program]
+    def _held_by(self, walls: WallsHere) -> Policy:
+        """Return the policy and what is granted: of programs those that walls hold, but for files that were told then."""
+        held = [
+            grant
+            for grant in self._grants
+            if not grant.pattern.program or (walls.confines and set(walls.exposed) <= set(grant.pattern.exposes))
+        ]
+        return with_grants(self._files, held)
 
     def check(self, action: Action, verdict: Verdict, approval: Approval) -> None:
         """Raise GateError for a grant of something else than was offered: what is granted is what was shown."""

@@ -69,8 +69,10 @@ class PlaceWatch:
         """Note the places before a call that only a granted program lets run; None for any other."""
         if permit.approval is not None or not permit.verdict.programs or not isinstance(tool, WatchedTool):
             return None
-        effects = permit.verdict.effects
-        return tool.places.note((*effects.keep, *effects.hold), self._grants.walls_here(permit.action.tool).forbidden)
+        effects, walls = permit.verdict.effects, self._grants.walls_here(permit.action.tool)
+        unheld = set(walls.exposed).intersection(walls.forbidden or ())
+        also = (*effects.keep, *effects.hold, *(f"{walls.root}/{name}" for name in sorted(unheld)))
+        return tool.places.note(also, walls.forbidden)
 
     def settle(
         self, tool: Tool, permit: Permit, noted: NotedBefore | None, result: ToolResult

@@ -46,12 +46,12 @@ class WallsHere(Record):
     """Why it does not confine, in words."""
     hidden: tuple[str, ...] = ()
     """Absolute files and folders of the workspace that a rule denies to read, and that the walls hide."""
-    exposed: tuple[str, ...] = ()
-    """Such files, by their names in the workspace, where these walls cannot hide them."""
     held: tuple[str, ...] = ()
     """Absolute files and folders of the workspace that a rule forbids to write, or asks about, and that the walls hold."""
+    exposed: tuple[str, ...] = ()
+    """Files of both kinds, by their names in the workspace, where these walls can neither hide nor hold them."""
     forbidden: tuple[str, ...] | None = ()
-    """All such files by their names in the workspace, those in the folders too; None where they cannot be looked for."""
+    """All files that a rule forbids to write, or asks about, by such names; None where they cannot be looked for."""
 
 
 class GrantChoice(Record):
@@ -112,6 +112,7 @@ class _Question:
         self._action = action
         self._verdict = verdict
         self._walls = walls
+        self._exact: dict[Facet, GrantPattern | str] = {}
 
     def levels(self) -> Sequence[tuple[str, Callable[[Facet], GrantPattern | str]]]:
         """Return what may be offered, the narrowest first, each with its name."""
@@ -169,6 +170,11 @@ class _Question:
 
     def exact(self, facet: Facet) -> GrantPattern | str:
         """Return the pattern for exactly a file, or the words of a command."""
+        if facet not in self._exact:
+            self._exact[facet] = self._exactly(facet)
+        return self._exact[facet]
+
+    def _exactly(self, facet: Facet) -> GrantPattern | str:
         match facet:
             case PathAccess():
                 return self._file(facet)
@@ -223,7 +229,7 @@ class _Question:
         if not self._walls.confines or not sandbox.network or (not command.network and command.act in MODELLED):
             return "it does not reach the network"
         if self._walls.exposed:
-            return f"with the network it could send {self._walls.exposed[0]} away"
+            return f"nothing holds {self._walls.exposed[0]} here, so not with the network"
         found = self._program(command)
         return found if isinstance(found, str) else replace(found, network=True, write=sandbox.write)
 

@@ -33,6 +33,7 @@ EVERYTHING = "/**"
 _ENTRY_POINTS = PathPatterns(patterns=(*sorted(ENTRY_POINTS), "pytest/*.py", "unittest/*.py"))
 """Who may edit all files is asked about these all the same: tests and builds obey them."""
 _MOST_NAMED = 2
+_MOST_EXPOSED = 5
 PATTERN_CHARACTERS = frozenset("*?[]\\!#")
 """A name that holds one cannot stand in a rule as the pattern of itself."""
 
@@ -65,7 +66,7 @@ class GrantPattern(Record):
     variables: tuple[str, ...] = ()
     """Of a program: the names that may be set in front of it."""
     exposes: tuple[str, ...] = ()
-    """Of a program: files of the workspace that a rule denies and that its walls cannot hide, as the question named them."""
+    """Of a program: files of the workspace that a rule speaks of and that its walls cannot hold, as the question told them."""
 
     @property
     def text(self) -> str:
@@ -103,9 +104,10 @@ class GrantPattern(Record):
         places = ["the workspace" if place == "." else place for place in inside] + outside
         writes = f"writes {', '.join(places)}" if places else "writes what it names"
         network = "reaches the network" if self.network else "no network"
-        reads = f", could read {', '.join(self.exposes)}" if self.exposes else ""
+        more = f" and {len(self.exposes) - _MOST_EXPOSED} more" if len(self.exposes) > _MOST_EXPOSED else ""
+        exposed = f", could read or change {', '.join(self.exposes[:_MOST_EXPOSED])}{more}" if self.exposes else ""
         where = f", in {_folder(self.folder, here)}" if self.folder not in (here, "") else ""
-        return f"{'in walls' if self.program else 'exactly'}: {writes}, {network}{reads}{where}"
+        return f"{'in walls' if self.program else 'exactly'}: {writes}, {network}{exposed}{where}"
 
     def has_caches(self, caches: Sequence[str]) -> bool:
         """Say whether it may write all of several caches."""

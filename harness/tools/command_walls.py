@@ -45,6 +45,8 @@ MOST_LOOKED_AT = 100_000
 """Files and folders of a workspace among which what a rule forbids is looked for."""
 MOST_WALLED = 200
 """Places of the workspace that a wall is put around; each takes it a mount."""
+MOST_EXPOSED = 200
+"""Files that no wall can hold and that a grant still names."""
 _OF_A_GRANT = Effects(read=None, write=None, granted=(".",), network=False, unasked=True)
 _NO_PLACES = ("/dev", "/proc", "/sys")
 """Where a policy may hide nothing, as in `/` itself (effects.place_problem): what leads there is a link made since."""
@@ -132,15 +134,14 @@ class CommandWalls:
             return WallsHere(root=root, confines=False, missing=missing, forbidden=None)
         unread, unwritten = self._forbidden(rules, tree)
         if not hides_where_it_may_write(self._machine) or _is_in_any(root, _NO_PLACES):
+            exposed = tuple(sorted({*unread.files, *unwritten.files}))
             missing = self._not_hidden()
-            if unwritten.files:
-                missing = _against(unwritten.rule, f"without bubblewrap it could write {unwritten.files[0]}")
+            if len(exposed) > MOST_EXPOSED:
+                more = max(unread, unwritten, key=lambda found: len(found.files))
+                what = f"without bubblewrap it could read or change more than {MOST_EXPOSED} files"
+                missing = _against(more.rule, what)
             return WallsHere(
-                root=root,
-                confines=not missing,
-                missing=missing,
-                exposed=unread.files,
-                forbidden=unwritten.files,
+                root=root, confines=not missing, missing=missing, exposed=exposed, forbidden=unwritten.files
             )
         if len({*unread.places, *unwritten.places}) > MOST_WALLED:
             more = max(unread, unwritten, key=lambda found: len(found.places))

@@ -166,6 +166,56 @@ def test_what_a_granted_program_makes_though_a_rule_forbids_it_is_told(
     run.close()
 
 
+@all_rows(
+    "code, shown",
+    {
+        "appended to": ("open('.env', 'a').write('B=2')", "changed .env"),
+        "emptied": ("open('.env', 'w').close()", "changed .env"),
+        "moved away": ("import os; os.rename('.env', 'env')", "removed .env"),
+        "another put in its place": (
+            "import os; open('x', 'w').write('A=1'); os.chmod('x', 0o777); os.replace('x', '.env')",
+            "changed .env",
+        ),
+        "a link put in its place": (
+            "import os; os.symlink('a', 'x'); os.replace('x', '.env')",
+            "replaced by a link .env",
+        ),
+        "by another name of it": ("import os; os.link('.env', 'x'); open('x', 'a').write('B=2')", "changed .env"),
+        "in the time stamps of before": (
+            "import os; s = os.stat('.env'); open('.env', 'w').write('A=2\\n'); os.utime('.env', ns=(0, s.st_mtime_ns))",
+            "changed .env",
+        ),
+        "by a child of it": (
+            "import subprocess; subprocess.run(['sh', '-c', 'echo B=2 >> .env'])",
+            "changed .env",
+        ),
+        "beside a new one": (
+            "import os; open('.env', 'a').write('B=2'); os.mkdir('a'); open('a/.env', 'w').write('A=1')",
+            "changed .env, created a/.env",
+        ),
+    },
+)
+def test_what_no_wall_holds_is_told_where_it_was_written_and_the_grant_sleeps(
+    tmp_path: Path, code: str, shown: str
+) -> None:
+    """A rule denies it, Landlock cannot take it out of the workspace, and the offer named it."""
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / ".env").write_text("A=1\n")
+    asking = Asking(PlacesAnswer.NOBODY, PlacesAnswer.PUT_BACK)
+    commands = "python3 -c 1", "python3 -c 2", python(code), "python3 -c 3"
+    run = scene(tmp_path, *commands, asking=asking, machine=replace(probe(), bubblewrap=""))
+    session = run.agent.start()
+    run.agent.run("go", session)
+    (grant,) = run.agent.gate.grants
+    assert grant.pattern.exposes == (".env",)
+    assert decisions(run) == ["confirm", "auto", "auto", "confirm"]
+    assert asking.shown == [shown]
+    run.agent.gate.ask_places(grant)
+    assert (run.root / ".env").read_text() == "A=1\n"
+    run.agent.end(session)
+    run.close()
+
+
 def test_a_kept_grant_sleeps_until_somebody_answers_in_whatever_session(tmp_path: Path) -> None:
     first = scene(
         tmp_path,

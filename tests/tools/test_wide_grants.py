@@ -15,9 +15,10 @@ from harness.cli.kept_grants import KeptGrants
 from harness.cli.policy.judged_call import action_for
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval, Approver
-from harness.gate.place_watch import PlacesAnswer
+from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
 from harness.loop.agent import Agent
 from harness.messages import ModelResponse, StopReason, ToolCall
+from harness.policy.grant_offers import Offer
 from harness.policy.rules import Decision
 from harness.policy.session_grants import GrantPattern, GrantScope, narrowed
 from harness.policy.verdict import Verdict
@@ -26,6 +27,7 @@ from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
 from policies import ASKING
 
 INSIDE = "this program, any words, inside walls"
+KNOWN = "any known command, inside walls"
 POLICY = ASKING.encode()
 ONLY_READING = POLICY.replace(b'["read", "write"]', b'["read"]')
 NO = Approval(answer=Answer.NO, by="script")
@@ -186,7 +188,7 @@ REPLACES = "import os; open('x', 'w').write('NEW'); os.replace('x', 'm/1.sql')"
         "an entry point": ("deny", "Makefile", "open('Makefile', 'w').write('NEW')"),
     },
 )
-@all_rows("holds", {"bubblewrap holds it": True, "nothing can hold it": False})
+@all_rows("holds", {"bubblewrap holds it": True, "nothing can hold it, and it is told": False})
 def test_what_a_rule_forbids_to_write_stays_as_it_is(
     tmp_path: Path, decision: str, pattern: str, code: str, holds: bool
 ) -> None:
@@ -196,27 +198,51 @@ def test_what_a_rule_forbids_to_write_stays_as_it_is(
     (tmp_path / "w" / "m").mkdir(parents=True)
     for name in ("m/1.sql", "Makefile"):
         (tmp_path / "w" / name).write_text("old")
+    told: list[str] = []
+
+    def putting_back(question: PlacesQuestion) -> PlacesAnswer:
+        told.extend(one.path for one in question.found.changes)
+        return PlacesAnswer.PUT_BACK
+
     scene = Scene(
-        tmp_path, bash("python3 -c 1"), bash(python(code)),
-        approver=only_the_first, policy=rule(decision, "write", pattern), machine=machine,
+        tmp_path, bash("python3 -c 1"), bash(python(code)), approver=only_the_first,
+        policy=rule(decision, "write", pattern), machine=machine, ask_places=putting_back,
     )  # fmt: skip
     scene.agent.run("go")
-    assert decisions(scene) == ["confirm", "auto" if holds else "confirm"]
+    assert decisions(scene) == ["confirm", "auto"]
+    assert bool(told) is not holds
     assert (scene.root / "m" / "1.sql").read_text() == (scene.root / "Makefile").read_text() == "old"
     assert not (scene.root / "m" / "2.sql").exists()
     scene.close()
 
 
 @needs_walls
-def test_where_nothing_can_hold_a_file_the_question_names_it_and_its_rule(tmp_path: Path) -> None:
+@all_rows(
+    "count, said, no_program",
+    {
+        "one": (1, "no network, could read or change 100.lock, in ", ""),
+        "several": (7, "100.lock, 101.lock, 102.lock, 103.lock, 104.lock and 2 more, in ", ""),
+        "the most": (200, "104.lock and 195 more, in ", ""),
+        "too many": (
+            201,
+            "",
+            "without bubblewrap it could read or change more than 200 files, against rule own (p.toml:4)",
+        ),
+    },
+)
+def test_where_nothing_can_hold_files_the_offer_names_them(
+    tmp_path: Path, count: int, said: str, no_program: str
+) -> None:
     (tmp_path / "w").mkdir()
-    (tmp_path / "w" / "a.lock").touch()
-    why: list[str] = []
+    for number in range(count):
+        (tmp_path / "w" / f"{100 + number}.lock").touch()
+    offers: list[Offer] = []
 
     def asking(agent: Agent) -> Approver:
         def approver(action: Action, verdict: Verdict) -> Approval:
             offer = agent.gate.offer(action, verdict)
-            why.append(offer if isinstance(offer, str) else offer.no_program)
+            assert isinstance(offer, Offer)
+            offers.append(offer)
             return NO
 
         return approver
@@ -226,19 +252,24 @@ def test_where_nothing_can_hold_a_file_the_question_names_it_and_its_rule(tmp_pa
         machine=replace(probe(), bubblewrap=""),
     )  # fmt: skip
     scene.agent.run("go")
-    assert why[0].endswith("without bubblewrap it could write a.lock, against rule own (p.toml:4)")
+    (offer,) = offers
+    assert offer.no_program.endswith(no_program)
+    assert [one.name for one in offer.choices] == ["exactly this", *([INSIDE, KNOWN] if said else [])]
+    assert all(said in pattern.text for one in offer.choices[1:] for pattern in one.patterns)
     scene.close()
 
 
 @needs_walls
 def test_a_grant_asks_again_where_a_file_came_that_nothing_can_hold(tmp_path: Path) -> None:
+    """What is granted then, and names it, answers; the grant before it does not stand in its way."""
     scene = Scene(
         tmp_path, bash("python3 -c 1"), bash(python("open('a.lock', 'w').write('x')")), bash("python3 -c 2"),
-        approver=granting(GrantScope.SESSION, INSIDE), policy=rule("deny", "write", "*.lock"),
+        bash("python3 -c 3"), approver=granting(GrantScope.SESSION, INSIDE), policy=rule("deny", "write", "*.lock"),
         machine=replace(probe(), bubblewrap=""), ask_places=lambda _: PlacesAnswer.KEEP,
     )  # fmt: skip
     scene.agent.run("go")
-    assert decisions(scene) == ["confirm", "auto", "confirm"]
+    assert decisions(scene) == ["confirm", "auto", "confirm", "auto"]
+    assert [grant["exposes"] for grant in scene.records("grant")] == [[], ["a.lock"]]
     scene.close()
 
 

@@ -387,7 +387,7 @@ GRANTS = [
     ([_command("", program=True)], ["  [1] any known command  in walls: writes the workspace, no network"]),
     (
         [replace(_command("x [2]\x1b y", program=True), variables=("A",), exposes=(".env",), write=(".", "/srv"))],
-        [r"  [1] A=... x '[2]\x1b' y *  in walls: writes the workspace, /srv, no network, could read .env"],
+        [r"  [1] A=... x '[2]\x1b' y *  in walls: writes the workspace, /srv, no network, could read or change .env"],
     ),
     ([_file("/a.py"), _file("/src/**")], ["  [1] edits of a.py", "      edits in src/"]),
     ([_file("/**"), _file("/b", Access.READ)], ["  [1] all edits in the workspace", "      reads of b"]),
