@@ -157,9 +157,9 @@ class GrantsInForce:
         return self._walls_of(self._files, tool)
 
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
-        """Return the verdict on a call: AUTO by a granted program only if the walls here hold it to that (see `evaluate`)."""
+        """Return the verdict on a call: by a granted program only if the walls here hold it to that (see `evaluate`)."""
         verdict = evaluate(self.policy, action, suspended)
-        if verdict.decision is not Decision.AUTO or not verdict.programs:
+        if not verdict.programs:
             return verdict
         walls = self.walls_here(action.tool)
         verdict = evaluate(self._held_by(walls), action, suspended)

@@ -154,6 +154,23 @@ def test_what_is_explained_is_what_would_be_decided(tmp_path: Path) -> None:
     scene.close()
 
 
+@needs_walls
+def test_a_part_of_a_line_is_granted_only_while_all_that_it_could_reach_was_named(tmp_path: Path) -> None:
+    scene = Scene(
+        tmp_path, bash("python3 -c 1"), approver=granting(GrantScope.SESSION, INSIDE), policy=POLICY,
+        machine=replace(probe(), bubblewrap=""),
+    )  # fmt: skip
+    session = scene.agent.start()
+    scene.agent.run("go", session)
+    gate, action = scene.agent.gate, action_for("bash", "python3 a.py; make", Workspace(str(scene.root), None))
+    before = [part.decision for part in gate.judge(action).facets]
+    (scene.root / ".env").write_text("KEY=1")
+    assert before == [Decision.AUTO, Decision.CONFIRM]
+    assert [part.decision for part in gate.judge(action).facets] == [Decision.CONFIRM, Decision.CONFIRM]
+    scene.agent.end(session)
+    scene.close()
+
+
 def only_the_first(agent: Agent) -> Approver:
     """Return who grants the program of the first call, and says no to every other."""
     yes = granting(GrantScope.SESSION, INSIDE)(agent)
