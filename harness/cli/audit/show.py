@@ -14,7 +14,7 @@ from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, 
 from harness.cli.local_time import local_time, zone
 from harness.cli.state import State
 from harness.cli.tables import LEAST_WIDTH
-from harness.cli.terminal.row_text import wrapped
+from harness.cli.terminal.row_text import toned_rows
 from harness.cli.terminal.styles import Line, Tone
 from harness.cli.trace import ended_line, event_line, how_decided
 from harness.errors import UsageError
@@ -121,9 +121,9 @@ class _Timeline:
                 if self._session and (record is None or record["kind"] != "session_started"):
                     self._output.line(f"{_BESIDE_THE_TIME}session {session} goes on", Tone.QUIET)
                 self._session = session
-            # Cut and made safe where it was made; blocks of --full are meant to be long.
+            # Cut and made safe where it was made. What does not fit hangs: no text begins where our own lines do.
             room = self._output.width - len(beside)
-            for row in wrapped(line.text, room) if room >= LEAST_WIDTH else (line.text,):
+            for row in toned_rows(line.text, Tone.PLAIN, room) if room >= LEAST_WIDTH else (line.text,):
                 self._output.line(beside + row, line.tone, width=len(beside) + len(row))
                 beside = _BESIDE_THE_TIME
 
