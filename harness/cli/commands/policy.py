@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.own_folders import keep_own_folders
-from harness.cli.parts import check_confinement
+from harness.cli.parts import check_confinement, check_prices
 from harness.cli.policy.explain import TONES, explanation, parts_table
 from harness.cli.policy.judged_call import action_for, tool_use
 from harness.cli.policy.policies import (
@@ -26,6 +26,7 @@ from harness.cli.tables import Column, Table, TableRow
 from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.styles import Tone
 from harness.errors import HarnessError, ToolError, UsageError, nearest
+from harness.limits import strictest
 from harness.paths import short_place
 from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
@@ -138,6 +139,7 @@ def assembled(conversation: Conversation) -> Policy:
     found = assemble(parts.state, parts.workspace.root, named=conversation.policy_named, fallback="default")
     keep_own_folders(parts.workspace, parts.state)
     check_confinement(found, parts.tools)
+    check_prices(parts.settings, strictest((parts.limits, found.limits)))
     return found
 
 

@@ -535,9 +535,15 @@ def test_a_model_is_chosen_from_the_providers_list_and_a_policy_from_those_that_
     prompt.say("/policy use readonly", "policy: shipped readonly")
     prompt.wait_for("| policy readonly |")
     prompt.say("/policy use nothing-like-it", "there is no file and no shipped policy named")
+    (program.home / "dear.toml").write_text("version = 1\n[limits]\ncost = 1\n")
+    prompt.say(f"/policy use {program.home}/dear.toml", "policy: ")
+    prompt.say("/model scripted", "the cost is limited")
+    prompt.say("/policy use readonly", "policy: shipped readonly")
+    prompt.say("/model scripted", "from now on scripted answers")
+    prompt.say(f"/policy use {program.home}/dear.toml", "needs the prices of 'scripted'")
     prompt.say("/policy reload", "say what they said before")
     assert prompt.leave() == 0
-    assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["another"]
+    assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["another"] * 3
     assert verified(program)
 
 
