@@ -285,11 +285,28 @@ class Console:
 
     def _write(self, text: str) -> None:
         try:
-            for piece in _writable(self._stream, text):
-                self._stream.write(piece)
-                self._stream.flush()
+            self._send(text)
         except (OSError, ValueError):
             self.give_up()
+        self._at_line_start = text.endswith("\n")
+
+    def _send(self, text: str) -> None:
+        for piece in _writable(self._stream, text):
+            self._stream.write(piece)
+            self._stream.flush()
+
+
+class FinishedOutput(Console):
+    """Stdout of a command that has its answer, at a terminal as its user configured it.
+
+    What cannot be written ends the command: every method raises OSError then, and `main` says why.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        super().__init__(sys.stdout, look_here(sys.stdout, environment))
+
+    def _write(self, text: str) -> None:
+        self._send(text)
         self._at_line_start = text.endswith("\n")
 
 

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.cli.console import Look, columns_of
@@ -128,8 +128,11 @@ def _console(look: Look) -> Console:
 
 def counted_off(
     items: Iterable[ItemT], total: int, noun: str, look: Look, weigh: Callable[[ItemT], float] | None = None
-) -> Iterator[ItemT]:
-    """Yield `items`, and show meanwhile how many of `total` are done: on stderr, where stdout is no pipe."""
+) -> Generator[ItemT, None, None]:
+    """Yield `items`, and show meanwhile how many of `total` are done: on stderr, where stdout is no pipe.
+
+    It is shown until this ends or is closed: a frame that an error passed through may keep it.
+    """
     count = 0
     shown = look if total > 1 and not is_pipe(sys.stdout) else Look()
     items = list(items)

@@ -12,7 +12,7 @@ from functools import partial
 from harness import __version__
 from harness.actions import JsonValue
 from harness.audit.logged_changes import undone_calls as undone_in
-from harness.cli.console import Console, complain, look_here
+from harness.cli.console import FinishedOutput, complain
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit
 from harness.cli.session_log import opened_log, who_and_where
@@ -226,7 +226,7 @@ def _tell(
         for fields in (*map(_fields, ended), summary):
             sys.stdout.write(json.dumps({"dry_run": bool(arguments.dry_run), **fields}, sort_keys=True) + "\n")
         return code
-    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    console = FinishedOutput(environment)
     console.line(visible_line(f"session {found.session} in {found.workspace}, begun {found.time}", 1000), Tone.QUIET)
     for one in ended:
         line = undo_line(one, workspace.root, dry_run=arguments.dry_run)
@@ -238,7 +238,7 @@ def _tell(
         console.line("there is nothing to undo")
     if log is not None:
         console.line(visible_line(f"log: {log}", 5_000), Tone.QUIET)
-    return Exit.BROKEN_PIPE if console.broken else code
+    return code
 
 
 def undo_line(ended: Ended, root: str, *, dry_run: bool) -> Line:

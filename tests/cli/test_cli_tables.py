@@ -103,6 +103,21 @@ def test_a_pipe_gets_plain_lines(program: Program, logs: Path, words: tuple[str,
     assert all(line.isprintable() for line in done.out.splitlines())
 
 
+@all_rows("words", [words for words in COMMANDS if words[0] in ("audit", "config")])
+def test_a_full_disk_is_said_by_every_command(program: Program, logs: Path, words: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = program.run(*words, stdout=full)
+    assert (done.code, done.err.splitlines()[-1]) == (141, "harness: stdout cannot be written: No space left on device")
+
+
+def test_no_text_of_a_call_begins_a_row_of_the_timeline(program: Program) -> None:
+    told = f"{'x' * 66} confirm  write /etc/passwd  [rule own (own.toml:1)]"
+    steps = (started(), proposed(1, "bash"), decided(1, "auto"), intended(1, "bash"), done(1, told, "bash"), ended())
+    log = write(program.home / "x.jsonl", lines_of(steps))
+    _, shown = program.at_terminal("audit", "show", str(log), "--full", columns=80, NO_COLOR="1")
+    assert f"          | {'x' * 66}\n              confirm  write /etc/passwd" in shown
+
+
 def test_times_are_the_persons_at_a_terminal_and_utc_elsewhere(program: Program, logs: Path) -> None:
     _, shown = program.at_terminal("audit", "list", "--all", columns=200, TZ="Asia/Tokyo")
     assert ("2024-05-01 19:00" in shown, "Times are in JST." in shown) == (True, True)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import io
 import os
 import sys
+import threading
+from pathlib import Path
 
+import pytest
 from rows import all_rows
 from screen_scene import PlayedTerminal
 
+from harness.cli.audit.logs import ChosenLogs
 from harness.cli.console import Look
 from harness.cli.long_work import LongWork
+from harness.errors import LogError
 
 WORK = """
 import os, sys, termios
@@ -70,6 +75,15 @@ def test_an_interrupt_takes_the_line_away() -> None:
         terminal.send("\x03")
         terminal.wait_for("KeyboardInterrupt")
         assert "of 3" not in terminal.text()
+
+
+def test_an_error_takes_the_line_away_before_it_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").touch()
+    logs = ChosenLogs([str(tmp_path / "a.jsonl"), str(tmp_path / "gone.jsonl")])
+    before = threading.active_count()
+    with pytest.raises(LogError) as raised:
+        logs.verify_all(Look(repaints=True))
+    assert (raised.value.__traceback__ is not None, threading.active_count()) == (True, before)
 
 
 def test_without_colour_and_with_ascii_there_is_neither() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Self
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, Who, text, word
-from harness.cli.console import Console, look_here
+from harness.cli.console import FinishedOutput
 from harness.cli.local_time import local_time
 from harness.cli.tables import GAP, Column, Table, TableRow
 from harness.cli.terminal.styles import Tone
@@ -30,7 +29,7 @@ class AnswerWriter:
 
     def __init__(self, environment: Mapping[str, str], *, as_json: bool) -> None:
         self.as_json = as_json
-        self._console = Console(sys.stdout, look_here(sys.stdout, environment))
+        self._console = FinishedOutput(environment)
         self.width = 0 if as_json else self._console.width
         """Columns of the terminal where text is written to one, else 0."""
         self.at_terminal = self.width > 0
@@ -53,13 +52,12 @@ class AnswerWriter:
     def line(self, text: str, tone: Tone = Tone.PLAIN, *, width: int = 2_000) -> None:
         """Write one line of at most `width` characters, where text was asked for.
 
-        Raises BrokenPipeError where nobody reads any more, OSError where it cannot be written.
+        Raises OSError where it cannot be written.
         """
         if self.as_json:
             return
         self._write_table()
         self._console.line(visible_line(text, width), tone)
-        self._check()
 
     def entry(self, columns: tuple[Column, ...], cells: Sequence[str], tone: Tone = Tone.PLAIN) -> None:
         """Write one of the things that were found: a row of a table for a terminal, else a line of its cells."""
@@ -84,12 +82,6 @@ class AnswerWriter:
         if self._rows:
             self._console.table(Table(columns=self._columns, rows=tuple(self._rows)))
             self._rows.clear()
-            self._check()
-
-    def _check(self) -> None:
-        if self._console.broken:
-            sys.stdout.flush()  # it raises once more what was in the way: a full disk is no broken pipe
-            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
 
 def json_text(value: Mapping[str, JsonValue]) -> str:

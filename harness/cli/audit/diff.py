@@ -20,7 +20,7 @@ from harness.audit.difference import (
     differences,
 )
 from harness.cli.audit.logs import ChosenLogs, Filled
-from harness.cli.console import Console, look_here
+from harness.cli.console import FinishedOutput
 from harness.cli.exits import Exit
 from harness.cli.sessions import LoggedSession, logged_sessions, session_named
 from harness.cli.state import State
@@ -53,7 +53,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     left, right = (_account(named, state) for named in (arguments.left, arguments.right))
     found = differences(left, right)
     count: Counter[DifferenceKind] = Counter()
-    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    console = FinishedOutput(environment)
     for one in _without(found, count):
         if arguments.json:
             sys.stdout.write(f"{json.dumps(_as_json(one))}\n")
@@ -67,8 +67,6 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     else:
         for line in _summary(left, right, count, differs=differs):
             console.line(line)
-    if console.broken:
-        return Exit.BROKEN_PIPE
     return DIFFERENT if differs else Exit.DONE
 
 

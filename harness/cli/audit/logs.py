@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TypeAlias
 
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
@@ -77,8 +78,8 @@ class ChosenLogs:
 
         With `look`, it is shown meanwhile how many are done.
         """
-        paths = counted_off(self.paths, len(self.paths), "logs verified", look or Look(), size_of)
-        self.findings = tuple(judge_log(path, self._heads) for path in paths)
+        with closing(counted_off(self.paths, len(self.paths), "logs verified", look or Look(), size_of)) as paths:
+            self.findings = tuple(judge_log(path, self._heads) for path in paths)
         for one in self.findings:
             self._tell(one)
         self._tell_gone()

@@ -14,7 +14,7 @@ from enum import Enum
 
 from harness.actions import JsonValue
 from harness.cli.audit.logs import Filled
-from harness.cli.console import Console, Look, look_here
+from harness.cli.console import Console, FinishedOutput, Look, look_here
 from harness.cli.exits import Exit
 from harness.cli.long_work import counted_off
 from harness.cli.state import State
@@ -91,7 +91,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     done = []
     logs = _oldest_first(state.log_paths())
     total = sum(size for _, _, size in logs)
-    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    console = FinishedOutput(environment)
     waits = console.width > 0 and not arguments.json
     look = look_here(sys.stderr, environment) if waits or not console.width else Look()
     for written, path, size in counted_off(logs, len(logs), "logs looked at", look, lambda one: one[2]):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
 
 from harness.audit.report import report
 from harness.cli.audit.export import STDOUT, write_view
@@ -43,14 +44,14 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         full=arguments.full,
         grown=lambda: [path for path, size in sizes.items() if size_of(path) != size],
     )
-    pieces = pieces if arguments.output == STDOUT else _shown(pieces, look)
-    write_view(pieces, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
+    with closing(_shown(pieces, Look() if arguments.output == STDOUT else look)) as shown:
+        write_view(shown, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
     if arguments.output != STDOUT:
         complain(f"wrote {arguments.output}")
     return chosen.code
 
 
-def _shown(pieces: Iterable[str], look: Look) -> Iterator[str]:
+def _shown(pieces: Iterable[str], look: Look) -> Generator[str, None, None]:
     """Yield the pieces of the page, and show meanwhile how much of it is written."""
     size = 0
     with LongWork(sys.stderr, look, 0, lambda: f"{size // 1_000:,} kB of the page written"):

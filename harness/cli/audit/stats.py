@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.audit.stats import Statistics, statistics_of
 from harness.cli.audit.logs import BROKEN, Filled, chosen_logs, log_flags
-from harness.cli.console import Console, complain, look_here
-from harness.cli.exits import Exit
+from harness.cli.console import Console, FinishedOutput, complain
 from harness.cli.tables import Column, Table, TableRow, numbers
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
@@ -62,7 +61,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError(f"--sql takes a query, and {arguments.sql} is a file: name the logs before --sql")
     chosen = chosen_logs(arguments, environment)
     code = chosen.tell_standing()
-    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    console = FinishedOutput(environment)
     if arguments.sql:
         from harness.cli.audit.sql import answer_query
 
@@ -78,7 +77,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         sys.stdout.writelines(f"{json.dumps(row)}\n" for row in rows)
         return code
     _tell(found, rows, console)
-    return Exit.BROKEN_PIPE if console.broken else code
+    return code
 
 
 def _tell(found: Statistics, rows: Sequence[Mapping[str, JsonValue]], console: Console) -> None:

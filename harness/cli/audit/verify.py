@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.audit.logs import Filled, gone, named_logs, size_of, worst
-from harness.cli.console import Console, Look, look_here
-from harness.cli.exits import Exit
+from harness.cli.console import FinishedOutput, Look, look_here
 from harness.cli.long_work import counted_off
 from harness.cli.state import State, logs_in
 from harness.cli.tables import Column, Table, TableRow
@@ -111,7 +110,7 @@ class _Answer:
         self._arguments = arguments
         self._environment = environment
         self._as_json: bool = arguments.json
-        self._console = Console(sys.stdout, look_here(sys.stdout, environment))
+        self._console = FinishedOutput(environment)
         self._in_table = several and self._console.width > 0 and not arguments.json and not arguments.redecide
         self._rows: list[TableRow] = []
         at_work = self._in_table or not self._console.width
@@ -157,7 +156,7 @@ class _Answer:
             self._console.line(
                 f"Not proved: {NEVER_PROVED}. `harness audit verify FILE` says of one log what is.", Tone.QUIET
             )
-        return Exit.BROKEN_PIPE if self._console.broken else worst(self.came_to)
+        return worst(self.came_to)
 
 
 def _checked(arguments: Namespace) -> str | None:

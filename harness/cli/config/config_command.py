@@ -12,7 +12,7 @@ from harness.actions import JsonValue
 from harness.cli.config.config_file import Setting
 from harness.cli.config.declared import SETTINGS
 from harness.cli.config.settings import DEFAULT, Settings, config_path, settings_from
-from harness.cli.console import Console, look_here
+from harness.cli.console import FinishedOutput
 from harness.cli.exits import Exit
 from harness.cli.state import here
 from harness.cli.tables import Column, Table, TableRow
@@ -36,7 +36,7 @@ def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(_fields(settings), indent=2) + "\n")
         return Exit.DONE
-    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    console = FinishedOutput(environment)
     if arguments.origin and console.width:
         for line in _about_file(settings):
             console.line(line)
@@ -44,7 +44,7 @@ def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     else:
         for line in _lines(settings, with_origin=arguments.origin):
             console.line(visible_line(line, 10_000))
-    return Exit.BROKEN_PIPE if console.broken else Exit.DONE
+    return Exit.DONE
 
 
 _COLUMNS = Column(name="setting"), Column(name="value", folds=True, toned=True), Column(name="said by", folds=True)

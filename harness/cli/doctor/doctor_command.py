@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.actions import JsonValue
-from harness.cli.console import Console, look_here
+from harness.cli.console import FinishedOutput
 from harness.cli.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Behind, WallAttempt
 from harness.cli.doctor.trials import NO_WALLS, REFUSED, Scene, Trial, TrialOutcome, make
 from harness.cli.exits import Exit
@@ -128,15 +128,13 @@ def tell(report: Report, *, as_json: bool, environment: Mapping[str, str]) -> in
 
         sys.stdout.write(json.dumps(_fields(report), indent=2) + "\n")
         return Exit.DONE if report.holds else Exit.USAGE
-    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    console = FinishedOutput(environment)
     console.table(labelled(_found(report)))
     for ground, trials in itertools.groupby(report.trials, key=lambda trial: trial.attempt.ground):
         console.line(f"\n{ground.value}")
         console.table(labelled(_tried(trials, has_walls=enforces(report.findings.machine))))
     for line in _verdict_lines(report):
         console.line(line.text, line.tone)
-    if console.broken:
-        return Exit.BROKEN_PIPE
     return Exit.DONE if report.holds else Exit.USAGE
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, assert_never, runtime_checkable
 from harness.actions import JsonValue
 from harness.cli.config.provider import model_from, not_for, withhold
 from harness.cli.config.settings import DEFAULT, Settings, settings_from
-from harness.cli.console import Console, look_here
+from harness.cli.console import FinishedOutput
 from harness.cli.exits import Exit
 from harness.cli.state import here
 from harness.cli.tables import labelled
@@ -279,11 +279,11 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
         sys.stdout.write(json.dumps(_fields(settings, asked, found, code), indent=2) + "\n")
         return code
-    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    console = FinishedOutput(environment)
     console.table(labelled(_told(settings, found)))
     can = "can use this model" if code is Exit.DONE else "cannot use this model as things are"
     console.line(f"\nThe harness {can}.", Tone.GOOD if code is Exit.DONE else Tone.BAD)
-    return Exit.BROKEN_PIPE if console.broken else code
+    return code
 
 
 def ask(model: Model) -> Asked:
