@@ -163,10 +163,11 @@ def test_a_part_of_a_line_is_granted_only_while_all_that_it_could_reach_was_name
     session = scene.agent.start()
     scene.agent.run("go", session)
     gate, action = scene.agent.gate, action_for("bash", "python3 a.py; make", Workspace(str(scene.root), None))
-    before = [part.decision for part in gate.judge(action).facets]
+    before = gate.judge(action)
     (scene.root / ".env").write_text("KEY=1")
-    assert before == [Decision.AUTO, Decision.CONFIRM]
-    assert [part.decision for part in gate.judge(action).facets] == [Decision.CONFIRM, Decision.CONFIRM]
+    after = gate.judge(action)
+    assert before.decision is after.decision is Decision.CONFIRM
+    assert [one.facets[0].decision for one in (before, after)] == [Decision.AUTO, Decision.CONFIRM]
     scene.agent.end(session)
     scene.close()
 
