@@ -199,8 +199,8 @@ def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Lin
 def _answer_lines(messages: Sequence[Message]) -> Iterator[str]:
     """Yield how the last answer with words in it begins."""
     answers = (one.content.strip() for one in reversed(messages) if one.role is Role.ASSISTANT)
-    answer = next(filter(None, answers), "")
-    begin = answer[:_ANSWER_CHARACTERS].splitlines()[:_ANSWER_LINES]
+    answer = "\n".join(filter(str.strip, next(filter(None, answers), "").splitlines()))
+    begin = answer[:_ANSWER_CHARACTERS].split("\n")[:_ANSWER_LINES] if answer else []
     for number, line in enumerate(begin):
         yield f"{'  ' if number else 'the model said last: '}{line}"
     if len("\n".join(begin)) < len(answer):

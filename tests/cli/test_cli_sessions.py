@@ -360,7 +360,7 @@ def test_what_a_provider_wants_back_goes_to_nobody_else(changed: dict[str, JsonV
     ("answer", "shown"),
     [
         ("It is done.\n", ["the model said last: It is done."]),
-        ("one\n  two\x1b[2J", ["the model said last: one", "    two\\x1b[2J"]),
+        ("one\n\n  two\x1b[2J", ["the model said last: one", "    two\\x1b[2J"]),
         ("\n".join("abcdefgh"), ["the model said last: a", "  b", "  c", "  d", "  e", "  f", "  ..."]),
         ("x" * 401, [f"the model said last: {'x' * 400}", "  ..."]),
         (" \n", []),

@@ -37,7 +37,7 @@ def grants(conversation: Conversation, rest: str) -> None:
 
 
 def _found(held: tuple[Grant, ...], identity: str) -> Grant:
-    found = next((grant for grant in held if grant.id in (identity, f"grant-{identity}")), None)
+    found = next((grant for grant in held if identity in (grant.id, *grant.id.split("-")[1:2])), None)
     if found is None:
         known = nearest(identity, [grant.id for grant in held]) if held else "; there is none"
         raise UsageError(f"there is no grant {visible_line(identity, 50)!r}{known}")
