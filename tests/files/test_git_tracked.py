@@ -15,16 +15,14 @@ from git_scene import run_git
 from rows import all_rows
 from sizes import proof_size, spread
 
-from harness.actions import Action
+from harness.cli.policy.judged_call import action_for
 from harness.cli.policy.policies import load_named
 from harness.files.repository import read_index, tracked_from
 from harness.files.workspace import Workspace
-from harness.messages import ToolCall
 from harness.policy.verdict import evaluate
 from harness.programs.git import LOOKING
 from harness.programs.git_pathspecs import ShownFiles, is_exclusion, shown
 from harness.programs.options import option_table
-from harness.shell.facets import read_commands
 
 policy_named = functools.cache(load_named)
 
@@ -38,11 +36,7 @@ class Repository(NamedTuple):
     def judged(self, line: str, policy: str = "readonly") -> str:
         for name, value in self.ids.items():
             line = line.replace(name, value)
-        facets = read_commands(line, Workspace(str(self.root), str(self.root.parent)))
-        call = ToolCall(id="c", name="bash", arguments="{}")
-        action = Action(
-            call=call, tool="bash", arguments={}, facets=facets, summary=line, preview=line, request=None, text=line
-        )
+        action = action_for("bash", line, Workspace(str(self.root), str(self.root.parent)))
         return evaluate(policy_named(policy), action).decision.word
 
     def printed(self, line: str) -> str:

@@ -12,14 +12,13 @@ from rows import all_rows
 from sizes import examples, spread
 from work import assert_linear
 
-from harness.actions import Access, Action, Facet
+from harness.actions import Action
+from harness.cli.policy.judged_call import action_for
 from harness.files.workspace import Workspace
-from harness.messages import ToolCall
 from harness.policy.built_in import ENTRY_POINTS, is_entry_point
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import evaluate
-from harness.shell.facets import read_commands
 from harness.tool_kinds import SHIPPED_TOOLS
 
 
@@ -38,21 +37,7 @@ class World(NamedTuple):
         return verdict.decision.word, by.removeprefix("built-in ") if by.startswith("built-in ") else ""
 
     def action(self, tool: str, what: str) -> Action:
-        facets: tuple[Facet, ...]
-        if tool == "bash":
-            facets = read_commands(what, self.workspace)
-        else:
-            facets = (self.workspace.resolve(what, Access.READ if tool == "read_file" else Access.WRITE),)
-        return Action(
-            call=ToolCall(id="call", name=tool, arguments="{}"),
-            tool=tool,
-            arguments={},
-            facets=facets,
-            summary=what,
-            preview=what,
-            request=None,
-            text=what if tool == "bash" else "",
-        )
+        return action_for(tool, what, self.workspace)
 
 
 @pytest.fixture(scope="module")

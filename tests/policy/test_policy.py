@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from rows import all_rows
 from sizes import examples
 
-from harness.actions import Access, Action, Facet, ToolUse
+from harness.actions import Access, Action, ToolUse
+from harness.cli.policy.judged_call import action_for, tool_use
 from harness.files.workspace import Workspace
 from harness.limits import Limits
-from harness.messages import ToolCall
 from harness.policy.loader import combine, parse_policy, tightening_only
 from harness.policy.matchers import ArgvPattern
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Layer, Origin, Rule, ToolDefault
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import replace
-from harness.shell.facets import read_commands
+from harness.tool_kinds import SHIPPED_TOOLS
 
 Judge = Callable[[Policy, str, str], Verdict]
 
@@ -52,22 +52,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 def action(workspace: Workspace, tool: str, what: str) -> Action:
     """Return the action of a call, as the tools make it: a command line for bash, a path for the file tools."""
-    text = ""
-    facets: tuple[Facet, ...] = ()
-    if tool == "bash":
-        facets, text = read_commands(what, workspace), what
-    elif tool in ("read_file", "write_file", "edit_file"):
-        facets = (workspace.resolve(what, Access.READ if tool == "read_file" else Access.WRITE),)
-    return Action(
-        call=ToolCall(id="call", name=tool, arguments="{}"),
-        tool=tool,
-        arguments={},
-        facets=facets,
-        summary=what,
-        preview=what,
-        request=None,
-        text=text,
-    )
+    return action_for(tool, what, workspace) if tool in SHIPPED_TOOLS else tool_use(tool)
 
 
 def policy(text: str, *, file: str = "p.toml", layer: Layer = Layer.FILE) -> Policy:
@@ -1103,12 +1088,8 @@ def test_a_text_with_more_words_than_are_looked_up_is_refused(workspace: Workspa
     decided: dict[str, list[str]] = {"auto": [], "confirm": [], "deny": []}
     for count in (9_000, 11_000):
         text = " ".join(f"w{number}" for number in range(count))
-        call = ToolCall(id="1", name="bash", arguments="{}")
-        facets = read_commands(text, workspace)
-        action = Action(
-            call=call, tool="bash", arguments={}, facets=facets, summary="", preview="", request=None, text=text
-        )
+        judged = action(workspace, "bash", text)
         for word, decisions in decided.items():
             policy = parse_policy(f'version = 1\n[tools]\nbash = "{word}"\n'.encode(), "p.toml", layer=Layer.FILE)
-            decisions.append(evaluate(policy, action).decision.word)
+            decisions.append(evaluate(policy, judged).decision.word)
     assert decided == {"auto": ["confirm", "deny"], "confirm": ["confirm", "deny"], "deny": ["deny", "deny"]}

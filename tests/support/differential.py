@@ -32,13 +32,12 @@ from bash_scratch import CHANGED_BY_BASH, Outcome, Ran, Scratch, is_shown
 from program_grammar import GIT_COMMANDS, REAL_PROGRAMS, option_scripts, options_in_help, real_scripts
 from script_grammar import BARE_WORD, Made, scripts, seeds
 
-from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess
+from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
+from harness.cli.policy.judged_call import action_for
 from harness.files.workspace import Workspace
-from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
-from harness.shell.facets import read_commands
 from harness.shell.parser import parse
 from harness.shell.syntax import Modified, Parameter, Piece, Simple, Word
 
@@ -99,18 +98,8 @@ class Reader:
         self.workspace = workspace
 
     def read(self, text: str) -> Reading:
-        facets = read_commands(text, self.workspace)
-        action = Action(
-            call=ToolCall(id="1", name="bash", arguments="{}"),
-            tool="bash",
-            arguments={},
-            facets=facets,
-            summary="",
-            preview="",
-            request=None,
-            text=text,
-        )
-        return Reading(facets=facets, auto=evaluate(self._policy, action).decision is Decision.AUTO)
+        action = action_for("bash", text, self.workspace)
+        return Reading(facets=action.facets, auto=evaluate(self._policy, action).decision is Decision.AUTO)
 
 
 # What stands in a predicted word for a value that is not known: expansions, words of xargs, files of find, patterns.

@@ -11,14 +11,13 @@ from typing import NamedTuple
 from places import ROOT
 
 from harness.actions import Action
+from harness.cli.policy.judged_call import action_for
 from harness.cli.policy.policies import load_named
 from harness.files.workspace import Workspace
-from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import Verdict, evaluate
-from harness.shell.facets import read_commands
 
 TABLES = Path(ROOT, "tests", "policy")
 
@@ -100,16 +99,7 @@ class World(NamedTuple):
     policies: dict[str, Policy]
 
     def action(self, command: str) -> Action:
-        return Action(
-            call=ToolCall(id="c", name="bash", arguments="{}"),
-            tool="bash",
-            arguments={},
-            facets=read_commands(command, self.workspace),
-            summary=command,
-            preview=command,
-            request=None,
-            text=command,
-        )
+        return action_for("bash", command, self.workspace)
 
     def judge(self, row: Row) -> Verdict:
         return evaluate(self.policies[row.policy], self.action(row.command))
