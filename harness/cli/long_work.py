@@ -6,7 +6,6 @@ pipes: where stdout is one, its reader may write to the same terminal, so only w
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 import sys
@@ -20,13 +19,12 @@ from harness.text.visible import visible_line
 if TYPE_CHECKING:
     from typing import Self, TextIO
 
-    from rich.console import Console
-
 SOON = 0.5
 """Seconds after which work is long."""
 EVERY = 0.2
 """Seconds from one drawing to the next."""
 ERASE = "\r\x1b[K"
+WIDEST = 1_000
 WIDEST_BAR, NARROW = 30, 60
 """Cells of the bar; a terminal of fewer columns has none."""
 
@@ -89,7 +87,9 @@ class LongWork:
             return
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        console = _console(self._look)
+        from harness.cli.terminal.rich_drawing import rich_console
+
+        console = rich_console(self._look.colours, WIDEST, ascii_only=self._look.ascii)
         words = TextColumn("{task.description}", markup=False)
         spinner = SpinnerColumn("line" if self._look.ascii else "dots")
         narrow = Progress(spinner, words, TimeElapsedColumn(), console=console)
@@ -110,20 +110,6 @@ class LongWork:
                 self._put("")
         except (OSError, ValueError):
             pass  # nobody looks any more; the work goes on
-
-
-def _console(look: Look) -> Console:
-    """Return what draws as text; rich's own live display would hide the cursor, and move it."""
-    from rich.console import Console
-    from rich.theme import Theme
-
-    names = ("bar.complete", "bar.finished", "bar.pulse", "progress.spinner")
-    return Console(
-        file=io.TextIOWrapper(io.BytesIO(), "ascii" if look.ascii else "utf-8"), force_terminal=True,
-        color_system="256" if look.colour else None, no_color=not look.colour, legacy_windows=False, force_jupyter=False,
-        markup=False, emoji=False, highlight=False,
-        theme=Theme({**dict.fromkeys(names, "green"), "bar.back": "dim", "progress.elapsed": "none"}),
-    )  # fmt: skip
 
 
 def counted_off(

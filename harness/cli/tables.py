@@ -6,12 +6,10 @@ INVARIANTS: no cell is cut, no row is wider than the terminal, and text from els
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from harness.cli.terminal.row_text import Row, Tint, cells, toned, toned_rows, wrapped
-from harness.cli.terminal.row_text import drawn as row_drawn
-from harness.cli.terminal.styles import Ink, Palette, Tone, signs
+from harness.cli.terminal.row_text import cells, narrowed, toned, toned_rows
+from harness.cli.terminal.styles import Tone, signs
 from harness.record import Record
 from harness.text.visible import visible_line
 
@@ -98,39 +96,21 @@ def drawn(table: Table, look: Look, width: int) -> list[str]:
 
     Where there is no room, spare columns are left out, and named; where that is not enough, each row becomes a record.
     """
-    shown = table.as_written
-    used = [
-        number
-        for number, column in enumerate(table.columns)
-        if not (column.leaves and all(row[number] in _NOTHING for row in shown))
-    ]
-    naturals = [max(map(cells, of_it)) for of_it in zip((column.name for column in table.columns), *shown, strict=True)]
-    kept, spare = list(used), sorted((n for n in used if table.columns[n].spare), key=lambda n: table.columns[n].spare)
-    while (widths := _widths(table.columns, naturals, kept, width)) is None:
+    columns, shown = table.columns, table.as_written
+    widest = [max(map(cells, of_it)) for of_it in zip((column.name for column in columns), *shown, strict=True)]
+    least = [min(width, LEAST_WIDTH) if column.folds else width for column, width in zip(columns, widest, strict=True)]
+    used = [n for n, column in enumerate(columns) if not (column.leaves and all(row[n] in _NOTHING for row in shown))]
+    kept, spare = list(used), sorted((n for n in used if columns[n].spare), key=lambda n: columns[n].spare)
+    while sum(least[n] for n in kept) + len(GAP) * (len(kept) - 1) > width:
         if not spare:
             return list(_records(table, shown, used, look, width))
         kept.remove(spare.pop())
-    rows = list(_columns(table, shown, dict(zip(kept, widths, strict=True)), look))
-    left_out = [table.columns[number].name for number in used if number not in kept]
+    rows = _laid_out(table, shown, {n: widest[n] for n in kept}, look, width)
+    left_out = [columns[n].name for n in used if n not in kept]
     if left_out:
         said = f"(no room for: {', '.join(left_out)})"
         rows += toned_rows(said, Tone.QUIET, width, look.colours)
     return rows
-
-
-def _widths(columns: Sequence[Column], naturals: Sequence[int], kept: Sequence[int], room: int) -> list[int] | None:
-    """Return how wide each column is that is kept: as its longest cell, and where there is no room, the widest that fold give
-    way, down to LEAST_WIDTH; None where that does not help.
-    """
-    widths = [naturals[number] for number in kept]
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - room
-    folding = [place for place, number in enumerate(kept) if columns[number].folds]
-    for _ in range(excess):
-        widest = max(folding, key=widths.__getitem__, default=None)
-        if widest is None or widths[widest] <= LEAST_WIDTH:
-            return None
-        widths[widest] -= 1
-    return widths
 
 
 def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], look: Look, width: int) -> Iterator[str]:
@@ -155,32 +135,33 @@ def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], l
             yield ""
 
 
-def _columns(table: Table, rows: Iterable[Sequence[str]], widths: Mapping[int, int], look: Look) -> Iterator[str]:
-    """Yield the rows of the columns that have a width, joined here: rich takes four times as long for a long table."""
-    columns = [(table.columns[number], width) for number, width in widths.items()]
-    if table.headed:
-        names = _joined([column.name for column, _ in columns], columns, Tone.PLAIN, None)
-        yield row_drawn(Row(text=names, tints=(Tint(0, len(names), Ink.STRONG),)), look.colours)
-        whole = sum(widths.values()) + len(GAP) * (len(widths) - 1)
-        yield toned(signs(ascii_only=look.ascii).rule * whole, Tone.QUIET, look.colours)
+def _laid_out(
+    table: Table, rows: Iterable[Sequence[str]], widest: Mapping[int, int], look: Look, width: int
+) -> list[str]:
+    """Return the rows of the columns that are kept, as rich lays them out: of those that fold, the widest give way first."""
+    from rich.text import Text
+
+    from harness.cli.terminal.rich_drawing import rich_console, rich_table
+
+    drawing = rich_table(signs(ascii_only=look.ascii).rule)
+    drawing.show_header = table.headed
+    for number, cells_of_it in widest.items():
+        column = table.columns[number]
+        drawing.add_column(
+            Text(column.name),
+            justify="right" if column.right else "left",
+            overflow="fold",
+            width=None if column.folds else cells_of_it,
+        )
     for row, of_table in zip(rows, table.rows, strict=True):
-        broken = (_broken(row[number], width) for number, width in widths.items())
-        for line in zip_longest(*broken, fillvalue=""):
-            yield _joined(line, columns, of_table.tone, look.colours)
-
-
-def _joined(line: Sequence[str], columns: Sequence[tuple[Column, int]], tone: Tone, palette: Palette | None) -> str:
-    """Return one row: what stands in each column of a width, filled up to it."""
-    parts = []
-    for cell, (column, width) in zip(line, columns, strict=True):
-        blanks = " " * (width - cells(cell))
-        shown = toned(cell, tone, palette) if column.toned else cell
-        parts.append(blanks + shown if column.right else shown + blanks)
-    return GAP.join(parts).rstrip()
-
-
-def _broken(cell: str, width: int) -> list[str]:
-    """Return a cell in rows of at most `width` cells, all as far to the right as the first."""
-    cell = cell.rstrip()
-    lead = "  " if cell.startswith("  ") and width > len(cell) - len(cell.lstrip()) else ""
-    return [lead + row for row in wrapped(cell.removeprefix(lead), width - len(lead))]
+        shown = ((table.columns[number].toned, row[number]) for number in widest)
+        drawing.add_row(
+            *(
+                Text.from_ansi(toned(cell, of_table.tone, look.colours)) if tinted else Text(cell)
+                for tinted, cell in shown
+            )
+        )
+    console = rich_console(look.colours, width)
+    with console.capture() as written:
+        console.print(drawing)
+    return list(narrowed((row.rstrip() for row in written.get().splitlines()), width))

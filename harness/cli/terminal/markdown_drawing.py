@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
-from io import StringIO
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from rich.box import Box
 from rich.color import ColorSystem
 from rich.console import Console, ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType, RenderResult
 from rich.containers import Lines
@@ -31,20 +29,18 @@ from rich.markdown import (
 from rich.markdown import Markdown as RichMarkdown
 from rich.segment import Segment
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
-from rich.theme import Theme
 
-from harness.cli.terminal import styles
 from harness.cli.terminal.diff_drawing import patch_look
 from harness.cli.terminal.highlighting import Highlighter
+from harness.cli.terminal.rich_drawing import rich_console, rich_table
 from harness.cli.terminal.row_text import Row, breaks, cells, drawn, line_rows, narrowed, wrapped
-from harness.cli.terminal.styles import SIXTEEN, Fill, Palette, Signs
+from harness.cli.terminal.styles import Fill, Palette, Signs
 from harness.text.visible import visible
 
 WIDEST_RULE = 40
-NARROW_COLUMN, MOST_COLUMNS = 16, 32
-"""Where a table does not fit: columns of fewer cells, or more of them, become named values, one below the other."""
+NARROW_COLUMN = 16
+"""Cells of a column that is broken over several rows; where not all have so many, its rows become named values."""
 _DELIMITERS = re.compile(r"\|?\s*+:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+")
 _PIPE = re.compile(r"(?<!\\)\|")
 
@@ -67,20 +63,8 @@ class Drawing:
     def __init__(self, signs: Signs, palette: Palette | None) -> None:
         self._signs = signs
         self._palette = palette
-        self._colour = colour = palette is not None
-        self._console = Console(
-            file=StringIO(),
-            width=80,
-            color_system="256" if colour else None,
-            force_terminal=colour,
-            no_color=False,
-            force_jupyter=False,
-            legacy_windows=False,
-            markup=False,
-            emoji=False,
-            highlight=False,
-            theme=Theme(styles.markdown_styles(palette or SIXTEEN)),
-        )
+        self._colour = palette is not None
+        self._console = rich_console(palette, 80)
 
     def block(self, lines: Sequence[str], room: int) -> list[str]:
         """Return a block as it is shown; what cannot be drawn is shown as it was written."""
@@ -104,11 +88,6 @@ class Drawing:
         rows = self._code_rows(code, line, room)
         return [Text.from_ansi(drawn(row, self._palette, to_the_end=False)) for row in rows]
 
-    @staticmethod
-    def _fitted(lines: Sequence[str], room: int) -> list[str]:
-        """Return lines that all fit: what is counted wider here than by rich, or became so when it was made safe, is broken."""
-        return [row for line in lines for row in (narrowed([line], room) if _width(line) > room else (line,))]
-
     def _drawn(self, block: RenderableType, room: int) -> list[str]:
         options = self._console.options.update(width=room)
         options.max_width = room
@@ -119,7 +98,7 @@ class Drawing:
             del shown[0]
         while shown and not shown[-1]:
             shown.pop()
-        return self._fitted(shown, room)
+        return list(narrowed(shown, room))  # some is wider here than for rich, or became so when it was made safe
 
     def _line(self, segments: Iterable[Segment]) -> str:
         """Return one line, ready to be written: safe to show, whatever became of the text on the way here."""
@@ -134,10 +113,6 @@ class Drawing:
             safe = text if text.isprintable() else visible(text.replace("\n", ""))
             shown.append(style.render(safe, color_system=system) if style else safe)
         return "".join(shown)
-
-
-def _width(line: str) -> int:
-    return cells(re.sub(r"\x1b\[[0-9;]*m", "", line))
 
 
 @cache
@@ -345,35 +320,45 @@ class _Table(TableElement):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         header = [cell.content for cell in self.header.row.cells] if self.header and self.header.row else []
         rows = [[cell.content for cell in row.cells] for row in self.body.rows] if self.body else []
-        table = Table(
-            box=Box(f"    \n    \n {self.rule * 2} \n    \n    \n    \n    \n    \n", ascii=self.rule == "-"),
-            pad_edge=False,
-            show_edge=False,
-            collapse_padding=True,
-            header_style="markdown.table.header",
-            border_style="markdown.table.border",
-        )
-        for heading in header:
-            table.add_column(heading, overflow="fold", justify=heading.justify or "left")
+        cells_of = [max(cell.cell_len for cell in column) for column in zip(header, *rows, strict=False)]
+        addresses = [max(map(_address_cells, column)) for column in zip(header, *rows, strict=False)]
+        least = [max(min(cells, NARROW_COLUMN), whole) for cells, whole in zip(cells_of, addresses, strict=True)]
+        gaps = 2 * (len(header) - 1)
+        if sum(least) + gaps > options.max_width:
+            yield from self._named(header, rows, options.max_width)
+            return
+        is_narrow = sum(cells_of) + gaps > options.max_width
+        table = rich_table(self.rule)
+        for heading, whole, width in zip(header, addresses, least, strict=True):
+            fixed = width if is_narrow and whole else None
+            table.add_column(heading, overflow="fold", justify=heading.justify or "left", width=fixed)
         for row in rows:
             table.add_row(*row)
-        columns = max(1, len(header))
-        natural = console.measure(table, options=options.update(width=100_000)).maximum
-        if natural > options.max_width and (columns > MOST_COLUMNS or options.max_width // columns < NARROW_COLUMN):
-            yield from self._named(header, rows)
-        else:
-            yield table
+        yield table
 
     @staticmethod
-    def _named(header: Sequence[Text], rows: Sequence[Sequence[Text]]) -> Iterator[RenderableType]:
+    def _named(header: Sequence[Text], rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
+        """Yield the values of each row with their names, as many beside each other as have room."""
+        for name in header:
+            name.stylize("table.header")
         for number, row in enumerate(rows):
             if number:
                 yield Text()
+            line = Text()
             for name, value in zip(header, row, strict=False):
-                value.justify = "left"
-                yield Text.assemble(name, ": " if name else "", value)
+                named = Text.assemble(name, ": " if name else "", value)
+                if line and line.cell_len + 2 + named.cell_len > width:
+                    yield line
+                    line = Text()
+                line = Text("  ").join((line, named)) if line else named
+            yield line
         if not rows:
             yield Text(" / ").join(header)
+
+
+def _address_cells(cell: Text) -> int:
+    """Return how long the longest address is in a cell: what is broken cannot be followed."""
+    return max((cells(word) for word in cell.plain.split() if "://" in word), default=0)
 
 
 _Block.elements = {

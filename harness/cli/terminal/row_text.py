@@ -319,10 +319,14 @@ def toned_rows(line: str, tone: Tone, width: int, palette: Palette | None = None
     return [first, *(f"{HANGING}{row}" for row in rest)]
 
 
-def narrowed(rows: Sequence[str], width: int) -> Iterator[str]:
-    """Yield rows that were made for a wider terminal in rows that fit, without their colours; none of them begins like the
-    output of a command."""
+def narrowed(rows: Iterable[str], width: int) -> Iterator[str]:
+    """Yield rows, those that are too wide in several, without their colours; none of these begins like the output of a
+    command."""
     for row in rows:
-        first, *rest = wrapped(_SGRS.sub("", row), width, width - len(_NARROW))
+        text = _SGRS.sub("", row)
+        if cells(text) <= width:
+            yield row
+            continue
+        first, *rest = wrapped(text, width, width - len(_NARROW))
         yield first
         yield from (f"{_NARROW}{part}" for part in rest)

@@ -187,9 +187,14 @@ def with_true_colours(palette: Palette) -> Palette:
     return replace(palette, inks={**palette.inks, **_TRUE_INKS}, fills={**palette.fills, **_TRUE_FILLS})
 
 
-def markdown_styles(palette: Palette) -> dict[str, str]:
-    """Return how what the model says is drawn, by the names of rich's theme."""
+def rich_styles(palette: Palette) -> dict[str, str]:
+    """Return how what rich draws is coloured, by the names of its theme."""
     return {
+        **dict.fromkeys(("bar.complete", "bar.finished", "bar.pulse", "progress.spinner"), "green"),
+        "bar.back": "dim",
+        "progress.elapsed": "none",
+        "table.header": "bold",
+        "table.border": "dim",
         "markdown.h1": f"bold underline {palette.heading}",
         "markdown.h2": f"bold {palette.heading}",
         "markdown.h3": "bold",
@@ -204,8 +209,6 @@ def markdown_styles(palette: Palette) -> dict[str, str]:
         "markdown.quote": palette.heading,
         "markdown.block_quote": "none",
         "markdown.item": "none",
-        "markdown.table.header": "bold",
-        "markdown.table.border": "dim",
     }
 
 

@@ -71,8 +71,16 @@ BLOCKS = {
     "a table that is too wide": (
         ("| name | first | second | third |\n|---|---|---|---|\n| n1 | the first value | the second value | the third |\n"
         "| n2 | x | y | z |\n"),
-        ["  name: n1", "  first: the first value", "  second: the second value", "  third: the third", "",
-         "  name: n2", "  first: x", "  second: y", "  third: z"],
+        ["  name: n1  first: the first value", "  second: the second value", "  third: the third", "",
+         "  name: n2  first: x  second: y", "  third: z"],
+    ),
+    "a table with an address": (
+        f"| what | where |\n|---|---|\n| {WORDS[:23]} | [a](http://example/x) |\n",
+        ["  what              where", f"  {'─' * 36}", "  one two three     a", "  four five         (http://example/x)"],
+    ),
+    "a table with an address that has no room": (
+        "| what | where |\n|---|---|\n| one two three four | http://example.org/a/b/c |\n",
+        ["  what: one two three four", "  where: http://example.org/a/b/c"],
     ),
     "a table with a cell too many": ("| a |\n|---|\n| 1 | 2 |\n", ["  a", "  ─────", "  1 | 2"]),
     "links": ("[a](http://x/y_z_) <http://b> ![c](d.png) [http://e](http://e)", [
