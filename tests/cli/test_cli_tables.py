@@ -13,6 +13,7 @@ from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.cli.terminal.row_text import cells
+from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
     from program import Program
@@ -137,9 +138,13 @@ def test_verify_of_many_logs_is_a_table_and_json_stays(program: Program, logs: P
     assert at_terminal == program.run("audit", "verify", "--all", "--json").out
 
 
-def test_ascii_of_the_settings_holds_for_tables_too(program: Program, logs: Path) -> None:
+def test_settings_of_the_terminal_hold_for_finished_output_too(program: Program, logs: Path) -> None:
     path = program.home / ".config/harness/config.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("[terminal]\nascii = true\n")
     _, shown = program.at_terminal("audit", "stats", "--all", NO_COLOR="1", XDG_CONFIG_HOME=str(path.parent.parent))
     assert ("─" in shown, "----" in shown) == (False, True)
+    path.write_text('[terminal]\ntheme = "none"\n')
+    url = program.serve(replies(Reply(calls=(call("bash", command="ls"),)), Reply(text="done")))
+    _, trace = program.at_terminal("run", "go", "--base-url", url, XDG_CONFIG_HOME=str(path.parent.parent), NO_COLOR="")
+    assert ("+ bash  ls" in trace, "\x1b" in trace) == (True, False)

@@ -121,11 +121,6 @@ class Conversation:
         """Whether plan mode is on."""
         return self.held is not None
 
-    @property
-    def width(self) -> int:
-        """The columns of the terminal."""
-        return self.screen.width
-
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """Show text that may hold anything, line by line as it is."""
         self.screen.line(text, tone)

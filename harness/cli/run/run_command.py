@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.audit.run_reports.facts import RunFacts
-from harness.cli.console import Console, look_of
+from harness.cli.console import Console, look_here
 from harness.cli.exits import Exit, exit_code, is_soft
 from harness.cli.own_folders import fix_modes
 from harness.cli.parts import SessionParts, Unattended, about_of, agent_of
@@ -88,7 +88,7 @@ class _Run:
             **self._prompt.about,
             **self._model.about,
         }
-        self._console = Console(sys.stderr, look_of(sys.stderr, environment), redactor=parts.redactor)
+        self._console = Console(sys.stderr, look_here(sys.stderr, environment), redactor=parts.redactor)
         self._output = RunOutput(
             arguments.output,
             parts.interrupt.request_later,
