@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from harness.cli.terminal.row_text import cells, narrowed, toned, toned_rows
+from harness.cli.terminal.row_text import cells, toned, toned_rows
 from harness.cli.terminal.styles import Tone, signs
 from harness.record import Record
 from harness.text.visible import visible_line
@@ -141,7 +141,7 @@ def _laid_out(
     """Return the rows of the columns that are kept, as rich lays them out: of those that fold, the widest give way first."""
     from rich.text import Text
 
-    from harness.cli.terminal.rich_drawing import rich_console, rich_table
+    from harness.cli.terminal.rich_drawing import rich_console, rich_rows, rich_table
 
     drawing = rich_table(signs(ascii_only=look.ascii).rule)
     drawing.show_header = table.headed
@@ -161,7 +161,4 @@ def _laid_out(
                 for tinted, cell in shown
             )
         )
-    console = rich_console(look.colours, width)
-    with console.capture() as written:
-        console.print(drawing)
-    return list(narrowed((row.rstrip() for row in written.get().splitlines()), width))
+    return rich_rows(rich_console(look.colours, width), drawing, width)

@@ -52,6 +52,7 @@ def test_nothing_is_wider_than_the_terminal_and_all_of_it_is_text(width: int, *,
     rows = drawn(TABLE, Look(colour=colour), width)
     shown = [without_colours(row) for row in rows]
     assert max(map(cells, shown)) <= width
+    assert [row for row in shown if row != row.rstrip()] == []
     assert all(row.isprintable() for row in shown)
     assert colour or shown == rows
     letters = "".join("".join(shown).split())

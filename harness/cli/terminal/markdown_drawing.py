@@ -7,12 +7,11 @@ made safe to show where it leaves rich: Markdown may spell a control character w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from rich.color import ColorSystem
 from rich.console import Console, ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType, RenderResult
 from rich.containers import Lines
 from rich.markdown import (
@@ -33,8 +32,8 @@ from rich.text import Text
 
 from harness.cli.terminal.diff_drawing import patch_look
 from harness.cli.terminal.highlighting import Highlighter
-from harness.cli.terminal.rich_drawing import rich_console, rich_table
-from harness.cli.terminal.row_text import Row, breaks, cells, drawn, line_rows, narrowed, wrapped
+from harness.cli.terminal.rich_drawing import rich_console, rich_rows, rich_table
+from harness.cli.terminal.row_text import Row, breaks, cells, drawn, line_rows, wrapped
 from harness.cli.terminal.styles import Fill, Palette, Signs
 from harness.text.visible import visible
 
@@ -89,30 +88,14 @@ class Drawing:
         return [Text.from_ansi(drawn(row, self._palette, to_the_end=False)) for row in rows]
 
     def _drawn(self, block: RenderableType, room: int) -> list[str]:
-        options = self._console.options.update(width=room)
-        options.max_width = room
-        shown = [self._line(line) for line in self._console.render_lines(block, options, pad=False)]
+        shown = rich_rows(self._console, block, room)
         while (
             shown and not shown[0]
         ):  # rich parts the elements of a block from each other, and from nothing before them
             del shown[0]
         while shown and not shown[-1]:
             shown.pop()
-        return list(narrowed(shown, room))  # some is wider here than for rich, or became so when it was made safe
-
-    def _line(self, segments: Iterable[Segment]) -> str:
-        """Return one line, ready to be written: safe to show, whatever became of the text on the way here."""
-        system = ColorSystem.EIGHT_BIT if self._colour else None
-        parts = [part for part in segments if not part.control]
-        while parts and not parts[-1].text.strip():
-            parts.pop()
-        if parts:
-            parts[-1] = Segment(parts[-1].text.rstrip(), parts[-1].style)
-        shown = []
-        for text, style, _ in parts:
-            safe = text if text.isprintable() else visible(text.replace("\n", ""))
-            shown.append(style.render(safe, color_system=system) if style else safe)
-        return "".join(shown)
+        return shown
 
 
 @cache
