@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from harness import __version__
 from harness.actions import JsonValue
@@ -19,6 +21,7 @@ from harness.audit.report.timeline import timeline
 from harness.audit.stats import Cost
 from harness.log.findings import Findings, Soundness
 from harness.log.order import LogRecord
+from harness.log.reader import records
 from harness.text.amounts import counted, duration
 
 PAGE = """\
@@ -111,11 +114,10 @@ MOST_TALKS = 5
 """Of so many sessions prompt and answer stand above all lists."""
 
 
-def report(  # noqa: PLR0913 - what the page is told beside the logs
+def report(
     logs: AuditedLogs,
     findings: Sequence[Findings],
     *,
-    unread: Mapping[str, int] = {},
     gone: Sequence[str] = (),
     title: str = "",
     only: str = "",
@@ -125,7 +127,7 @@ def report(  # noqa: PLR0913 - what the page is told beside the logs
 ) -> Iterator[str]:
     """Yield the page about `logs`, whose verification came to `findings`, in pieces; memory does not grow with the logs.
 
-    `unread` and `gone` are as in `looked_at`. `title` is hostile like all else: empty for the usual one. `only` is the
+    `gone` is as in `looked_at`. `title` is hostile like all else: empty for the usual one. `only` is the
     session that `logs` keeps to, where it does: the page says so. The time line shows `most_calls`
     calls; with `full` nothing is cut. `grown` is asked at the end for
     the logs that were written to in the meantime.
@@ -164,7 +166,7 @@ def report(  # noqa: PLR0913 - what the page is told beside the logs
         restored=html(RESTORED, count=number(restored)) if restored else "",
         commands=number(figures.commands),
         read=number(len(figures.read)),
-        looked_at=looked_at(findings, unread, gone),
+        looked_at=looked_at(findings, _unread(findings), gone),
         legend=legend(),
         pictures=pictures(logs, figures),
         policies=policies(logs, show),
@@ -405,6 +407,15 @@ _CLASSES = {Soundness.WHOLE: "whole", Soundness.NO_HEAD: "note"}
 MOST_BOXES = 3
 """So many logs have a box each; more are a table."""
 _VERDICTS = {Soundness.NO_HEAD: "NO HEAD TO COMPARE WITH"}
+
+
+def _unread(logs: Iterable[Findings]) -> dict[str, int]:
+    """Return by path, of the logs of which the end cannot be read, the first line that is no record. Raises LogError."""
+    first: dict[str, int] = {}
+    for log in logs:
+        if log.found.broken_line is not None:
+            deque(records(log.path, stopped=partial(first.__setitem__, log.path)), maxlen=0)
+    return first
 
 
 def looked_at(logs: Sequence[Findings], unread: Mapping[str, int], gone: Sequence[str]) -> Iterator[str]:

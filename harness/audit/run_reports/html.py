@@ -23,12 +23,8 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     heads = HeadsFile(next((run.heads for run in runs if run.heads), ""))
     source = _Logs({path: run.facts.session for path, run in logs.items()}, with_answer=with_answer)
     found = tuple(judge_log(path, heads) for path in source.paths)
-    unread: dict[str, int] = {}
-    for path, one in zip(source.paths, found, strict=True):
-        if one.found.broken_line is not None and (line := source.stop_of(path)) is not None:
-            unread[path] = line
     only = runs[0].facts.session if len(runs) == 1 and source.has_others() else ""
-    yield from page(source, found, unread=unread, title=_title(runs), only=only)
+    yield from page(source, found, title=_title(runs), only=only)
 
 
 def _title(runs: Sequence[ReportedRun]) -> str:
@@ -63,13 +59,6 @@ class _Logs:
             for path, session in self._sessions.items()
             for record in records(path, ("session_started",))
         )
-
-    def stop_of(self, path: str) -> int | None:
-        """Return the first line of a log that is no record at all, or None."""
-        lines: list[int] = []
-        for _ in records(path, stopped=lines.append):
-            pass
-        return lines[0] if lines else None
 
     def _of(self, path: str, kinds: frozenset[str] | None) -> Iterator[LogRecord]:
         session = self._sessions[path]

@@ -13,7 +13,6 @@ from harness.cli.audit.logs import Filled, chosen_logs, log_flags, size_of
 from harness.cli.console import Look, complain, look_here
 from harness.cli.long_work import LongWork
 from harness.cli.state import State
-from harness.log.reader import records
 
 
 def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
@@ -32,12 +31,9 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     sizes = {path: size_of(path) for path in chosen.paths}
     look = look_here(sys.stderr, environment)
     chosen.verify_all(look)
-    broken = [one.path for one in chosen.findings if one.found.broken_line is not None]
-    unread = {path: line for path in broken if (line := _unread_from(path)) is not None}
     pieces = report(
         chosen,
         chosen.findings,
-        unread=unread,
         gone=[known.file for known in chosen.gone],
         title=arguments.title,
         only=chosen.session,
@@ -58,11 +54,3 @@ def _shown(pieces: Iterable[str], look: Look) -> Generator[str, None, None]:
         for piece in pieces:
             size += len(piece)
             yield piece
-
-
-def _unread_from(path: str) -> int | None:
-    """Return the first line of a log that is no record at all, or None."""
-    lines: list[int] = []
-    for _ in records(path, stopped=lines.append):
-        pass
-    return lines[0] if lines else None
