@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
@@ -12,9 +13,14 @@ from harness.log.order import SUMMARY, LogRecord
 from harness.paths import short_place
 from harness.policy.session_grants import pattern_from
 from harness.text.visible import visible_line
+from harness.tool_kinds import Does, shipped_that
 
 _WHY = 200
 """Characters of why a call failed, or was refused, on its line."""
+
+_WRITERS = shipped_that(Does.WRITES)
+_COUNTS = re.compile(r"(?:Edited|Overwrote) .* \((\+\d+) (-\d+)(?: lines)?\)(?:; kept: .*)?")
+"""What they say first: the last brackets are theirs, others may stand in the name of the file."""
 
 _STATUS_TONES: Mapping[str, Tone] = {
     "ok": Tone.GOOD,
@@ -246,7 +252,7 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
             where = ", at the terminal" if outcome.get("terminal") is True else ""
             return f"exit {word(outcome['exit_code'])}{_took(outcome)}{where}"
         case "ok":
-            return f"ok{_took(outcome)}"
+            return f"ok{_changed(outcome)}{_took(outcome)}"
         case "failed" | "crashed":
             first = word(outcome.get("content")).removeprefix("Error: ").partition("\n")[0]
             return f"{status}{_took(outcome)}: {visible_line(first, _WHY)}" if first else f"{status}{_took(outcome)}"
@@ -256,6 +262,13 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
             return ""  # its result begins with the words
         case _:
             return status
+
+
+def _changed(outcome: LogRecord) -> str:
+    """Return how many lines of a file were added and removed, where its tool says so."""
+    said = word(outcome.get("content")).partition("\n")[0]
+    counts = _COUNTS.fullmatch(said) if word(outcome.get("tool")) in _WRITERS else None
+    return f", {counts[1]}/{counts[2]}" if counts else ""
 
 
 def _took(outcome: LogRecord) -> str:

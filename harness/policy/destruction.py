@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.programs.runners import name_of
+from harness.text.visible import visible_line
 
 _WITH_VALUE = frozenset(
     "-C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env --attr-source --shallow-file".split()
@@ -245,9 +246,11 @@ def _called(word: str) -> str:
 
 
 def _rm(words: Sequence[str]) -> Iterator[str]:
-    if _has(words, "rR", "--recursive"):
-        yield "rm -r deletes folders with all that is in them"
     operands = _plain(words)
+    if _has(words, "rR", "--recursive"):
+        alone = len(operands) == 1 and len(operands[0]) <= _LONGEST_NAME
+        what = f"{visible_line(operands[0])} with all that is in it" if alone else "folders with all that is in them"
+        yield f"rm -r deletes {what}"
     if len(operands) > 1 or any(set("*?[") & set(word) for word in operands):
         yield "rm deletes several files"
 
@@ -334,6 +337,8 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 """In what is given to an interpreter or a database as text."""
+_LONGEST_NAME = 60
+"""Characters of a name that is said."""
 _WINDOW = 200
 """Words behind a name that are taken for its operands, where a text is only looked through."""
 _OFTEN = 50

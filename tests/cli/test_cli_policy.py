@@ -238,7 +238,7 @@ def test_nothing_of_an_explanation_is_cut_at_any_width(program: Program, rules: 
 
 def test_what_destroys_is_said_beforehand_with_the_word_that_it_takes(program: Program, rules: str) -> None:
     out = program.run("policy", "explain", "--policy", rules, "rm -rf build && git push").out
-    assert "destroys: rm -r deletes folders with all that is in them\n" + BY_WORD in out
+    assert "destroys: rm -r deletes build with all that is in it\n" + BY_WORD in out
     assert "destroys" not in program.run("policy", "explain", "--policy", rules, "touch a").out
     assert BY_WORD not in program.run("policy", "explain", "--policy", rules, "rm -rf /").out
 

@@ -159,6 +159,19 @@ def test_what_was_granted_with_the_answer_is_named(grants: list[GrantPattern], s
     assert f"[asked: yes for the session by person, granted {said}, 2.6 s]" in line.text
 
 
+@all_rows(
+    ("content", "ended"),
+    [
+        ("Edited a.py: 1 replacement (+3 -2)\n@@ -1 +1 @@", "ok, +3/-2, 0.0 s"),
+        ("Overwrote (+9 -9 lines).py (+1 -0 lines); kept: the mode", "ok, +1/-0, 0.0 s"),
+        ("Created (+9 -9 lines) (1 line, 2 bytes)", "ok, 0.0 s"),
+    ],
+)
+def test_how_much_of_a_file_changed_is_told(content: str, ended: str) -> None:
+    line = ended_line(outcome("ok", content), decision("auto", EDIT), {})
+    assert line.text.endswith(f"]  {ended}")
+
+
 @all_rows(("by", "more"), [({}, ""), ({"by": "person"}, "  [typed by the person]")])
 def test_a_command_of_the_person_is_no_call_of_the_model(by: Fields, more: str) -> None:
     about: Fields = {"session": "s", "call": 1}

@@ -80,7 +80,7 @@ def _parts(status: Status) -> list[tuple[int, str, Tone]]:
     tokens = f"{_short(status.input_tokens)} tokens in, {_short(status.output_tokens)} out"
     return [
         (99, visible_line(f"! {loosened or 'loosened'}", 500) if status.loosened else "", Tone.BAD),
-        (55 if status.mode is Mode.ASK else 90, *_MODES[status.mode]),
+        (90, *_MODES[status.mode]),
         (80, visible_line(status.model, _LONGEST_NAME), Tone.PLAIN),
         (50, f"policy {visible_line(status.policy, _LONGEST_NAME)}" if status.policy else "", Tone.PLAIN),
         (60, visible_line(status.confinement, _LONGEST_NAME), Tone.PLAIN),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from harness.cli.terminal.question import Usual
-from harness.cli.terminal.row_text import Row, Tint, line_rows, prose, safe_line
+from harness.cli.terminal.row_text import Row, Tint, cells, line_rows, prose, safe_line
 from harness.cli.terminal.styles import Ink, Tone
 from harness.policy.grant_offers import GrantChoice, Offer
 from harness.policy.session_grants import GrantScope
@@ -28,12 +28,18 @@ def times_rows(width: int) -> list[Row]:
 def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
     """Return the rows that show what may be granted, whole: each choice with its number."""
     rows: list[Row] = []
-    for number, choice in enumerate(offer.choices, 1):
+    listed = [tuple(_lines(choice, usual)) for choice in offer.choices]
+    names = [cells(safe_line(one_line(name))) for lines in listed for name, may, _ in lines if name and may]
+    column = max((wide for wide in names if wide <= width // 3), default=0)
+    for number, (choice, lines) in enumerate(zip(offer.choices, listed, strict=True), 1):
         gutter = f"  [{number}] "
-        for name, may, tone in _lines(choice, usual):
+        for name, may, tone in lines:
             named = safe_line(one_line(name))
             tints = (Tint(0, len(named), Ink.STRONG),)
-            rows += line_rows(f"{named}{safe_line(one_line(may))}", width, gutter=gutter, tints=tints, tone=tone)
+            blanks = " " * (column - cells(named)) if name and may else ""
+            rows += line_rows(
+                f"{named}{blanks}{safe_line(one_line(may))}", width, gutter=gutter, tints=tints, tone=tone
+            )
             gutter = " " * len(gutter)
         for part in choice.asked_still:
             rows += prose(f"asked about still: {part}", width, gutter=gutter, tone=Tone.QUIET)

@@ -34,9 +34,9 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), mode=Mode
         pytest.param(
             FULL, 80, "mode ask | gpt-large | confined: files, network | 2 grants | context 26%", id="80 columns"
         ),
-        pytest.param(FULL, 40, "gpt-large | 2 grants | context 26%", id="40 columns"),
-        pytest.param(FULL, 20, "gpt-large | 2 grants", id="20 columns"),
-        pytest.param(FULL, 8, "gpt-l...", id="8 columns"),
+        pytest.param(FULL, 40, "mode ask | gpt-large | 2 grants", id="40 columns"),
+        pytest.param(FULL, 20, "mode ask | gpt-large", id="20 columns"),
+        pytest.param(FULL, 8, "mode ask", id="8 columns"),
         pytest.param(
             LOOSE, 80, "! UNCONFINED allowed, network open | PLAN: nothing is changed | gpt-large", id="loosened, 80"
         ),
@@ -44,7 +44,7 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), mode=Mode
         pytest.param(LOOSE, 20, "! UNCONFINED allo...", id="loosened, 20"),
         pytest.param(EDITS, 60, "EDITS run unasked | gpt-large | 2 grants | context 26%", id="edits, 60"),
         pytest.param(EDITS, 40, "EDITS run unasked | gpt-large | 2 grants", id="edits, 40"),
-        pytest.param(replace(FULL, hint="? helps"), 40, "gpt-large | 2 grants | ? helps", id="a hint, 40"),
+        pytest.param(replace(FULL, hint="? helps"), 40, "mode ask | gpt-large | ? helps", id="a hint, 40"),
         pytest.param(replace(LOOSE, hint="? helps"), 40, "! UNCONFINED allowed, network open", id="a hint is no warning"),
         pytest.param(
             Status(model="m", policy="p", grants=1, turns=1), 80, "mode ask | m | policy p | 1 grant | 1 turn", id="one"

@@ -322,7 +322,7 @@ def test_with_no_color_nothing_is_coloured(tmp_path: Path) -> None:
 
 def test_at_40_columns_the_status_line_has_one_row(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, columns=40, loosened=["UNCONFINED allowed"]) as line:
-        rows = [">", "! UNCONFINED allowed | model-1"]
+        rows = [">", "! UNCONFINED allowed | mode ask"]
         line.wait_until(lambda: [row for row in line.display() if row] == rows, "it is not one row")
 
 
