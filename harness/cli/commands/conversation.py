@@ -100,6 +100,8 @@ class Conversation:
         self.policy_named = policy_named
         self.held: Policy | None = None
         """In plan mode, the policy that holds again when it is left."""
+        self.offers_plans = True
+        """Whether an answer in plan mode is put to the person as a plan: until they said no to one, without words."""
         self.spent: list[Spent] = []
         self.prompt = ""
         """What is to be said to the model next, in the person's place and with their consent."""

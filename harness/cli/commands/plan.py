@@ -20,9 +20,9 @@ QUESTION = "leave plan mode and carry the plan out"
 
 
 def plan(conversation: Conversation, rest: str) -> None:
-    """Switch plan mode on, or leave it. Raises UsageError, PolicyError and LogError."""
-    if rest.lower() not in ("", "on", "off"):
-        raise UsageError(f"usage: /plan, or /plan off; not {visible_line(rest, 50)!r}")
+    """Switch plan mode on, or leave it, also to carry a plan out. Raises UsageError, PolicyError and LogError."""
+    if rest.lower() not in ("", "on", "off", "go"):
+        raise UsageError(f"usage: /plan, /plan go, or /plan off; not {visible_line(rest, 50)!r}")
     wanted = not conversation.plans if not rest else rest.lower() == "on"
     if wanted == conversation.plans:
         conversation.say(f"plan mode is {'on' if wanted else 'off'} already", Tone.QUIET)
@@ -35,6 +35,7 @@ def plan(conversation: Conversation, rest: str) -> None:
     else:
         leave(conversation)
         conversation.say("plan mode is left: the policy decides again", Tone.QUIET)
+        conversation.prompt = APPROVED if rest.lower() == "go" else ""
 
 
 def enter(conversation: Conversation) -> None:
@@ -44,7 +45,7 @@ def enter(conversation: Conversation) -> None:
         agent.log.session = conversation.session.identity
         agent.gate.allow_edits(on=False)
     agent.change_policy(conversation.session, with_plan_mode(held), "plan")
-    conversation.held = held
+    conversation.held, conversation.offers_plans = held, True
 
 
 def leave(conversation: Conversation, asked: dict[str, JsonValue] | None = None) -> None:
@@ -55,12 +56,17 @@ def leave(conversation: Conversation, asked: dict[str, JsonValue] | None = None)
 
 
 def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
-    """Ask, when a turn in plan mode ended with an answer, whether it is a plan that is carried out; return the answer.
+    """Ask, when a turn in plan mode ended with an answer that is no question, whether it is a plan that is carried out;
+    return the answer.
 
-    Words with a no are what the person says next: they go to the model as their message. Question and answer are in the
-    log, with the policy that holds from there on. False where nothing was asked. Raises LogError.
+    Words with a no are what the person says next: they go to the model as their message, and what it answers is asked about
+    again. After a no without words nothing is, until plan mode is entered again. Question and answer are in the log, with
+    the policy that holds from there on. False where nothing was asked. Raises LogError.
     """
-    if not conversation.plans or result.stop is not StopReason.COMPLETED or not result.text.strip():
+    text = result.text.strip()
+    if not conversation.plans or result.stop is not StopReason.COMPLETED or not text:
+        return False
+    if not conversation.offers_plans or text.endswith("?"):
         return False
     from harness.cli.terminal.question import PLAN_TOOL
 
@@ -82,7 +88,9 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     agent.change_policy(conversation.session, agent.gate.policy, "plan kept", asked=asked)
     conversation.prompt = approval.words
     if not approval.words:
-        conversation.say("plan mode stays on; say what should be different, or leave it by /plan off", Tone.QUIET)
+        conversation.offers_plans = False
+        said = "plan mode stays on, and no plan is put to you any more: /plan go carries one out, /plan off leaves the mode"
+        conversation.say(said, Tone.QUIET)
     return False
 
 
@@ -99,7 +107,7 @@ def _asked(approval: Approval, seconds: float) -> dict[str, JsonValue]:
 COMMANDS = (
     SlashCommand(
         name="/plan",
-        arguments="[off]",
+        arguments="[go|off]",
         summary="only read, until a plan is approved; again to leave",
         group=HelpGroup.TALK,
         does=plan,

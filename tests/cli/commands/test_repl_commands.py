@@ -280,8 +280,9 @@ def test_a_long_output_is_told_in_part_and_plan_mode_is_told_all_the_same(progra
     for line, answer in (("well?", "Long."), ("and now?", "Again.")):
         prompt.type(line)
         prompt.wait_for(answer)
-        prompt.press("plan", "n", times=2 if line != "well?" else 1)
-        prompt.wait_count("plan mode stays on", 2 if line != "well?" else 1)
+        if line == "well?":  # after a no, no plan is put to the person any more
+            prompt.press("plan", "n")
+        prompt.wait_for("plan mode stays on")
         prompt.say("/undo", f"forgotten: {line}")
     prompt.say("/plan off", "plan mode is left")
     prompt.ask("hello", "Over.")
@@ -371,6 +372,7 @@ def test_plan_mode_refuses_changes_until_the_plan_is_approved(program: Program, 
         replies(
             Reply(calls=(WRITE, call("bash", command="touch b"), call("bash", command="ls"))),
             Reply(text="The plan: write a.txt."),
+            Reply(text="Which name?"),
             Reply(text="A better plan."),
             Reply(calls=(WRITE,)),
             Reply(text="Carried out."),
@@ -380,9 +382,11 @@ def test_plan_mode_refuses_changes_until_the_plan_is_approved(program: Program, 
     prompt.say("/plan on", "plan mode is on already")
     prompt.say("!touch c", "Denied by")
     prompt.type("make a.txt")
-    prompt.press("plan", "n")
-    prompt.wait_for("plan mode stays on")
-    prompt.type("better, please")
+    prompt.press("plan", "r")
+    prompt.send_words("no, but (Enter sends it, Esc goes back): ", "better, please")
+    prompt.send(ENTER)
+    prompt.wait_for("Which name?")
+    prompt.type("a.txt")
     prompt.press("plan", "y", times=2)
     prompt.wait_for("> The plan is approved: carry it out.")
     prompt.press("write_file", "y")
@@ -390,14 +394,14 @@ def test_plan_mode_refuses_changes_until_the_plan_is_approved(program: Program, 
     assert prompt.leave() == 0
     assert sorted(os.listdir(program.workspace)) == ["a.txt"]
     requests = [str(request["messages"]) for request in program.players[0].requests]
-    assert requests[0].count("plan mode on") == requests[2].count("plan mode on") == 1
-    assert ("has left plan mode" in requests[2], requests[3].count("has left plan mode")) == (False, 1)
+    assert requests[0].count("plan mode on") == requests[3].count("plan mode on") == 1
+    assert ("has left plan mode" in requests[3], requests[4].count("has left plan mode")) == (False, 1)
     assert "Plan mode is on" in requests[1]
-    assert "The plan is approved" in requests[3]
+    assert "The plan is approved" in requests[4]
     changed = [(r["why"], r["policy"], asked(r)) for r in program.records() if r["kind"] == "policy_changed"]
     assert changed == [
         ("plan", "default+plan", None),
-        ("plan kept", "default+plan", ("no", "person", "")),
+        ("plan kept", "default+plan", ("no", "person", "better, please")),
         ("plan left", "default", ("yes", "person", "")),
     ]
     ended = [r["status"] for r in program.records() if r["kind"] == "outcome"]
@@ -429,6 +433,22 @@ def test_words_to_a_plan_reach_the_model_whatever_they_begin_with(program: Progr
     assert [r["text"] for r in program.records() if r["kind"] == "user_message"][1] == "!touch ZEBRA"
     assert "asked: leave plan mode and carry the plan out? no by person" in program.run("audit", "show").out
     assert verified(program)
+
+
+def test_after_a_no_without_words_no_plan_is_put_to_the_person_until_they_say_go(
+    program: Program, start: Start
+) -> None:
+    prompt = start(replies(Reply(text="The plan."), Reply(text="A better plan."), Reply(text="Carried out.")))
+    prompt.say("/plan", "plan mode: nothing is changed")
+    prompt.type("make a.txt")
+    prompt.press("plan", "n")
+    prompt.wait_for("plan mode stays on")
+    prompt.ask("better, please", "A better plan.")
+    prompt.say("/plan go", "> The plan is approved: carry it out.")
+    prompt.wait_for("Carried out.")
+    assert prompt.leave() == 0
+    assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["plan", "plan kept", "plan left"]
+    assert prompt.questions("plan") == 1
 
 
 def test_plan_mode_can_be_left_without_a_plan(program: Program, start: Start) -> None:
