@@ -53,6 +53,8 @@ class Look(Record):
     """Whether to draw with ASCII alone: asked for, or the stream's encoding has no more."""
     repaints: bool = False
     """Whether a line may be written over: not with TERM=dumb, not for a screen reader, not where there is no terminal."""
+    spoken: bool = False
+    """Whether a screen reader reads what is written: nothing is drawn that is no word, and what begins is said."""
 
     @property
     def colours(self) -> Palette | None:
@@ -76,6 +78,7 @@ def look_of(
         palette=palette_of(theme, environment),
         ascii=ascii_only or not _has_lines(stream),
         repaints=capable and not screen_reader,
+        spoken=screen_reader,
     )
 
 

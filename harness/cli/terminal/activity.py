@@ -13,7 +13,7 @@ from harness.log.order import LogRecord
 from harness.record import Record
 from harness.text.amounts import counted, elapsed, size_of_bytes
 from harness.text.visible import visible_line
-from harness.tool_kinds import READ_FILE
+from harness.tool_kinds import READ_FILE, Does, shipped_that
 
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
@@ -179,6 +179,7 @@ def _stream_of(redactor: Redactor) -> RedactedStream:
     return RedactedStream(redactor)
 
 
+COMMANDS = shipped_that(Does.RUNS)
 _ENDS_THINKING = frozenset(("model_response", "error", "limit", "session_ended"))
 
 
@@ -211,6 +212,11 @@ class Activity:
     def goes_on(self) -> bool:
         """Whether there is something to be told that changes with time."""
         return self._thinks or self.output is not None
+
+    @property
+    def command(self) -> str:
+        """The command that runs, in a few words; empty where none does."""
+        return self._call if self.output is not None and self._tool in COMMANDS else ""
 
     def take_in(self, record: LogRecord, now: float) -> UnshownOutput:
         """Note what a record says has begun or ended, and return what was still to be shown of what ended."""

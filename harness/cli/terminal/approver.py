@@ -174,5 +174,6 @@ def _no_brackets(text: str) -> None:
 def show_question(screen: Screen, action: Action, verdict: Verdict, confinement: str, usual: Usual) -> None:
     """Write what is asked, all of it at once: for answers that were prepared."""
     question = Question(action=action, verdict=verdict, confinement=confinement, usual=usual, destroys=destroys(action))
-    screen.rule(question.title)
-    screen.rows(question_rows(question, screen.width - 1))
+    width = screen.width - 1
+    screen.rule(question.title(width))
+    screen.rows(question_rows(question, width))

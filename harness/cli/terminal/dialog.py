@@ -48,14 +48,21 @@ class Dialog(ABC, Generic[AnswerT]):
     INVARIANT: nothing is answered by Enter, by a paste, or by what was typed before it.
     """
 
-    def __init__(self, seat: Seat, title: str, rows_at: Callable[[int], Sequence[Row]], *, waits: Choice) -> None:
-        """Take what gives the rows for a number of columns, and the key that is off until all of them were seen."""
+    def __init__(
+        self, seat: Seat, title_at: Callable[[int], str], rows_at: Callable[[int], Sequence[Row]], *, waits: Choice
+    ) -> None:
+        """Take what gives the title and the rows for a number of columns, and the key that is off until all were seen."""
         self._screen, self._keyboard, self._interrupt, dead_seconds, self._monotonic = seat
         self._dead_seconds = max(dead_seconds, LEAST_DEAD_SECONDS)
-        self._pages = Pages(self._screen, title, rows_at)
+        self._pages = Pages(self._screen, title_at, rows_at)
         self._waits = waits
         self._paged_at = 0.0
+        self._own = 0
+        """How many rows are the question's; below them stand notes, what `?` shows, and lists to choose from."""
         self._said: set[str] = set()
+        """Notes that stand there."""
+        self._helps = False
+        """Whether what `?` shows stands there."""
 
     # What each question has of its own
 
@@ -82,13 +89,13 @@ class Dialog(ABC, Generic[AnswerT]):
     def _on_key(self, key: str) -> AnswerT | None:
         """Take a key that was pressed alone, and means the same in no other question; a letter is a small one."""
 
-    def _tell_all(self) -> None:
-        """Say at `?` more than what the keys are."""
+    def _rows_of_all(self) -> Sequence[Row]:
+        """Return what `?` says besides what the keys are."""
+        return ()
 
-    def _tell_limits(self) -> None:
-        """Say below the first page why not every answer is possible."""
-        if self._pages.is_tiny:
-            self._tell(_SMALL.format(self._waits.word), Tone.BAD)
+    def _limit(self) -> str:
+        """Return why not every answer is possible, to be said below the first page."""
+        return _SMALL.format(self._waits.word) if self._pages.is_tiny else ""
 
     # From the first row to the answer
 
@@ -110,6 +117,7 @@ class Dialog(ABC, Generic[AnswerT]):
                 notice_at = None
             elif came is not Event.RETURNED:
                 done = self._on(came)
+        self._clear()
         return done
 
     def _on(self, came: Key | Pasted | Event) -> AnswerT | None:
@@ -128,17 +136,21 @@ class Dialog(ABC, Generic[AnswerT]):
     def _on_any_key(self, key: str) -> AnswerT | None:
         match key:
             case " " | "page" | "rest" if self._pages.left:
+                self._clear()
                 self._pages.go_on(to_end=key == "rest")
+                self._own = self._screen.passing_rows
                 self._paged_at = self._monotonic()
                 return None
             case "page" | "rest":
                 return self._rest()
             case "v":
-                self._screen.take_back()
-                return self._draw()
+                return self._draw_again()
+            case "?" if self._helps:
+                return self._rest() if self._clear() else self._draw_again()
             case "?":
-                self._write(tuple(key_rows(self._choices, self._screen.width - 1, self._also)))
-                self._tell_all()
+                self._clear()
+                self._write((*key_rows(self._choices, self._screen.width - 1, self._also), *self._rows_of_all()))
+                self._helps = True
                 return self._rest()
             case "enter":
                 return self._dropped(_ENTER)
@@ -162,24 +174,42 @@ class Dialog(ABC, Generic[AnswerT]):
         """Show the question from its top, and let the keys rest."""
         self._screen.settle()
         self._pages.begin()
-        self._tell_limits()
+        if limit := self._limit():
+            self._write(tuple(prose(limit, self._screen.width - 1, tone=Tone.BAD)))
+        self._own, self._helps = self._screen.passing_rows, False
+        self._said.clear()
         self._paged_at = self._monotonic()
         return self._rest()
+
+    def _draw_again(self) -> AnswerT | None:
+        self._clear()
+        self._screen.take_back()
+        return self._draw()
+
+    def _clear(self) -> bool:
+        """Take back what stands below the question, where it is still on the screen; return whether nothing of it is left."""
+        self._helps = False
+        if not self._screen.take_back(self._own):
+            return False
+        self._said.clear()
+        return True
 
     def _show_keys(self) -> None:
         left = self._pages.left if not self._pages.seen else 0
         if self._screen.look.repaints:
             self._screen.transient(key_line(self._choices, self._screen.width - 2, left=left, waits=self._waits))
         else:
-            self._tell(said_keys(self._choices, left=left, waits=self._waits))
+            self._write(tuple(prose(said_keys(self._choices, left=left, waits=self._waits), self._screen.width - 1)))
 
     def _tell(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """Say something below the question, in the place of what was said there before."""
+        self._clear()
         self._write(tuple(prose(text, self._screen.width - 1, tone=tone)))
 
     def _tell_once(self, text: str) -> None:
         if text not in self._said:
-            self._said.add(text)
             self._tell(text, Tone.QUIET)
+            self._said.add(text)
 
     def _write(self, rows: Sequence[Row]) -> None:
         self._screen.settle()

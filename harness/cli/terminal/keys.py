@@ -176,6 +176,8 @@ class Keyboard:
         self._handlers: list[tuple[signal.Signals, Any]] = []
         self._in_paste = False
         self._came_at = 0.0
+        self.dropped = False
+        """Whether the last rest dropped keys."""
 
     @property
     def came_at(self) -> float:
@@ -221,12 +223,14 @@ class Keyboard:
         """
         seconds = max(seconds, LEAST_DEAD_SECONDS)
         began = self._monotonic()
+        self.dropped = False
         while True:
             came = self._next(seconds, sure=0.0)
             if came is Event.TIME:
                 return None
             if came is Event.END or came is Event.STOP:
                 return came
+            self.dropped = self.dropped or came is not Event.RETURNED
             if self._monotonic() - began > self._noisy_seconds:
                 return Event.BURST
 

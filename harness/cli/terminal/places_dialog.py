@@ -28,7 +28,7 @@ class PlacesDialog(Dialog[PlacesAnswer]):
 
     def __init__(self, question: PlacesQuestion, seat: Seat) -> None:
         """Take what is asked."""
-        super().__init__(seat, TITLE, lambda width: tuple(places_rows(question, width)), waits=_KEEP)
+        super().__init__(seat, lambda _: TITLE, lambda width: tuple(places_rows(question, width)), waits=_KEEP)
 
     @property
     def _notice(self) -> str:

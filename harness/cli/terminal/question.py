@@ -81,13 +81,12 @@ class Question(Record):
         """Whether words with a no reach anyone."""
         return self.by_model or self.action.tool in HEARS_WORDS
 
-    @property
-    def title(self) -> str:
-        """For the line above the question: what asks, and of a file what is done to it."""
+    def title(self, width: int) -> str:
+        """For the line above the question: what asks, and of a file what is done to it where that has room there."""
         action = self.action
-        if action.text:
+        if action.text or (self.head and not self.has_room(width)):
             return f"{action.tool} asks"
-        return visible_line(f"{action.tool} asks: {self.head or action.summary}", 1_000)
+        return self._whole_title
 
     @property
     def head(self) -> str:
@@ -97,8 +96,12 @@ class Question(Record):
         return self.action.preview.partition("\n")[0].removeprefix("edit ")
 
     def has_room(self, width: int) -> bool:
-        """Say whether the title stands whole in a line of that width."""
-        return cells(self.title) <= min(width, WIDEST_RULE) - 6
+        """Say whether a title that names what is done stands whole in a line of that width."""
+        return cells(self._whole_title) <= min(width, WIDEST_RULE) - 6
+
+    @property
+    def _whole_title(self) -> str:
+        return visible_line(f"{self.action.tool} asks: {self.head or self.action.summary}", 1_000)
 
 
 def by_model(action: Action) -> bool:

@@ -116,7 +116,8 @@ class QuestionDialog(Dialog[Approval]):
         )
         if (done := self._rest()) is not None or not self._pages.is_current:
             return done
-        came = self._line(f"type {WORD}: ", Pastes.NOTHING)
+        again = f"too soon: type {WORD} again: " if self._keyboard.dropped else f"type {WORD}: "
+        came = self._line(again, Pastes.NOTHING)
         if isinstance(came, Event | Key):
             return self._on(came)
         if came == WORD and self._pages.seen:
@@ -142,6 +143,7 @@ class QuestionDialog(Dialog[Approval]):
         if isinstance(came, str):
             self._words = came
             self._tell(f'your answer goes with these words: "{came}"' if came else "your answer goes without words")
+            self._own = self._screen.passing_rows  # as long as the question stands
         return self._rest()
 
     def _edit(self) -> Approval | None:
@@ -187,7 +189,8 @@ class QuestionDialog(Dialog[Approval]):
     ) -> int | Key | Pasted | Event | Approval:
         """Show a numbered list, and return the number that was pressed once all of it was seen; else what came."""
         self._screen.settle()
-        pages = Pages(self._screen, title, rows_at)
+        self._clear()
+        pages = Pages(self._screen, lambda _: title, rows_at)
         pages.begin()
         while pages.left:
             self._prompt(f"{pages.left} more: [space]; other keys go back")
@@ -217,19 +220,18 @@ class QuestionDialog(Dialog[Approval]):
 
     # What is shown
 
-    def _tell_all(self) -> None:
+    def _rows_of_all(self) -> Sequence[Row]:
         width = self._screen.width - 1
-        self._write(fact_rows(self._question, width))
-        self._write(facet_rows(self._question.verdict, width))
-        if self._question.by_model and isinstance(self._offer, str):
-            self._write(tuple(prose(f"s and p are not offered: {self._offer}", width)))
-            said, _, rule = self._advise().partition("\n")
-            self._write((*prose(said, width), *(rows_of(rule, width, gutter="    ") if rule else ())))
+        rows = (*fact_rows(self._question, width), *facet_rows(self._question.verdict, width))
+        if not self._question.by_model or isinstance(self._offer, Offer):
+            return rows
+        said, _, rule = self._advise().partition("\n")
+        offered = prose(f"s and p are not offered: {self._offer}", width)
+        return (*rows, *offered, *prose(said, width), *(rows_of(rule, width, gutter="    ") if rule else ()))
 
-    def _tell_limits(self) -> None:
-        super()._tell_limits()
-        if not self._pages.is_tiny and not self._may_be_allowed:
-            self._tell("this cannot be shown whole, so it cannot be approved here", Tone.BAD)
+    def _limit(self) -> str:
+        whole = "" if self._may_be_allowed else "this cannot be shown whole, so it cannot be approved here"
+        return super()._limit() or whole
 
     @property
     def _may_be_allowed(self) -> bool:

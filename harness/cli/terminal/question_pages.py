@@ -19,10 +19,10 @@ class Pages:
     INVARIANT: `seen` is true only if every row was written at the size that the terminal has, and nobody else had it since.
     """
 
-    def __init__(self, screen: Screen, title: str, rows_at: Callable[[int], Sequence[Row]]) -> None:
-        """Take what gives the rows for a number of columns."""
+    def __init__(self, screen: Screen, title_at: Callable[[int], str], rows_at: Callable[[int], Sequence[Row]]) -> None:
+        """Take what gives the title and the rows for a number of columns."""
         self._screen = screen
-        self._title = title
+        self._title_at = title_at
         self._rows_at = rows_at
         self._rows: Sequence[Row] = ()
         self._next = 0
@@ -60,9 +60,10 @@ class Pages:
             self._seen = False
         self._size, self._keeps = self._size_now, self._screen.keeps
         # One column stays free: some terminals go to the next line when the last one is written.
-        self._rows = self._rows_at(max(self._size[0], LEAST_WIDTH) - 1)
+        width = max(self._size[0], LEAST_WIDTH) - 1
+        self._rows = self._rows_at(width)
         self._next = 0
-        self._show(self._page - 1, title=self._title)
+        self._show(self._page - 1, title=self._title_at(width))
 
     def go_on(self, *, to_end: bool = False) -> None:
         """Show the next page, or all that is left: it stands in the terminal's scrollback then."""

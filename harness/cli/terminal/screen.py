@@ -131,6 +131,8 @@ class Screen(Console):
         """Whether the first line of the text that is open was written."""
         self._passing, self._passing_size = 0, DEFAULT_SIZE
         """How many rows at the end are there only for now, and at which size they were written."""
+        self._gone = 0
+        """How many of these, the first ones, ran off the top of the screen."""
         self.keeps = 0
         """How often what was there only for now became there for good: it may be out of sight since."""
         self._encodable = encodable_for(stream)
@@ -205,6 +207,8 @@ class Screen(Console):
         self.rows((self._titled(title),))
 
     def _titled(self, title: str) -> Row:
+        if self.look.spoken:
+            return Row(text=fitted(visible_line(title, 1_000), self.width))
         sign, width = self._signs.rule, min(self.width, WIDEST_RULE)
         shown = fitted(f"{sign * 2} {visible_line(title, 200)}", width - 3)
         text = f"{shown} {sign * max(0, width - 1 - cells(shown))}"
@@ -216,11 +220,12 @@ class Screen(Console):
         with self._lock:
             self.end_text()
             size = (self.width, self.height)
-            above = self._passing if size == self._passing_size else 0
+            above, gone = (self._passing, self._gone) if size == self._passing_size and self._passing else (0, 0)
             above_them = ["", *self._row(self._titled(title))] if title is not None else []
             shown = [*above_them, *(line for row in rows for line in self._row(row))]
             self._print(shown)
             self._passing, self._passing_size = above + len(shown), size
+            self._gone = max(gone, self._passing - (size[1] - 1))
 
     def keep(self) -> None:
         """Let all that stands there stand, whatever is taken back later: nobody knows any more where on the screen it is."""
@@ -228,18 +233,28 @@ class Screen(Console):
             self._passing = 0
             self.keeps += 1
 
-    def take_back(self) -> None:
-        """Erase the rows that were there only for now, if they are still all on the screen as they were written.
+    @property
+    def passing_rows(self) -> int:
+        """How many rows at the end are there only for now."""
+        return self._passing
+
+    def take_back(self, to: int = 0) -> bool:
+        """Erase the rows that were there only for now, if they are still all on the screen as they were written; or those
+        behind the first `to` of them, as many as are on the screen. Return whether nothing of what was to go is left.
 
         INVARIANT: nothing above them is erased. What else was written since, or a terminal of another size, leaves them; and
         where a row took more room than was counted, the topmost ones stay.
         """
         with self._lock:
-            count, self._passing = self._passing, 0
+            passing = self._passing
+            erases = self.look.repaints and self._passing_size == (self.width, self.height) and (to or not self._gone)
+            count = max(0, passing - max(to, self._gone)) if erases else 0
+            self._passing = passing - count if to else 0
             self.settle()
-            if count and self.look.repaints and count < self.height and self._passing_size == (self.width, self.height):
+            if count:
                 self._put(TAKE_BACK.format(count))
                 self._open = False
+            return passing - count <= to
 
     def live(self, printed: str) -> None:
         """Show what a running command printed: its first lines, then in the line that is written over its last."""
@@ -283,6 +298,8 @@ class Screen(Console):
             if record["kind"] == "intent":
                 self._live_at = now + LIVE_SECONDS
             left = self._activity.take_in(record, now)
+            if record["kind"] == "intent" and self.look.spoken and (call := self._activity.command):
+                self.line(f"running: {call}", Tone.QUIET)
             self._print(self._outputs(left.first))
             if left.more:
                 self._print(self._rows(f"{BAR}{left.more}", Tone.QUIET))
@@ -381,7 +398,8 @@ class Screen(Console):
     def _show_text(self, lines: list[str]) -> None:
         if lines and not self._signed:
             self._signed = True
-            lines = ["", self._signs.answer + lines[0][1:], *lines[1:]]
+            sign = " " if self.look.spoken else self._signs.answer
+            lines = ["", sign + lines[0][1:], *lines[1:]]
         self._print_shown(lines if self._columns >= LEAST_TEXT_WIDTH else list(narrowed(lines, self._columns)))
 
     def _print_shown(self, lines: list[str]) -> None:

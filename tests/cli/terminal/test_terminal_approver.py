@@ -322,7 +322,7 @@ def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: Grant
     """What it covers and for how long stands on the screen before the key that grants it."""
     with Played(touch) as played:
         played.press(keys[0])
-        played.wait_for("[1] touch made  exactly: writes what it names, no network, ")
+        played.wait_for("[1] touch made         exactly: writes what it names, no network, ")
         played.press(keys[1])
         if keys[2:]:
             played.wait_for("[3] until you revoke it")
@@ -575,6 +575,21 @@ def test_what_destroys_asks_for_a_word(root: str) -> None:
     together(play, WORDS)
 
 
+def test_a_word_that_is_typed_before_it_counts_is_asked_for_again(root: str) -> None:
+    """What is typed right behind the y is dropped, and that is said where it is to be typed."""
+    with Played(command(root, "rm -rf src"), columns=40) as played:
+        played.press("y")
+        played.go_on(SURE_SECONDS + 0.03)
+        played.send("de")
+        played.wait_for("too soon: type destroy again:")
+        for key in "destroy":
+            played.send(key)
+            played.go_on(0.05)
+        assert played.key_line() == "too soon: type destroy again: destroy"
+        played.send("\r")
+        assert played.answer().answer is Answer.YES
+
+
 def test_what_destroys_is_never_granted(root: str) -> None:
     """s and p are not offered, though the gate could."""
     with Played(command(root, "rm -rf src"), columns=100) as played:
@@ -716,6 +731,52 @@ def after(about: Asked, *keys: str, columns: int = 80, lines: int = 24, **more: 
 def test_an_answered_question_leaves_nothing_and_nothing_above_it_goes(touch: Asked, *keys: str) -> None:
     """The trace of the call says in one line what was answered."""
     assert after(touch, *keys, lines=60) == BEFORE
+
+
+def test_a_note_and_a_list_take_the_place_of_what_stood_below_the_question(root: str) -> None:
+    with Played(command(root, "rm -rf src"), lines=60) as played:
+        played.rest()
+        asked_alone = played.rows()
+        for key, note in (
+            ("s", "what destroys, or cannot"),
+            ("\r", "Enter answers nothing"),
+            ("\x1b[A", "that key is no"),
+        ):
+            for _ in range(2):
+                played.press(key)
+                played.rest()
+                rows = [row for row in played.rows() if row not in asked_alone]
+                assert [row[2 : 2 + len(note)] for row in rows] == [note], key
+    with Played(command(root, "touch made")) as played:
+        for _ in range(2):
+            played.press("s")
+            played.wait_for("press 1 to")
+            played.press("x")
+            played.rest()
+            assert played.text().count("allow for this session") == 0
+        assert played.text().count("nothing is granted") == 1
+
+
+@at_once((60, "touch made"), (24, "rm -rf src"), (10, "touch made"))
+def test_help_goes_with_the_key_that_showed_it_and_with_the_answer(root: str, lines: int, line: str) -> None:
+    """From the screen, also where it is longer than that."""
+    shown = "refuses and ends the turn"
+    for again in (True, False):
+        with Played(command(root, line), lines=lines) as played:
+            played.press("?")
+            played.rest()
+            assert shown in played.shown()
+            assert "[n] no" in played.key_line()
+            if again:
+                played.press("?")
+                played.rest()
+                played.rows()
+                display = "\n".join(played.screen.display)
+                assert (f"$ {line}" in display, shown in display, "undo: " in display) == (True, False, False)
+            played.press("n")
+            played.answer()
+            played.rows()
+            assert "undo: " not in "\n".join(played.screen.display)
 
 
 @at_once(

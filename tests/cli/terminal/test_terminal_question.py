@@ -89,7 +89,7 @@ def root(tmp_path: Path) -> str:
         pytest.param("eval $x", "  ! not plainly understood: eval of $x", id="opaque and why"),
         pytest.param("touch /etc/x", "  ! writes /etc/x, which lies outside the workspace", id="writes outside"),
         pytest.param("cat /etc/x; make", "      ! reads /etc/x, which lies outside the workspace", id="reads outside"),
-        pytest.param("rm -r x", "  ! this destroys: rm -r deletes folders", id="destroys"),
+        pytest.param("rm -r x", "  ! this destroys: rm -r deletes x with all that is in it", id="destroys"),
         pytest.param("echo x > /dev/pts/3", "  ! it may write to a terminal, /dev/pts/3: ", id="terminal"),
         pytest.param("t\u043euch a", "  ! odd text: ", id="Cyrillic o in a program's name"),
         pytest.param("touch a\u00a0b", "  ! odd text: ", id="odd blank"),
@@ -167,7 +167,7 @@ def test_a_plain_command_takes_one_row_and_what_is_as_always_is_told_on_demand(r
 @all_rows("width", [40, 80, 120])
 def test_an_edit_is_its_difference_below_its_name(root: str, width: int) -> None:
     about = question(asked(root, "edit_file", {"path": "a.py", "old_string": "one", "new_string": "two"}))
-    assert about.title == "edit_file asks: a.py (+1 -1 lines)"
+    assert about.title(width) == "edit_file asks: a.py (+1 -1 lines)"
     assert [row.text for row in question_rows(about, width)] == ["  1 - one", "  1 + two"]
 
 
@@ -176,6 +176,7 @@ def test_a_name_that_does_not_fit_above_a_difference_stands_whole_in_it(root: st
     about = question(asked(root, "write_file", {"path": name, "content": "x\n"}))
     shown = "".join(row.text[4:] for row in question_rows(about, 60) if not row.text.startswith("  1"))
     assert f"new file {name}" in shown
+    assert about.title(60) == "write_file asks"
 
 
 def test_all_places_that_a_command_may_write_are_told(root: str) -> None:

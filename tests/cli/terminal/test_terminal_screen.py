@@ -21,7 +21,7 @@ from process_scene import wait_until
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.cli.console import Look
+from harness.cli.console import Look, look_of
 from harness.cli.terminal.activity import TURNS_A_SECOND
 from harness.cli.terminal.markdown_stream import Markdown
 from harness.cli.terminal.screen import Notices, Screen
@@ -463,6 +463,22 @@ def test_a_stream_without_unicode_is_measured_as_it_is_written() -> None:
     assert "".join(tape.raw).isascii()
     assert max(map(len, tape.permanent())) <= 40
     assert len(tape.written_over()) < 40
+
+
+def test_for_a_screen_reader_nothing_is_drawn_and_what_begins_is_said() -> None:
+    tape = Tape()
+    look = look_of(tape, {"TERM": "xterm", "NO_COLOR": "1"}, screen_reader=True)
+    screen = screen_on(tape, look)
+    screen.text("I look.\n\n")
+    screen.end_text()
+    screen.rule("bash asks")
+    screen.record({"kind": "decision", "call": 1, "decision": "auto", "summary": "make \x1b[2Jall"})
+    screen.record({"kind": "intent", "call": 1, "tool": "bash"})
+    screen.settle()
+    screen.record({"kind": "decision", "call": 2, "decision": "auto", "summary": "a.py"})
+    screen.record({"kind": "intent", "call": 2, "tool": "read_file"})
+    screen.settle()
+    assert [line for line in tape.permanent() if line] == ["  I look.", "bash asks", "running: make \\x1b[2Jall"]
 
 
 def test_what_is_no_terminal_gets_lines_as_they_are() -> None:
