@@ -69,6 +69,17 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {**passed, "PATH": ":".join(folders) or os.defpath, **_SET_VARIABLES}
 
 
+def program_outside(root: str, name: str, given: Mapping[str, str]) -> str | None:
+    """Return where a program lies by the PATH of what `child_environment` gave, and not in the folder `root`: what commands
+    can write there is no program of the person's."""
+    below = f"{os.path.realpath(root).rstrip('/')}/"
+    for folder in given["PATH"].split(":"):
+        found = os.path.realpath(os.path.join(folder, name))
+        if not f"{found}/".startswith(below) and os.path.isfile(found) and os.access(found, os.X_OK):
+            return os.path.join(folder, name)
+    return None
+
+
 _SCREEN = ("TERM", "NO_COLOR", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "GIT_EDITOR", "EDITOR", "DEBIAN_FRONTEND")
 """What is not set for a command that has a terminal: it may ask, page and colour there."""
 _OF_THE_PERSON = ("TERM", "COLORTERM", "NO_COLOR", "PAGER", "GIT_PAGER", "LESS", "EDITOR", "VISUAL", "GIT_EDITOR")

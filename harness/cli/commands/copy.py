@@ -11,6 +11,7 @@ from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.messages import Message, Role
+from harness.process.environment import child_environment, program_outside
 from harness.text.amounts import counted, size_of_bytes
 
 MOST_BYTES = 1_000_000
@@ -74,13 +75,11 @@ def pasted_safely(text: str) -> tuple[str, int]:
     return kept, len(text) - len(kept)
 
 
-def clipboard_program(environment: Mapping[str, str]) -> Sequence[str]:
+def clipboard_program(environment: Mapping[str, str], root: str) -> Sequence[str]:
     """Return the command that takes a text for the clipboard at which the person sits; empty where there is none.
 
-    Over SSH the clipboards of this machine are another one's.
+    Over SSH the clipboards of this machine are another one's. No program of the workspace `root` is one.
     """
-    import shutil
-
     ways = (
         ("TMUX", ("tmux", "load-buffer", "-w", "-")),
         ("", ("pbcopy",)),
@@ -89,11 +88,11 @@ def clipboard_program(environment: Mapping[str, str]) -> Sequence[str]:
         ("DISPLAY", ("xsel", "--clipboard", "--input")),
     )
     is_remote = "SSH_CONNECTION" in environment
-    folders = [one for one in environment.get("PATH", os.defpath).split(":") if one.startswith("/")]
+    given = child_environment(environment)
     for variable, words in ways:
         if (variable and not environment.get(variable)) or (is_remote and variable != "TMUX"):
             continue
-        if found := shutil.which(words[0], path=":".join(folders)):
+        if found := program_outside(root, words[0], given):
             return (found, *words[1:])
     return ()
 
@@ -103,7 +102,7 @@ def _hand_over(conversation: Conversation, data: bytes) -> str:
     environment = conversation.parts.environment
     if len(data) > MOST_BYTES:
         raise UsageError(f"it is {size_of_bytes(len(data))} long, too much for a clipboard; /export writes a file")
-    words = clipboard_program(environment)
+    words = clipboard_program(environment, conversation.parts.workspace.root)
     if words and _is_taken(words, data, environment):
         return f"by {os.path.basename(words[0])}"
     if len(data) > MOST_SENT_BYTES:

@@ -14,7 +14,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from harness.process.environment import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables, child_environment
+from harness.process.environment import (
+    OFFLINE,
+    OFFLINE_VARIABLES,
+    UNASKED,
+    as_variables,
+    child_environment,
+    program_outside,
+)
 
 MOST_NAMES = 300_000
 """Some 100 MB of memory; a monorepo of more is searched in what comes first."""
@@ -40,7 +47,7 @@ def git_names(root: str, which: tuple[str, ...], environment: Mapping[str, str])
     import subprocess
 
     variables = child_environment(environment)
-    git = _program("git", variables["PATH"], root)
+    git = program_outside(root, "git", variables)
     if git is None:
         return None
     try:
@@ -68,16 +75,6 @@ def git_names(root: str, which: tuple[str, ...], environment: Mapping[str, str])
     names = os.fsdecode(data).split("\0")
     names.pop()  # what is behind the last end: nothing, or a name that was cut
     return names[:MOST_NAMES]
-
-
-def _program(name: str, path: str, root: str) -> str | None:
-    """Return where a program lies that is none of the folder `root`."""
-    below = f"{os.path.realpath(root).rstrip('/')}/"
-    for folder in path.split(":"):
-        found = os.path.realpath(os.path.join(folder, name))
-        if not f"{found}/".startswith(below) and os.path.isfile(found) and os.access(found, os.X_OK):
-            return os.path.join(folder, name)
-    return None
 
 
 def walked_names(root: str, *, seconds: float = MOST_SECONDS) -> list[str]:

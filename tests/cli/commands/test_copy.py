@@ -142,6 +142,7 @@ def test_which_program_takes_it(tmp_path: Path, environment: dict[str, str], exp
     for name in ("xclip", "wl-copy", "tmux"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
-    found = clipboard_program({**environment, "PATH": f".:{tmp_path}"})
+    found = clipboard_program({**environment, "PATH": f".:{tmp_path}"}, "/workspace")
     assert [word.removeprefix(f"{tmp_path}/") for word in found] == expected
-    assert not clipboard_program({**environment, "PATH": "."})
+    assert not clipboard_program({**environment, "PATH": ".:/nowhere"}, "/workspace")
+    assert not clipboard_program({**environment, "PATH": str(tmp_path)}, str(tmp_path.parent))
