@@ -85,10 +85,11 @@ class Conversation:
         session: Session,
         turns: Turns,
         about: Mapping[str, JsonValue],
-        lend: Callable[[], AbstractContextManager[LentTerminal]] | None = None,
-        policy_named: str | None = None,
+        lend: Callable[[], AbstractContextManager[LentTerminal]],
+        policy_named: str | None,
+        policy_sha256: str | None,
     ) -> None:
-        """Take the parts; `lend` lends the terminal to a command, `policy_named` is what --policy says."""
+        """Take the parts; `lend` lends the terminal to a command, the last two are what --policy and --policy-sha256 say."""
         self.parts = parts
         self.screen = screen
         self.approver = approver
@@ -98,6 +99,7 @@ class Conversation:
         self.about = about
         self.lend = lend
         self.policy_named = policy_named
+        self.policy_sha256 = policy_sha256
         self.held: Policy | None = None
         """In plan mode, the policy that holds again when it is left."""
         self.offers_plans = True

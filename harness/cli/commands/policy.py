@@ -136,7 +136,8 @@ def _explain(conversation: Conversation, what: str) -> None:
 def assembled(conversation: Conversation) -> Policy:
     """Return the policy as its files say it now. Raises HarnessError, where the policy that holds goes on to hold."""
     parts = conversation.parts
-    found = assemble(parts.state, parts.workspace.root, named=conversation.policy_named, fallback="default")
+    named, pinned = conversation.policy_named, conversation.policy_sha256
+    found = assemble(parts.state, parts.workspace.root, named=named, fallback="default", pinned=pinned)
     keep_own_folders(parts.workspace, parts.state)
     check_confinement(found, parts.tools)
     check_prices(parts.settings, strictest((parts.limits, found.limits)))
@@ -147,11 +148,12 @@ def _use(conversation: Conversation, name: str) -> None:
     """Let another policy hold from now on, as `--policy NAME` would. Raises HarnessError, and then none is changed."""
     if not name:
         raise UsageError(f"usage: /policy use NAME or FILE; shipped are {', '.join(SHIPPED)}")
-    before, conversation.policy_named = conversation.policy_named, name
+    before = conversation.policy_named, conversation.policy_sha256
+    conversation.policy_named, conversation.policy_sha256 = name, None
     try:
         _reload(conversation, "another")
     except HarnessError:
-        conversation.policy_named = before
+        conversation.policy_named, conversation.policy_sha256 = before
         raise
 
 

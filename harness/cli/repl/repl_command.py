@@ -196,7 +196,7 @@ class Repl:
         held = kept.read()
         warnings = [held.problem, *map(asleep_words, held.grants)]
         self._notes += [Line(tone=Tone.WARNING, text=visible_line(said, 2_000)) for said in warnings if said]
-        self._conversation = self._begun(about, arguments.policy, carried)
+        self._conversation = self._begun(about, arguments, carried)
         parts.log.observers.append(self._conversation.record)
         offers = {one.name: partial(one.offers, self._conversation) for one in slash_commands() if one.offers}
         self._lines = self._terminal.prompt_line(
@@ -212,7 +212,7 @@ class Repl:
         """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
         self._code = Exit.DONE
 
-    def _begun(self, about: Mapping[str, JsonValue], policy: str | None, carried: Carried | None) -> Conversation:
+    def _begun(self, about: Mapping[str, JsonValue], arguments: Namespace, carried: Carried | None) -> Conversation:
         """Begin the session, with the conversation that it goes on with. Raises LogError."""
         if carried is None:
             session = self._agent.start()
@@ -229,7 +229,8 @@ class Repl:
             turns=Turns(carried.found.session if carried else ""),
             about=about,
             lend=self._terminal.lent,
-            policy_named=policy,
+            policy_named=arguments.policy,
+            policy_sha256=arguments.policy_sha256,
         )
 
     def talk(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import sys
@@ -565,6 +566,20 @@ def test_a_model_is_chosen_from_the_providers_list_and_a_policy_from_those_that_
     assert prompt.leave() == 0
     assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["another"] * 3
     assert verified(program)
+
+
+def test_a_pinned_policy_is_not_read_again_with_another_content(program: Program, start: Start) -> None:
+    path = program.home / "mine.toml"
+    path.write_text('version = 1\n[tools]\nbash = "confirm"\n')
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    prompt = start(replies(), "--policy", str(path), "--policy-sha256", digest)
+    prompt.say("/policy reload", "say what they said before")
+    path.write_text('version = 1\n[tools]\nbash = "auto"\n')
+    prompt.say("/policy reload", "and --policy-sha256 says")
+    prompt.say("/policy use nothing-like-it", "there is no file and no shipped policy named")
+    prompt.say("/policy reload", "and --policy-sha256 says")
+    prompt.say("/policy use readonly", "policy: shipped readonly")
+    assert prompt.leave() == 0
 
 
 def test_fork_and_resume_begin_sessions_in_the_same_log(program: Program, start: Start) -> None:
