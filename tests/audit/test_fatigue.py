@@ -112,6 +112,15 @@ def test_the_policy_can_be_another(asked: Asked) -> None:
     assert (row["asked"], row["questions"], row["with_grants"]) == (8, 0, 0)
 
 
+def test_each_call_is_judged_by_the_policy_that_held_then(asked: Asked) -> None:
+    laxer = own_policy(asked.program.home, POLICY.replace('bash = "confirm"', 'bash = "auto"'))
+    calls = [Call("bash", f"make {target}") for target in ("a", "b", "c", "d")]
+    policy = own_policy(asked.program.home)
+    session(asked.log, asked.program.workspace, policy, calls[:1], then=(laxer, calls[1:]))
+    (row,), _ = asked.fatigue()
+    assert (row["calls"], row["asked"], row["questions"], row["unjudged"]) == (4, 1, 1, 0)
+
+
 def test_what_asks_whatever_is_granted_and_what_saves_most_is_said(asked: Asked) -> None:
     asked.session(*DAY, *(Call("bash", "go test ./...") for _ in range(3)))
     out = asked.program.run("policy", "fatigue", str(asked.log)).out

@@ -141,12 +141,15 @@ def session(
     *,
     prompt: str = "go",
     prices: Prices | None = None,
+    then: tuple[Policy, Sequence[Call]] | None = None,
 ) -> str:
     """Let the agent run these calls in a session of its own, at the end of the log; return the session's name.
 
+    `then` is another policy, that holds for the calls of a second turn.
     Commands find no programs: what they would do is no matter of these tests, and some had better not be run.
     """
-    person = Person(calls)
+    later = then[1] if then else ()
+    person = Person((*calls, *later))
     opened = ActionLog.open(str(log), sync=unsynced)
     agent = Agent(
         model=Scripted(calls),
@@ -155,11 +158,17 @@ def session(
         approver=person,
         log=opened,
         prices=prices,
-        limits=Limits(max_turns=len(calls) + 1, max_refusals=100),
+        limits=Limits(max_turns=len(calls) + len(later) + 2, max_refusals=100),
         about={"workspace": str(workspace), "mode": "run"},
         monotonic=lambda: person.now,
     )
-    agent.run(prompt)
+    begun = agent.start()
+    result = agent.run(prompt, begun)
+    if then:
+        agent.change_policy(begun, then[0], "another")
+        agent.change_model(begun, Scripted(later), {}, prices)
+        result = agent.run(prompt, begun)
+    agent.end(begun, result)
     opened.close()
     return opened.session
 

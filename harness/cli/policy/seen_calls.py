@@ -25,11 +25,11 @@ class RecordedPolicies:
         """Why that of a session is not known."""
         self._state = state
         self._unknown = unknown
-        self._known: dict[tuple[str, str], Policy | str] = {}
+        self._known: dict[tuple[str, str, str], Policy | str] = {}
 
     def of(self, log: str, session: LoggedSetting) -> Policy | str:
         """Return what held in a session, or why that is not known."""
-        key = log, session.name
+        key = (log, session.name, str(session.started.get("policy_sha256")))  # which may change within a session
         if key not in self._known:
             found = recorded_policy(session.started, self._state)
             if isinstance(found, str):
