@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
@@ -27,7 +28,7 @@ MOST_LISTED = 20
 def resume(conversation: Conversation, rest: str) -> None:
     """Go on with another session, or list those of this folder. Raises UsageError and LogError."""
     if not rest:
-        if not (other_sessions(conversation) and conversation.open_menu("/resume")):
+        if next(other_sessions(conversation), None) is None or not conversation.open_menu("/resume"):
             _list(conversation)
         return
     state, own = conversation.parts.state, conversation.agent.log.path
@@ -83,42 +84,40 @@ def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int |
     """Return what a session of this very log held: it is open, and what this process wrote needs no verifying."""
     log = conversation.agent.log
     records = [one for one in read_log(log.path) if one["session"] == found.session]
+    kept = records if turn is None else until_turn(records, turn)
     try:
-        held = rebuilt(records if turn is None else until_turn(records, turn))
+        held = rebuilt(kept)
     except ValueError as error:
         raise UsageError(f"the conversation cannot be rebuilt: {visible_line(str(error))}") from None
     return Carried(
-        found=found, how=how, rebuilt=held, first=first_of(records), torn=False, records=log.count, head=log.head
+        found=found, how=how, rebuilt=held, first=first_of(kept), torn=False, records=log.count, head=log.head
     )
 
 
-def other_sessions(conversation: Conversation) -> tuple[SessionOutline, ...]:
-    """Return what can be gone on with from here: the other sessions of this folder, the newest first. Raises LogError."""
+def other_sessions(conversation: Conversation) -> Iterator[SessionOutline]:
+    """Yield what can be gone on with from here: the other sessions of this folder, the newest first. Raises LogError."""
     parts, own = conversation.parts, conversation.agent.log.path
     paths = dict.fromkeys((*parts.state.log_paths(parts.workspace.root), own))
     found = talks(paths, parts.workspace.root, own)
-    return tuple(one for one in found if one.found.session != conversation.session.identity and not one.running)
+    return (one for one in found if one.found.session != conversation.session.identity and not one.running)
 
 
 def sessions_to_choose(conversation: Conversation) -> Sequence[Offered]:
     """Return them for the menu: by what the person typed first, with age and length."""
     now = time.time()
     try:
-        others = other_sessions(conversation)
+        return [
+            Offered(text=one.found.session, shown=one.title, about=f"{one.age(now)}, {counted(one.turns, 'turn')}")
+            for one in other_sessions(conversation)
+        ]
     except LogError:
         return ()  # the command says it
-    return [
-        Offered(text=one.found.session, shown=one.title, about=f"{one.age(now)}, {counted(one.turns, 'turn')}")
-        for one in others
-    ]
 
 
 def _list(conversation: Conversation) -> None:
-    others = other_sessions(conversation)
+    others = tuple(islice(other_sessions(conversation), MOST_LISTED + 1))
     if len(others) > MOST_LISTED:
-        conversation.say(
-            f"... {len(others) - MOST_LISTED} earlier sessions; `harness sessions list` names all", Tone.QUIET
-        )
+        conversation.say("... earlier sessions; `harness sessions list` names all", Tone.QUIET)
     now = time.time()
     for one in reversed(others[:MOST_LISTED]):
         conversation.say_line("  ".join(one.cells(now)).rstrip(), most=300)

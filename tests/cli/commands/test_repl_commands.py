@@ -582,6 +582,16 @@ def test_a_pinned_policy_is_not_read_again_with_another_content(program: Program
     assert prompt.leave() == 0
 
 
+def test_a_fork_knows_which_model_answered_the_turn_that_it_goes_on_from(program: Program, start: Start) -> None:
+    """What that one wants back with its reply goes to no other."""
+    prompt = start(replies(Reply(text="One."), Reply(text="Two.")))
+    prompt.ask("first", "One.")
+    prompt.ask("second", "Two.")
+    prompt.say("/model other", "from now on other answers")
+    prompt.say("/fork 1", "model scripted then, other now")
+    assert prompt.leave() == 0
+
+
 def test_fork_and_resume_begin_sessions_in_the_same_log(program: Program, start: Start) -> None:
     prompt = start(replies(*(Reply(text=word) for word in ("One.", "Two.", "Three.", "Four."))))
     prompt.say("/resume", "there is no other session")
