@@ -151,7 +151,7 @@ def _approver(
         tools.confinement,
         environment=environment,
         dead_seconds=terminal.dead_seconds.value,
-        usual=usual,
+        usual=lambda: usual,
     )
 
 

@@ -87,7 +87,7 @@ class Terminal:
             offer=self._offer,
             advise=self._advise,
             paused=self.ahead.paused,
-            usual=self._usual(),
+            usual=self._usual,
             dead_seconds=self._settings.dead_seconds.value,
         )
 

@@ -25,7 +25,6 @@ from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 
-NOTHING_USUAL = Usual()
 NOT_GRANTED = "there are no grants here"
 
 
@@ -62,7 +61,7 @@ class TerminalApprover:
         offer: Callable[[Action, Verdict], Offer | str] = nothing_to_grant,
         advise: Callable[[Action, Verdict], str] = nothing_to_advise,
         paused: Callable[[], AbstractContextManager[None]] = nullcontext,
-        usual: Usual = NOTHING_USUAL,
+        usual: Callable[[], Usual] = Usual,
         descriptors: tuple[int, int] | None = None,
         keyboard_of: Callable[[int, Callable[[str], None], Callable[[], None]], Keyboard] = keyboard_at,
         monotonic: Callable[[], float] = time.monotonic,
@@ -71,7 +70,7 @@ class TerminalApprover:
 
         `environment` is the person's: their editor, and what a command is given of it. Keys that were pressed before a question
         and within `dead_seconds` of it are thrown away. `offer` says what can be granted, `advise` what rule does it where
-        nothing can. `paused` keeps others from reading keys during a question. `usual` is what commands usually have.
+        nothing can. `paused` keeps others from reading keys during a question. `usual` says what commands usually have by now.
         `descriptors` are what keys are read from and what echo is written to: stdin and stdout where it is None.
         `keyboard_of` makes the keyboard of a descriptor, of what writes the switch of bracketed paste, and of whom to tell
         that something else had the terminal.
@@ -131,7 +130,7 @@ class TerminalApprover:
             action=action,
             verdict=verdict,
             confinement=self._confinement(action.tool, verdict.effects),
-            usual=self._usual,
+            usual=self._usual(),
             variables=own,
             set_variables=len(given) - len(own),
             destroys=destroys(action),

@@ -41,7 +41,7 @@ _WORD = slice(2, 6)
 
 
 class Usual(Record):
-    """What nearly every command has, as the person knows it from the start of the session; nothing where it is not known."""
+    """What nearly every command has, as the person knows it from the policy that holds; nothing where it is not known."""
 
     folder: str = ""
     """The workspace."""

@@ -568,6 +568,25 @@ def test_a_model_is_chosen_from_the_providers_list_and_a_policy_from_those_that_
     assert verified(program)
 
 
+def test_what_every_command_may_write_is_said_by_the_policy_that_holds(program: Program, start: Start) -> None:
+    for name in ("one", "two"):
+        (program.home / name).mkdir()
+        rules = f'version = 1\n[tools]\nbash = "confirm"\n[sandbox]\nwrite = ["~/{name}"]\n'
+        (program.home / f"{name}.toml").write_text(rules)
+    make = Reply(calls=(call("bash", command="make"),))
+    script = replies(make, Reply(text="Refused."), make, Reply(text="Again."))
+    prompt = start(script, "--policy", f"{program.home}/one.toml")
+    prompt.type("go")
+    prompt.press("bash", "n")
+    prompt.say(f"/policy use {program.home}/two.toml", "policy: ")
+    prompt.type("go on")
+    prompt.wait_question("bash", 2)
+    prompt.wait_keys()
+    assert "write ~/" not in prompt.unwrapped()
+    prompt.send("n")
+    assert prompt.leave() == 0
+
+
 def test_a_pinned_policy_is_not_read_again_with_another_content(program: Program, start: Start) -> None:
     path = program.home / "mine.toml"
     path.write_text('version = 1\n[tools]\nbash = "confirm"\n')
