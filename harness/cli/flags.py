@@ -56,7 +56,8 @@ def short_help() -> str:
     """Return what the commands do, on one screen."""
     parser = parser_for("", "")
     shown = "\n".join(fitted(line, _width()) for line in str(parser.description).splitlines())
-    return f"{parser.format_usage()}\n{shown}\n`harness --help` has the options of the prompt and the exit codes too.\n"
+    more = fitted("`harness --help` has the options of the prompt and the exit codes too.", _width())
+    return f"{parser.format_usage()}\n{shown}\n{more}\n"
 
 
 def actions_help(command: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from harness.actions import Action
 from harness.cli.config.settings import TerminalSettings, settings_from
-from harness.cli.console import look_from, terminal_is_there
+from harness.cli.console import FinishedOutput, look_from, terminal_is_there
 from harness.cli.demo.scenarios import SCENARIOS, Scenario
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit, exit_code
@@ -21,6 +21,7 @@ from harness.cli.policy.policies import shipped_policy_path
 from harness.cli.session_log import close_log, opened_log, who_and_where
 from harness.cli.signals import Signals
 from harness.cli.state import State
+from harness.cli.tables import labelled
 from harness.cli.terminal.approver import TerminalApprover, show_question
 from harness.cli.terminal.question import Usual, usual_here
 from harness.cli.terminal.screen import Notices, Screen
@@ -46,8 +47,7 @@ from harness.text.visible import visible_line
 def demo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Play a bundled scenario and return the exit code: 0 when it was played to its end. Raises HarnessError."""
     if arguments.list:
-        for listed in SCENARIOS.values():
-            sys.stdout.write(f"{listed.name:12} {listed.title}\n")
+        FinishedOutput(environment).table(labelled((one.name, one.title, Tone.PLAIN) for one in SCENARIOS.values()))
         return Exit.DONE
     scenario = SCENARIOS.get(arguments.name)
     if scenario is None:
