@@ -139,7 +139,7 @@ def status_of(conversation: Conversation) -> Status:
         context_tokens=parts.context_tokens,
         confinement="" if is_unbound(parts.level) else parts.level,
         grants=sum(grant.id != EDITS for grant in conversation.agent.gate.grants),
-        loosened=tuple(loosened(parts.policy, parts.level)),
+        loosened=tuple(loosened(conversation.agent.gate.policy, parts.level)),
         mode=mode_of(conversation),
     )
 

@@ -464,6 +464,19 @@ def test_plan_mode_can_be_left_without_a_plan(program: Program, start: Start) ->
     assert verified(program)
 
 
+def test_no_tool_is_said_to_run_unasked_in_plan_mode(program: Program, start: Start) -> None:
+    (program.home / "own.toml").write_text('version = 1\n[tools]\nwrite_file = "auto"\n')
+    prompt = start(replies(), "--policy", f"{program.home}/own.toml")
+    prompt.wait_for("write_file runs UNASKED | mode ask")
+    prompt.say("/plan", "plan mode: nothing is changed")
+    prompt.wait_for("PLAN: nothing is changed | scripted")
+    prompt.wait_prompt()
+    assert "UNASKED" not in prompt.text()
+    prompt.say("/plan", "plan mode is left")
+    prompt.wait_for("write_file runs UNASKED | mode ask")
+    assert prompt.leave() == 0
+
+
 SHIFT_TAB = "\x1b[Z"
 
 
