@@ -11,7 +11,7 @@ from itertools import islice
 
 from harness.actions import JsonValue
 from harness.cli.commands.notes_to_model import own_words
-from harness.cli.console import Console, complain, look_here
+from harness.cli.console import FinishedOutput, complain
 from harness.cli.exits import Exit
 from harness.cli.local_time import local_time
 from harness.cli.state import State, here
@@ -240,7 +240,7 @@ def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
         for one in told:
             sys.stdout.write(json.dumps(_fields(one), sort_keys=True) + "\n")
         return Exit.DONE
-    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    console = FinishedOutput(environment)
     shown = [one for one in told if arguments.all or one.is_talk]
     if shown:
         now = time.time()
@@ -248,7 +248,7 @@ def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
         console.table(Table(columns=_COLUMNS, rows=rows, headed=console.width > 0))
     else:
         console.line(visible_line(f"no session in {workspace}; --all shows those of other folders", 1_000), Tone.QUIET)
-    return Exit.BROKEN_PIPE if console.broken else Exit.DONE
+    return Exit.DONE
 
 
 def _tell_stop(path: str, line: int) -> None:

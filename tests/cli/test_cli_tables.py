@@ -105,7 +105,7 @@ def test_a_pipe_gets_plain_lines(program: Program, logs: Path, words: tuple[str,
     assert all(line.isprintable() for line in done.out.splitlines())
 
 
-@all_rows("words", [words for words in COMMANDS if words[0] in ("audit", "config", "demo")])
+@all_rows("words", (*COMMANDS, ("policy", "check", "ci"), ("policy", "fatigue", "--all")))
 def test_a_full_disk_is_said_by_every_command(program: Program, logs: Path, words: tuple[str, ...]) -> None:
     with open("/dev/full", "wb") as full:
         done = program.run(*words, stdout=full)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.actions import JsonValue
-from harness.cli.console import Console, look_here
+from harness.cli.console import Console, FinishedOutput
 from harness.cli.exits import Exit
 from harness.cli.flags import EXAMPLE_CASE
 from harness.cli.policy.judged_call import CallReader
@@ -87,7 +87,7 @@ def test_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.json:
         sys.stdout.write("".join(f"{line}\n" for line in _json_lines(judged)))
     else:
-        _tell(judged, Console(sys.stdout, look_here(sys.stdout, environment)))
+        _tell(judged, FinishedOutput(environment))
     return FAILED if any(each.ok is False for each in judged) else Exit.DONE
 
 

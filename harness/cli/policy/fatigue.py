@@ -14,7 +14,7 @@ from harness.audit.fatigue import SessionFatigue, StillAsked, Take, asking_most,
 from harness.audit.suggestions.candidates import SeenCall
 from harness.audit.suggestions.proposals import RuleProposal, suggestions
 from harness.cli.audit.logs import BROKEN, chosen_logs
-from harness.cli.console import Console, complain, look_here
+from harness.cli.console import Console, FinishedOutput, complain
 from harness.cli.policy.replay import Replay, under_policy
 from harness.cli.policy.seen_calls import RecordedPolicies, seen_calls
 from harness.cli.state import State
@@ -65,7 +65,7 @@ def fatigue_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     if arguments.json:
         sys.stdout.writelines(f"{json.dumps(one)}\n" for one in _objects(sessions, rule))
     else:
-        _tell(sessions, rule, Console(sys.stdout, look_here(sys.stdout, environment)))
+        _tell(sessions, rule, FinishedOutput(environment))
     return BROKEN if replay.broken else chosen.code
 
 

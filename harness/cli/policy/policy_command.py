@@ -8,7 +8,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
-from harness.cli.console import Console, complain, look_here
+from harness.cli.console import Console, FinishedOutput, complain
 from harness.cli.exits import Exit
 from harness.cli.policy.policies import assemble, load_named
 from harness.cli.state import PROJECT_POLICY, State, current_folder
@@ -28,9 +28,7 @@ def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Do what `harness policy ACTION` asks and return the exit code. Raises HarnessError."""
     match arguments.action:
         case "check":
-            return _check(
-                arguments.files, Console(sys.stdout, look_here(sys.stdout, environment)), strict=arguments.strict
-            )
+            return _check(arguments.files, FinishedOutput(environment), strict=arguments.strict)
         case "test":
             from harness.cli.policy.cases import test_command
 
@@ -100,7 +98,7 @@ def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.json:
         sys.stdout.write(f"{as_json(tool, text, verdict, policy)}\n")
     else:
-        console = Console(sys.stdout, look_here(sys.stdout, environment))
+        console = FinishedOutput(environment)
         for line in explanation(tool, text, action, verdict):
             console.line(line.text, line.tone)
         console.line("")
