@@ -46,9 +46,9 @@ class ToolRegistry:
         return IN_PROCESS
 
     def confinement(self, name: str, effects: Effects) -> str:
-        """Return what holds a call of the tool `name` to `effects`, in a few words for the log."""
-        tool = self._tools[name]
-        return tool.walls.in_words(effects) if isinstance(tool, ConfinedTool) else IN_PROCESS
+        """Return what holds a call to `effects`, in a few words; `name` may be what asks and is no tool of the model."""
+        tool = self._tools.get(name)
+        return tool.walls.in_words(effects) if tool is not None and isinstance(tool, ConfinedTool) else IN_PROCESS
 
     def walls_here(self, policy: Policy, name: str) -> WallsHere:
         """Return what can hold a program that a person grants to the tool `name`."""

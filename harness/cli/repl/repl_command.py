@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
-from harness.actions import Action, Effects, JsonValue
+from harness.actions import Action, JsonValue
 from harness.cli.commands.context import usage_in_words
 from harness.cli.commands.conversation import Conversation, Turns
 from harness.cli.commands.grants import asleep_words
@@ -37,7 +37,7 @@ from harness.cli.terminal.styles import Line, Tone
 from harness.cli.terminal.type_ahead import NEXT_MODE
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
 from harness.gate.approval import Approval
-from harness.gate.registry import IN_PROCESS, ToolRegistry
+from harness.gate.registry import ToolRegistry
 from harness.interrupt import Interrupt
 from harness.messages import RunResult, StopReason
 from harness.models.endpoint import shown_address
@@ -147,13 +147,13 @@ def _asked(
     from harness.cli.terminal.approver import TerminalApprover
 
     ask = TerminalApprover(
-        screen, Interrupt(), _in_process, environment=environment, dead_seconds=terminal.dead_seconds.value
+        screen,
+        Interrupt(),
+        ToolRegistry(()).confinement,
+        environment=environment,
+        dead_seconds=terminal.dead_seconds.value,
     )
     return ask(action, verdict)
-
-
-def _in_process(tool: str, effects: Effects) -> str:  # noqa: ARG001 - what holds a call to its effects, here no call
-    return IN_PROCESS
 
 
 def _usual(parts: SessionParts) -> Usual:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.actions import Action, Effects
+from harness.actions import Action
 from harness.cli.commands.help import KEYS
 from harness.cli.commands.slash_command import slash_commands
 from harness.cli.config.settings import TerminalSettings
@@ -20,7 +20,7 @@ from harness.cli.terminal.styles import Tone
 from harness.cli.terminal.type_ahead import TypeAhead
 from harness.gate.approval import Approval
 from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
-from harness.gate.registry import IN_PROCESS, ToolRegistry
+from harness.gate.registry import ToolRegistry
 from harness.interrupt import Interrupt
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
@@ -47,8 +47,8 @@ class Terminal:
         environment: Mapping[str, str],
         *,
         interrupt: Interrupt,
-        redactor: Redactor | None,
-        registry: ToolRegistry | None,
+        redactor: Redactor,
+        registry: ToolRegistry,
         usual: Callable[[], Usual],
         offer: Callable[[Action, Verdict], Offer | str],
         advise: Callable[[Action, Verdict], str],
@@ -82,7 +82,7 @@ class Terminal:
         return TerminalApprover(
             self.screen,
             self._interrupt,
-            _confinement(self._registry),
+            self._registry.confinement,
             environment=self._environment,
             offer=self._offer,
             advise=self._advise,
@@ -168,13 +168,3 @@ def _stop_turn() -> None:
     main = threading.main_thread().ident
     if main is not None:
         signal.pthread_kill(main, signal.SIGINT)
-
-
-def _confinement(registry: ToolRegistry | None) -> Callable[[str, Effects], str]:
-    """Return what says what holds a call to its effects; also of what is asked about and is no tool of the model."""
-    names = {spec.name for spec in registry.specs} if registry else frozenset()
-
-    def confinement(tool: str, effects: Effects) -> str:
-        return registry.confinement(tool, effects) if registry and tool in names else IN_PROCESS
-
-    return confinement
