@@ -55,7 +55,7 @@ def _list(conversation: Conversation, held: tuple[Grant, ...]) -> None:
     if not held:
         conversation.say("nothing is granted beyond the policy", Tone.QUIET)
     if conversation.plans and held:
-        conversation.say("in plan mode none of them counts", Tone.QUIET)
+        conversation.say("in plan mode only those to read count", Tone.QUIET)
 
 
 def asleep_words(grant: Grant) -> str:

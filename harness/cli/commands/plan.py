@@ -61,10 +61,10 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
 
     Words with a no are what the person says next: they go to the model as their message, and what it answers is asked about
     again. After a no without words nothing is, until plan mode is entered again. Question and answer are in the log, with
-    the policy that holds from there on. False where nothing was asked. Raises LogError.
+    the policy that holds from there on. False where nothing was asked. Raises LogError and PolicyError.
     """
-    text = result.text.strip()
-    if not conversation.plans or result.stop is not StopReason.COMPLETED or not text:
+    text, held = result.text.strip(), conversation.held
+    if held is None or result.stop is not StopReason.COMPLETED or not text:
         return False
     if not conversation.offers_plans or text.endswith("?"):
         return False
@@ -84,8 +84,7 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
         leave(conversation, asked)
         conversation.prompt = APPROVED
         return True
-    agent = conversation.agent
-    agent.change_policy(conversation.session, agent.gate.policy, "plan kept", asked=asked)
+    conversation.agent.change_policy(conversation.session, with_plan_mode(held), "plan kept", asked=asked)
     conversation.prompt = approval.words
     if not approval.words:
         conversation.offers_plans = False

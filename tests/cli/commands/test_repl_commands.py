@@ -452,6 +452,29 @@ def test_after_a_no_without_words_no_plan_is_put_to_the_person_until_they_say_go
     assert prompt.questions("plan") == 1
 
 
+def test_a_grant_that_is_revoked_after_a_no_to_a_plan_is_over(program: Program, start: Start) -> None:
+    (program.home / "own.toml").write_text('version = 1\n[tools]\nread_file = "confirm"\n')
+    (program.workspace / "a.txt").write_text("kiwi\n")
+    read = Reply(calls=(call("read_file", path="a.txt"),))
+    script = (read, Reply(text="One."), Reply(text="The plan."), read, Reply(text="Two."))
+    prompt = start(replies(*script), "--policy", f"{program.home}/own.toml")
+    prompt.type("go")
+    prompt.press("read_file", "s")
+    prompt.wait_for("other keys go back")
+    prompt.send("1")
+    prompt.wait_for("One.")
+    prompt.say("/plan", "plan mode: nothing is changed")
+    prompt.type("think")
+    prompt.press("plan", "n")
+    prompt.wait_for("plan mode stays on")
+    prompt.say("/grants", "in plan mode only those to read count")
+    prompt.say("/grants revoke all", "revoked: grant-1")
+    prompt.type("again")
+    prompt.press("read_file", "n", times=2)
+    prompt.wait_for("Two.")
+    assert prompt.leave() == 0
+
+
 def test_plan_mode_can_be_left_without_a_plan(program: Program, start: Start) -> None:
     prompt = start(replies(Reply(text="Hello.")))
     prompt.say("/plan perhaps", "usage: /plan")
