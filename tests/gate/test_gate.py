@@ -619,7 +619,7 @@ def test_a_permit_is_frozen_and_final(desk: MakeDesk) -> None:
 
 
 def _bare(record: LogRecord) -> dict[str, object]:
-    common = ("v", "seq", "time", "mono_ns", "session", "prev", "seconds")
+    common = ("v", "seq", "time", "mono_ns", "session", "prev", "seconds", "duration_ms")
     return {name: value for name, value in record.items() if name not in common and not name.endswith("_sha256")}
 
 
@@ -649,7 +649,7 @@ def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> N
         {"kind": "approval_answered", "call": 1, "answer": "yes", "by": "script", "words": ""},
         {"kind": "intent", "call": 1, "tool": "bash", "effects": effects, "confinement": "in process"},
         {
-            "kind": "outcome", "call": 1, "tool": "bash", "status": "failed", "content": "no", "duration_ms": 0,
+            "kind": "outcome", "call": 1, "tool": "bash", "status": "failed", "content": "no",
             "output_bytes": 2, "truncated": False, "exit_code": 1,
         },
     ]  # fmt: skip
