@@ -67,13 +67,13 @@ def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonVal
     if not isinstance(properties, dict) or not isinstance(required, list):
         raise TypeError("a tool's schema needs `properties`")
     for name in value:
-        if name not in properties:
+        if name not in properties and schema.get("additionalProperties") is not True:
             return f"unknown field {quoted_name(name)}; the fields are {', '.join(properties)}."
     for needed in required:
         if needed not in value:
             return f"{needed} is missing."
     for name, item in value.items():
-        problem = _value_problem(item, properties[name])
+        problem = _value_problem(item, properties[name]) if name in properties else ""
         if problem:
             return f"{name}: {problem}"
     return ""

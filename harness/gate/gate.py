@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
-from harness.actions import Action, Command, Opaque, PathAccess, ToolUse, Unconfined, written_paths
+from harness.actions import Action, Command, JsonValue, Opaque, PathAccess, ToolUse, Unconfined, written_paths
 from harness.errors import GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
 from harness.gate.grants_in_force import GrantsInForce, GrantStore
@@ -71,6 +71,27 @@ class CallEnd(Record):
     """Whether the person asked to stop, not only to refuse this call."""
 
 
+class HandedOver(Record):
+    """A call that another program carries out, and that may run."""
+
+    proposal: Proposal
+    action: Action
+    verdict: Verdict
+    intent: Mapping[str, JsonValue]
+    """The fields of its intent: on disk, unless `asks` is set; then it is written when that program was told yes."""
+    asks: bool
+    """Whether that program asks the person first."""
+
+
+class GateState(Record):
+    """What a gate knows of a session besides its log and its grants: for one that goes on with it in another process."""
+
+    proposed: int = 0
+    """How many calls were proposed."""
+    unseen: tuple[tuple[str, str], ...] = ()
+    """Changes of entry points that no person has seen: what was done, and the diff."""
+
+
 class Gate:
     """Judges, asks, records and runs. Policy, approver and log have no defaults: there is no gate without them."""
 
@@ -87,13 +108,15 @@ class Gate:
         dry_run: bool = False,
         advise: Callable[[Policy, Action, Verdict], Advice] | None = None,
         ask_places: AskPlaces = nobody_to_ask,
+        begun: GateState = GateState(),  # noqa: B008 - it never changes
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts.
 
         `grants` are in force from the beginning. `kept` keeps what is granted for the workspace; what cannot be kept holds
         for the session. `dry_run`: nothing runs. `advise` is asked about each call that is refused, and what it says is
-        recorded. `ask_places` asks a person about protected places that a granted program changed.
+        recorded. `ask_places` asks a person about protected places that a granted program changed. `begun` is what the gate
+        knew that the session had before, in another process.
         """
         self.tools = tools
         self._approver = approver
@@ -106,11 +129,10 @@ class Gate:
         self._grants = GrantsInForce(policy.guarding(log.path), grants, kept, self._walls_here, self._records)
         self._watch = PlaceWatch(self._grants, self._records, ask_places, monotonic)
         self._policy_sha256 = policy.sha256
-        self._proposed = 0
+        self._proposed = begun.proposed
         self._open: dict[int, Proposal] = {}
         """Calls that have no outcome yet."""
-        self._unseen: list[tuple[str, str]] = []
-        """Changes of entry points that no person has seen: what was done, and the diff."""
+        self._unseen = list(begun.unseen)
         self._changes = 0
         """How often something ran that may have changed what a prepared call means."""
 
@@ -118,6 +140,11 @@ class Gate:
     def policy(self) -> Policy:
         """The policy that calls are judged by, grants included."""
         return self._grants.policy
+
+    @property
+    def state(self) -> GateState:
+        """What a gate in another process must know to go on."""
+        return GateState(proposed=self._proposed, unseen=tuple(self._unseen))
 
     @property
     def grants(self) -> tuple[Grant, ...]:
@@ -167,12 +194,21 @@ class Gate:
         """Grant all edits in the workspace for this session, or end that. Raises LogError."""
         self._grants.allow_edits(on=on)
 
-    def propose(self, call: ToolCall, *, turn: int = 0, step: int = 0, by_person: bool = False) -> PendingCall:
+    def propose(
+        self,
+        call: ToolCall,
+        *,
+        turn: int = 0,
+        step: int = 0,
+        by_person: bool = False,
+        agent: Mapping[str, JsonValue] | None = None,
+    ) -> PendingCall:
         """Record that `call` is wanted, as the `step`th (from 1) of this turn. Raises LogError.
 
-        `by_person`: it is the person's own, and no part of the conversation.
+        `by_person`: it is the person's own, and no part of the conversation. `agent`: another agent wants it, and says this
+        of it; see schema.
         """
-        return PendingCall(self._new_proposal(call, turn, step, by_person=by_person), by_person=by_person)
+        return PendingCall(self._new_proposal(call, turn, step, by_person=by_person, agent=agent), by_person=by_person)
 
     def blocks(self, pending: PendingCall, *, waits: bool = False) -> bool:
         """Say whether a call is a hard block, without recording or asking. Raises GateError and WorkspaceError.
@@ -204,37 +240,14 @@ class Gate:
         gate's own. Raises GateError, LogError and WorkspaceError; then the run must stop; and
         Interrupted where the person stopped it before it was judged.
         """
-        while True:
-            try:
-                action, verdict = self._judged(pending)
-            except ToolError as error:
-                return self._not_valid(pending, error)
-            pending.action = pending.verdict = None  # the action may hold a whole file
-            self._records.decided(pending.proposal, action, verdict, self._policy_sha256)
-            asks = verdict.decision is Decision.CONFIRM
-            approval = self._ask(pending, action, verdict, approver or self._approver) if asks else None
-            ruling = rule_on(
-                pending.proposal, action, verdict, approval, self.policy.unattended, self._records.describe
-            )
-            match ruling:
-                case Permit() if self._dry_run:
-                    return self._withheld(ruling)
-                case Permit():
-                    break
-                case Refusal(wanted=None):
-                    return self._refused(ruling)
-                case Refusal():
-                    self._put_in_place(pending, ruling)
-                    if seconds_left() == 0:  # the answer may have come late, and this call has no yes
-                        return self._too_late(pending)
-                case _:
-                    assert_never(ruling)
-
-        self._take_grants(ruling, asked_own=approver is None)
+        ruling = self._permitted(pending, seconds_left=seconds_left, approver=approver)
+        if isinstance(ruling, CallEnd):
+            return ruling
+        action, verdict, approval = ruling.action, ruling.verdict, ruling.approval
         tool = self.tools[action.tool]
         noted = self._watch.note(tool, ruling)
-        confinement = f"{self.tools.confinement(action.tool, verdict.effects)}{words_of(noted)}"
-        self._records.intended(pending.proposal, action, verdict, self._policy_sha256, confinement)
+        held = f"{self.tools.confinement(action.tool, verdict.effects)}{words_of(noted)}"
+        self._records.intended(self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, held))
         pending.begun = ruling.seal.armed = True
 
         left = seconds_left()
@@ -261,6 +274,62 @@ class Gate:
         self._open.pop(pending.proposal.number, None)
         return CallEnd(result=result, about=self._about(action))
 
+    def hand_over(
+        self, pending: PendingCall, *, held_by: Callable[[Action, Verdict], str], asks_itself: bool = False
+    ) -> HandedOver | CallEnd:
+        """Judge, ask and write the intent of a call that another program carries out; nothing runs here.
+
+        `held_by` says what holds it to its effects, in a few words for the log; it raises ToolError for a call that must be
+        held and cannot be. `asks_itself`: that program can ask a person, and does so where the verdict is CONFIRM; the
+        question is recorded. What the call came to is recorded later, by whoever learns of it. Raises as `call` does.
+        """
+        if asks_itself and (asking := self._asking(pending, held_by)) is not None:
+            return asking
+        ruling = self._permitted(pending)
+        if isinstance(ruling, CallEnd):
+            return ruling
+        handed = self._handed_over(pending, ruling.action, ruling.verdict, held_by, asks=False)
+        if isinstance(handed, CallEnd):
+            return handed
+        self._records.intended(handed.intent)
+        ruling.seal.armed = True
+        ruling.redeem()
+        self._note_changes(ruling, None)
+        return handed
+
+    def _asking(self, pending: PendingCall, held_by: Callable[[Action, Verdict], str]) -> HandedOver | CallEnd | None:
+        """Record the question about a call whose verdict is CONFIRM, and return it; None for any other."""
+        try:
+            action, verdict = self._judged(pending)
+        except ToolError:
+            return None
+        if verdict.decision is not Decision.CONFIRM:
+            return None
+        self._records.decided(pending.proposal, action, verdict, self._policy_sha256)
+        handed = self._handed_over(pending, action, verdict, held_by, asks=True)
+        if isinstance(handed, HandedOver):
+            self._records.asked(pending.proposal, action, verdict)
+        return handed
+
+    def _handed_over(
+        self,
+        pending: PendingCall,
+        action: Action,
+        verdict: Verdict,
+        held_by: Callable[[Action, Verdict], str],
+        *,
+        asks: bool,
+    ) -> HandedOver | CallEnd:
+        proposal = pending.proposal
+        try:
+            held = held_by(action, verdict)
+        except ToolError as error:
+            result = self._end(proposal, ResultStatus.DENIED, f"Denied: {error}")
+            return CallEnd(result=result, about=f"{self._about(action)} (refused)")
+        self._open.pop(proposal.number, None)
+        intent = self._records.intent_of(proposal, action, verdict, self._policy_sha256, held)
+        return HandedOver(proposal=proposal, action=action, verdict=verdict, intent=intent, asks=asks)
+
     def skip(self, pending: PendingCall, why: str) -> ToolResult:
         """Record a call whose turn never came, and return its result. Raises LogError."""
         return self._end_unjudged(pending.proposal, ResultStatus.NOT_RUN, f"Not run: {why}", why)
@@ -276,6 +345,41 @@ class Gate:
                 self._end_unjudged(proposal, ResultStatus.NOT_RUN, f"Not run: {why}", why)
             elif step in ("decision", "approval_asked", "approval_answered"):
                 self._end(proposal, ResultStatus.NOT_RUN, f"Not run: {why}")
+
+    def _permitted(
+        self,
+        pending: PendingCall,
+        *,
+        seconds_left: Callable[[], float | None] = lambda: None,
+        approver: Approver | None = None,
+    ) -> Permit | CallEnd:
+        """Judge a call, and ask where it is to be asked about; return its permit, or its end."""
+        while True:
+            try:
+                action, verdict = self._judged(pending)
+            except ToolError as error:
+                return self._not_valid(pending, error)
+            pending.action = pending.verdict = None  # the action may hold a whole file
+            self._records.decided(pending.proposal, action, verdict, self._policy_sha256)
+            asks = verdict.decision is Decision.CONFIRM
+            approval = self._ask(pending, action, verdict, approver or self._approver) if asks else None
+            ruling = rule_on(
+                pending.proposal, action, verdict, approval, self.policy.unattended, self._records.describe
+            )
+            match ruling:
+                case Permit() if self._dry_run:
+                    return self._withheld(ruling)
+                case Permit():
+                    self._take_grants(ruling, asked_own=approver is None)
+                    return ruling
+                case Refusal(wanted=None):
+                    return self._refused(ruling)
+                case Refusal():
+                    self._put_in_place(pending, ruling)
+                    if seconds_left() == 0:  # the answer may have come late, and this call has no yes
+                        return self._too_late(pending)
+                case _:
+                    assert_never(ruling)
 
     # -- judging
 
@@ -402,23 +506,34 @@ class Gate:
             advice = Advice(why=f"what would let it run could not be worked out: {error!r}")
         self._records.advised(refusal.proposal, advice)
 
-    def _note_changes(self, permit: Permit, result: ToolResult) -> None:
-        """Note what a call that ran may have changed: what other calls mean, and entry points that no person has seen."""
+    def _note_changes(self, permit: Permit, result: ToolResult | None) -> None:
+        """Note what a call that ran may have changed: what other calls mean, and entry points that no person has seen.
+
+        None: another program carries it out, and may change whatever its parts write.
+        """
         action, effects = permit.action, permit.verdict.effects
         if effects.write == () and self.tools.bounds_by_kernel(action.tool):
             return
         self._changes += 1
-        if permit.approval is None and any(is_entry_point(path) for path in changed_paths(action, result)):
+        changed = written_paths(action) if result is None else changed_paths(action, result)
+        if permit.approval is None and any(is_entry_point(path) for path in changed):
             self._unseen.append((self._records.brief(action), action.preview))
 
     def _new_proposal(
-        self, call: ToolCall, turn: int, step: int, edited_from: Proposal | None = None, *, by_person: bool = False
+        self,
+        call: ToolCall,
+        turn: int,
+        step: int,
+        edited_from: Proposal | None = None,
+        *,
+        by_person: bool = False,
+        agent: Mapping[str, JsonValue] | None = None,
     ) -> Proposal:
         self._proposed += 1
         digest = sha256_of(call.arguments)
         proposal = Proposal(number=self._proposed, call=call, arguments_sha256=digest, turn=turn, step=step)
         self._open[proposal.number] = proposal
-        self._records.proposed(proposal, edited_from=edited_from, by_person=by_person)
+        self._records.proposed(proposal, edited_from=edited_from, by_person=by_person, agent=agent)
         return proposal
 
     def _end_unjudged(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.actions import Action, Effects, Facet, JsonValue, describe_facet
 from harness.gate.approval import Answer, Approval
@@ -11,6 +11,7 @@ from harness.log.action_log import ActionLog
 from harness.log.order import MOST_FACETS
 from harness.messages import ToolCall, ToolResult
 from harness.place_changes import PlaceReturn, PlacesFound, change_fields
+from harness.policy.policy import Policy
 from harness.policy.session_grants import Grant, pattern_fields
 from harness.policy.verdict import Verdict
 from harness.record import Record, field_names
@@ -66,9 +67,18 @@ class CallRecords:
         """Return in a few words what part of a call a facet is."""
         return describe_facet(facet, self.redact)
 
-    def proposed(self, proposal: Proposal, *, edited_from: Proposal | None, by_person: bool) -> None:
-        """Record that a call was asked for."""
+    def proposed(
+        self,
+        proposal: Proposal,
+        *,
+        edited_from: Proposal | None,
+        by_person: bool,
+        agent: Mapping[str, JsonValue] | None = None,
+    ) -> None:
+        """Record that a call was asked for; `agent` is what another agent said of it that wants it."""
         whose: dict[str, JsonValue] = {} if edited_from is None else {"edited_from": edited_from.number}
+        if agent is not None:
+            whose["agent"] = dict(agent)
         if by_person:
             whose["by"] = "person"
         arguments = proposal.call.arguments
@@ -189,10 +199,10 @@ class CallRecords:
             fields["asleep"] = True
         self._log.append("grant", fields)
 
-    def intended(
+    def intent_of(
         self, proposal: Proposal, action: Action, verdict: Verdict, policy_sha256: str, confinement: str
-    ) -> None:
-        """Record what is about to be done and what holds it to that; on disk when this returns."""
+    ) -> dict[str, JsonValue]:
+        """Return the fields of an intent: what is about to be done, and what holds it to that."""
         fields: dict[str, JsonValue] = {
             "call": proposal.number,
             "tool": action.tool,
@@ -209,7 +219,11 @@ class CallRecords:
         if action.change is not None:
             change = action.change
             fields["change"] = {name: getattr(change, name) for name in field_names(type(change))}
-        self._log.append("intent", fields, sync=True)
+        return fields
+
+    def intended(self, intent: Mapping[str, JsonValue]) -> None:
+        """Record an intent; on disk when this returns."""
+        self._log.append("intent", intent, sync=True)
 
     def places_changed(self, call: int, grants: Sequence[Grant], found: PlacesFound, not_kept: str) -> None:
         """Record that a command changed protected places, and which grants sleep; on disk when this returns."""
@@ -251,14 +265,19 @@ class CallRecords:
         told = {"toml": advice.toml} if advice.toml else {"why": advice.why}
         self._log.append("advice", {"call": proposal.number, **told})
 
-    def ended(self, proposal: Proposal, result: ToolResult, *, ran: bool) -> None:
-        """Record what a call came to; of one that ran, on disk when this returns."""
+    def ended(self, proposal: Proposal, result: ToolResult, *, ran: bool, seen_by: str = "") -> None:
+        """Record what a call came to; of one that ran, on disk when this returns.
+
+        `seen_by`: who says so, where the gate did not run it: the name of the agent that did, or `harness exec`.
+        """
         fields: dict[str, JsonValue] = {
             "call": proposal.number,
             "tool": proposal.call.name,
             "status": result.status.value,
             "content": result.content,
         }
+        if seen_by:
+            fields["seen_by"] = seen_by
         if result.error_code:
             fields["error_code"] = result.error_code
         if ran:
@@ -281,6 +300,21 @@ class CallRecords:
 def sha256_of(text: str) -> str:
     """Return the digest of a text as the log notes it."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def policy_fields(policy: Policy) -> dict[str, JsonValue]:
+    """Return what the log keeps of a policy that is in force from here on."""
+    files: list[JsonValue] = [
+        {
+            "layer": source.layer.value,
+            "path": source.path,
+            "sha256": source.sha256,
+            "trusted": source.trusted,
+            "text": source.content.decode("utf-8", "replace"),  # all of it: a rule can be read when the file is gone
+        }
+        for source in policy.sources
+    ]
+    return {"policy": policy.name, "policy_sha256": policy.sha256, "policy_files": files}
 
 
 def _effects(effects: Effects) -> JsonValue:

@@ -6,7 +6,6 @@ appended any more, so that nothing runs unrecorded.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import stat
@@ -20,7 +19,7 @@ from harness.log.clocks import timestamp
 from harness.log.order import Ledger, LogRecord
 from harness.log.reader import NO_PREVIOUS, encode, is_number, last_line, parse_line
 from harness.log.schema import MAX_RECORD_BYTES, VERSION
-from harness.safe_files import sync_names, write_whole
+from harness.safe_files import is_locked_within, sync_names, write_whole
 
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
@@ -66,6 +65,7 @@ class ActionLog:
         *,
         secrets: Iterable[str] = (),
         redactor: Redactor | None = None,
+        wait_seconds: float = 0.0,
         clock: Callable[[], float] = time.time,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         write: Callable[[int, bytes], int] = os.write,
@@ -74,7 +74,8 @@ class ActionLog:
         """Open the log at `path`, made with mode 0600 if it is not there; an existing whole log is continued.
 
         Every text of a record goes through `redactor` before it is written; None: one that knows the values `secrets`
-        and the usual shapes. `write` and `sync` are as in write(2) and fdatasync(2).
+        and the usual shapes. Another process that writes it is waited for, at most so many seconds. `write` and `sync` are
+        as in write(2) and fdatasync(2).
 
         Raises LogError if it cannot be opened, is no regular file, is in use, or does not end in a whole record.
         """
@@ -85,7 +86,7 @@ class ActionLog:
         except OSError as error:
             raise LogError(f"the action log cannot be opened: {path}: {error.strerror}") from None
         try:
-            seq, previous = _continue_from(descriptor, path)
+            seq, previous = _continue_from(descriptor, path, wait_seconds)
             sync_names(os.path.dirname(path))
         except BaseException:
             os.close(descriptor)
@@ -132,6 +133,15 @@ class ActionLog:
         """Give the records that follow a session of their own, and return its name."""
         self.session = os.urandom(6).hex()
         return self.session
+
+    def resume_session(self, session: str, ledger: Ledger) -> None:
+        """Go on with an open session that another process began; `ledger` knows its records."""
+        self.session = session
+        self._ledger = ledger
+
+    def saved_session(self) -> dict[str, JsonValue]:
+        """Return what `Ledger.restored` takes up, of the session that is written now. Raises KeyError where none is open."""
+        return self._ledger.saved(self.session)
 
     def last_step(self, call: int) -> str | None:
         """Return the kind of the last record about a call, without an end, of the session that is written now, or None."""
@@ -223,14 +233,16 @@ class ActionLog:
             pass  # verify reports the torn tail
 
 
-def _continue_from(descriptor: int, path: str) -> tuple[int, str]:
+def _continue_from(descriptor: int, path: str, wait_seconds: float) -> tuple[int, str]:
     """Lock the file and return the sequence number and hash that the next record continues from."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise LogError(f"the action log is not a regular file: {path}")
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = is_locked_within(descriptor, wait_seconds)
     except OSError:
-        raise LogError(f"the action log is in use by another process: {path}") from None
+        held = False
+    if not held:
+        raise LogError(f"the action log is in use by another process: {path}")
     size = os.fstat(descriptor).st_size
     if size == 0:
         return 0, NO_PREVIOUS

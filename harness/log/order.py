@@ -140,6 +140,38 @@ class Ledger:
             "" if counts == session.counts else f"counts {counts}, and the session's records are {session.counts}"[:500]
         )
 
+    def saved(self, session: str) -> dict[str, JsonValue]:
+        """Return what is known of an open session, as JSON: `restored` takes it up in another process. Raises KeyError."""
+        found = self._sessions[session]
+        if found is None:
+            raise KeyError(session)
+        fields = {name: _as_json(getattr(found, name)) for name in _Session.__slots__ if name != "calls"}
+        calls = [{name: _as_json(getattr(call, name)) for name in _Call.__slots__} for call in found.calls.values()]
+        return {**fields, "calls": list[JsonValue](calls)}
+
+    @classmethod
+    def restored(cls, session: str, saved: Mapping[str, JsonValue]) -> Ledger:
+        """Return a ledger that knows one open session, as `saved` gave it.
+
+        Raises KeyError, TypeError or ValueError for anything else.
+        """
+        found = _Session(None, dry_run=False)
+        for name in _Session.__slots__:
+            held = getattr(found, name)
+            value = saved[name]
+            setattr(found, name, set(map(str, _listed(value))) if isinstance(held, set) else value)
+        found.calls = {}
+        for fields in _listed(saved["calls"]):
+            if not isinstance(fields, dict):
+                raise TypeError("a call that is no object")
+            call = _Call(str(fields["number"]))
+            for name in _Call.__slots__:
+                setattr(call, name, fields[name])
+            found.calls[call.number] = call
+        ledger = cls()
+        ledger._sessions[session] = found
+        return ledger
+
     def last_step(self, session: str, call: int) -> str | None:
         """Return the kind of the last record about a call that has no end yet; None for any other."""
         found = self._sessions.get(session)
@@ -167,6 +199,18 @@ class Ledger:
     def open_sessions(self) -> tuple[str, ...]:
         """Sessions that began and did not end."""
         return tuple(name for name, session in self._sessions.items() if session is not None)
+
+
+def _as_json(value: object) -> JsonValue:
+    """Return what a slot holds as JSON: sets as sorted lists."""
+    held: JsonValue = sorted(value) if isinstance(value, set) else value  # type: ignore[assignment]  # JSON already
+    return held
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} in the place of a list")
+    return value
 
 
 def _enter_grant(session: _Session, record: LogRecord) -> str:

@@ -50,6 +50,8 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "confinement?": "text",
         "system?": "text",
         "origin?": "origin",
+        "agent?": "text",
+        "agent_session?": "text",
     },
     "user_message": {"text": "text", "by?": "one of harness"},
     "model_request": {"turn": "count", "messages": "count", "purpose?": "text"},
@@ -80,6 +82,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "arguments_characters?": "count",
         "edited_from?": "count",
         "by?": "one of person",
+        "agent?": "agent_call",
     },
     "decision": {
         "call": "count",
@@ -157,6 +160,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "exit_code?": "whole|null",
         "terminal?": "flag",
         "error_code?": "text",
+        "seen_by?": "text",
         "changed_path?": "text",
         "before_sha256?": "digest|null",
         "after_sha256?": "digest|null",
@@ -280,6 +284,7 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
         "tool_call_id?": "text",
         "echo?": "text",
     },
+    "agent_call": {"tool": "text", "mode": "text", "subagent": "text", "cwd": "text", "event_sha256": "digest"},
     "tool_call": {"id": "text", "name": "text", "arguments": "text"},
 }
 

@@ -19,7 +19,7 @@ from harness.gate.approval import Answer, Approval, Approver
 from harness.gate.gate import Gate
 from harness.gate.grants_in_force import GrantStore
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
-from harness.gate.records import Advice
+from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import LimitedTool, Tool
 from harness.history import History
@@ -187,7 +187,7 @@ class Agent:
                 "python": platform.python_version(),
                 "model": self.model.name,
                 "tools": [spec.name for spec in self.registry.specs],
-                **_policy_fields(self.gate.policy),
+                **policy_fields(self.gate.policy),
                 **({"dry_run": True} if self._parts.dry_run else {}),
                 "confinement": self.registry.level,
                 "system": self._parts.system,
@@ -246,7 +246,7 @@ class Agent:
         limits, registry = self._limited(policy)
         told: dict[str, JsonValue] = {} if asked is None else {"asked": dict(asked)}
         self.gate.end_open_calls(ENDED_HERE)
-        self.log.append("policy_changed", {"why": why, **_policy_fields(policy), **told}, sync=True)
+        self.log.append("policy_changed", {"why": why, **policy_fields(policy), **told}, sync=True)
         self.limits = limits
         self.gate.change_policy(policy, registry)
 
@@ -496,18 +496,3 @@ class Agent:
 def _check_prices(limits: Limits, prices: Prices | None) -> None:
     if limits.max_cost is not None and prices is None:
         raise ValueError("a limit on the cost needs prices: what is not known cannot be kept below a limit")
-
-
-def _policy_fields(policy: Policy) -> dict[str, JsonValue]:
-    """Return what the log keeps of a policy that is in force from here on."""
-    files: list[JsonValue] = [
-        {
-            "layer": source.layer.value,
-            "path": source.path,
-            "sha256": source.sha256,
-            "trusted": source.trusted,
-            "text": source.content.decode("utf-8", "replace"),  # all of it: a rule can be read when the file is gone
-        }
-        for source in policy.sources
-    ]
-    return {"policy": policy.name, "policy_sha256": policy.sha256, "policy_files": files}

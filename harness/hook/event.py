@@ -1,0 +1,128 @@
+"""What an agent tells its hook: one JSON object, read strictly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import Enum
+
+from harness.actions import JsonValue
+from harness.record import Record
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Of one event. Claude sends a whole file back with the outcome of an edit (`originalFile`)."""
+MOST_LEVELS = 100
+"""Of lists and objects in one another."""
+
+
+class EventError(Exception):
+    """An event that is not understood: the call that it is about is refused."""
+
+
+class When(Enum):
+    """What an event is about."""
+
+    BEFORE = "before"
+    """A tool is about to be called: the one event that is answered."""
+    AFTER = "after"
+    """A tool call ended, in the agent's eyes well."""
+    FAILED = "failed"
+    """A tool call ended with an error."""
+    ENDED = "ended"
+    """The session is over."""
+
+
+class HookEvent(Record):
+    """One event, in our words. All of it is the agent's claim."""
+
+    when: When
+    session: str
+    """The agent's name of its session."""
+    cwd: str = ""
+    """The folder that the agent's shell is in."""
+    tool: str = ""
+    """The agent's name of the tool."""
+    arguments: Mapping[str, JsonValue] = {}
+    use_id: str = ""
+    """The agent's name of the call; empty where it gives none."""
+    mode: str = ""
+    """Its own permission mode."""
+    subagent: str = ""
+    """Which of its subagents calls; empty for the main one."""
+    response: JsonValue = None
+    """After a call: what came of it."""
+
+
+def parse(data: bytes) -> Mapping[str, JsonValue]:
+    """Return the object that an event is. Raises EventError for anything that is not plainly one JSON object.
+
+    Not plain are a key twice, NUL in a text, invalid UTF-8, NaN, a number or a nesting beyond all measure, and too many bytes.
+    """
+    if len(data) > MOST_BYTES:
+        raise EventError(f"the event has more than {MOST_BYTES:,} bytes")
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise EventError(f"the event is no plain JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise EventError("the event is no JSON object")
+    _check(value, MOST_LEVELS)
+    return value
+
+
+def text(fields: Mapping[str, JsonValue], name: str) -> str:
+    """Return a text of an event; empty where it is missing. Raises EventError for something else than a text."""
+    value = fields.get(name, "")
+    if not isinstance(value, str):
+        raise EventError(f"{name} is no text")
+    return value
+
+
+def needed(fields: Mapping[str, JsonValue], name: str) -> str:
+    """Return a text that an event must have. Raises EventError."""
+    value = text(fields, name)
+    if not value:
+        raise EventError(f"{name} is missing")
+    return value
+
+
+def table(fields: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
+    """Return an object of an event. Raises EventError where it is missing or something else."""
+    value = fields.get(name)
+    if not isinstance(value, dict):
+        raise EventError(f"{name} is no object")
+    return value
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _no_constant(constant: str) -> JsonValue:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _check(value: JsonValue, levels: int) -> None:
+    """Raise EventError for a text that no file and no command can hold, and for too deep a nesting."""
+    if isinstance(value, str):
+        if "\0" in value or not _is_unicode(value):
+            raise EventError("a text holds NUL or half a character")
+    elif isinstance(value, (dict, list)):
+        if levels == 0:
+            raise EventError("the event is nested too deep")
+        if isinstance(value, dict):
+            for key in value:
+                _check(key, levels)
+        for one in value.values() if isinstance(value, dict) else value:
+            _check(one, levels - 1)
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
