@@ -30,6 +30,10 @@ def program() -> NoReturn:
     What a light command leaves behind is memory, which goes with the process: what was written is flushed, and the process
     ends at once. The others are taken down in order: they have threads, and things to close.
     """
+    if sys.argv[1:2] in (["hook"], ["exec"]):
+        from harness.cli.hook.each_call import start_for_agent
+
+        start_for_agent(sys.argv[1:], os.environ)  # returns for what a person types
     light = bool(sys.argv[1:]) and (sys.argv[1] in LIGHT or " ".join(sys.argv[1:3]) in LIGHT)
     if light or sys.argv[1:2] == [
         "run"

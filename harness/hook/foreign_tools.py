@@ -138,18 +138,21 @@ class ForeignFiles:
 class ForeignOther:
     """A tool of which nothing is known but its name, or that touches nothing but the agent itself."""
 
-    def __init__(self, call: ForeignCall) -> None:
+    def __init__(self, call: ForeignCall, workspace: Workspace) -> None:
+        """Take a call and the workspace."""
         self.kind = tool_kind(call.tool)
         self._inward = call.kind is ForeignKind.INWARD
+        self._workspace = workspace
         self.spec = _spec(call)
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action: the use of the tool. What touches nothing but the agent is decided like reading a file."""
+        """Return the action: the use of the tool. What touches nothing but the agent counts as reading the workspace's name."""
+        inward = self._workspace.resolve(".", Access.READ)
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=(ToolUse(tool=self.spec.name),),
+            facets=(inward if self._inward else ToolUse(tool=self.spec.name),),
             summary=visible_line(self.spec.name, SUMMARY_CHARACTERS),
             preview=visible(call.arguments)[:MOST_SHOWN],
             shown_whole=len(call.arguments) < MOST_SHOWN,
@@ -168,7 +171,7 @@ def foreign_tool(call: ForeignCall, workspace: Workspace, cwd: str, shell: Tool)
     if call.kind is ForeignKind.SHELL:
         return shell
     if call.kind in (ForeignKind.INWARD, ForeignKind.UNKNOWN):
-        return ForeignOther(call)
+        return ForeignOther(call, workspace)
     return ForeignFiles(call, workspace, cwd)
 
 

@@ -139,6 +139,11 @@ class ActionLog:
         self.session = session
         self._ledger = ledger
 
+    @property
+    def granted(self) -> frozenset[str]:
+        """The names of the grants that are in force in the session that is written now."""
+        return self._ledger.grants(self.session)
+
     def saved_session(self) -> dict[str, JsonValue]:
         """Return what `Ledger.restored` takes up, of the session that is written now. Raises KeyError where none is open."""
         return self._ledger.saved(self.session)

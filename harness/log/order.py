@@ -140,6 +140,11 @@ class Ledger:
             "" if counts == session.counts else f"counts {counts}, and the session's records are {session.counts}"[:500]
         )
 
+    def grants(self, session: str) -> frozenset[str]:
+        """Return the names of the grants that are in force in an open session."""
+        found = self._sessions.get(session)
+        return frozenset() if found is None else frozenset(found.grants)
+
     def saved(self, session: str) -> dict[str, JsonValue]:
         """Return what is known of an open session, as JSON: `restored` takes it up in another process. Raises KeyError."""
         found = self._sessions[session]

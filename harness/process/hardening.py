@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from harness.process.procfs import RLIMIT_LOCKS
 
-_PR_SET_DUMPABLE = 4  # linux/prctl.h
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 
 MAX_FILE_BYTES = 2 << 30
@@ -36,6 +38,11 @@ def adopt_orphans() -> bool:
             return False
         _set_for[:] = [os.getpid()]
     return True
+
+
+def end_with_parent() -> bool:
+    """Be killed when the thread that started this process ends (PR_SET_PDEATHSIG(2const)); say whether it took."""
+    return _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _prctl(option: int, value: int) -> bool:

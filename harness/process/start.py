@@ -8,7 +8,7 @@ import os
 import termios
 import time
 from _thread import allocate_lock, get_native_id, start_new_thread
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -44,6 +44,14 @@ class Launch(Record):
     """What the program inherits besides its standard streams."""
     terminal: LentTerminal | None = None
     """The person's, to which it is given a way: then its standard streams are a terminal, that of its session."""
+
+
+def find_bash(folders: Iterable[str]) -> str:
+    """Return where commands find bash, the system's before those of PATH, or the empty text."""
+    for folder in ("/bin", "/usr/bin", *folders):
+        if folder.startswith("/") and os.access(f"{folder}/bash", os.X_OK):
+            return f"{folder}/bash"
+    return ""
 
 
 def start(launch: Launch, stdin: int, output: int) -> Popen[bytes]:

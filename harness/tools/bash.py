@@ -6,7 +6,7 @@ import fcntl
 import math
 import os
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, assert_never
@@ -30,7 +30,7 @@ from harness.model import ToolSpec
 from harness.process.capture import Capture, Live, OutputFolder, ReadableOutput, result_characters
 from harness.process.command import STANDARD_PACE, CommandEnding, Ended, Pace, run_group
 from harness.process.environment import at_a_terminal, child_environment, unasked_variables, walled_variables
-from harness.process.start import Launch, NotConfinedError
+from harness.process.start import Launch, NotConfinedError, find_bash
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.shell.disk import Witness
@@ -333,14 +333,6 @@ def _script(command: str) -> int | None:
         os.close(script)
         raise
     return script
-
-
-def find_bash(folders: Iterable[str]) -> str:
-    """Return where commands find bash, the system's before those of PATH, or the empty text."""
-    for folder in ("/bin", "/usr/bin", *folders):
-        if folder.startswith("/") and os.access(f"{folder}/bash", os.X_OK):
-            return f"{folder}/bash"
-    return ""
 
 
 def _output(request: BashRequest, capture: Capture, ended: Ended, held: HeldTo | None, *, lent: bool) -> ToolOutput:

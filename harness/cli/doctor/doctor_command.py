@@ -19,9 +19,9 @@ from harness.cli.tables import labelled
 from harness.cli.terminal.styles import Line, Tone
 from harness.errors import UsageError
 from harness.process.hardening import undumpable
+from harness.process.start import find_bash
 from harness.record import Record, replace
 from harness.sandbox import Machine, Walls, bubblewrap, describe, enforces, missing, probe
-from harness.tools.bash import find_bash
 from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:

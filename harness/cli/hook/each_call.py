@@ -1,0 +1,191 @@
+"""What an agent starts for each of its calls: `harness hook AGENT`, and `harness exec` for a command that may run.
+
+INVARIANT: whatever goes wrong in here is a refusal in the form that the agent obeys. Both stay light: no argparse, no colours.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from harness.errors import HarnessError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.actions import Action
+    from harness.gate.grants_in_force import GrantStore
+    from harness.gate.records import Advice
+    from harness.hook.confined_run import CommandEnd
+    from harness.hook.guarded_agent import GuardedAgent, Reply
+    from harness.hook.judging import HookParts
+    from harness.log.action_log import ActionLog
+    from harness.policy.policy import Policy
+    from harness.policy.session_grants import Grant
+    from harness.policy.verdict import Verdict
+
+OWN_SECONDS = 20.0
+"""How long a decision may take: far less than any agent waits (30 s and more), and then it is a no."""
+WAIT_SECONDS = 15.0
+"""How long another call of the same session is waited for."""
+HOOK_USAGE = "harness hook AGENT [--policy FILE]"
+EXEC_USAGE = "harness exec --ticket NAME -- COMMAND"
+
+
+class TooLateError(Exception):
+    """The decision took too long."""
+
+
+def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Do what an agent asks for by these words (without the program's), and end the process; return for all others."""
+    import gc
+
+    gc.disable()
+    if words[0] == "exec":
+        _execute(words[1:], environment)
+    from harness.hook.guarded_agent import AGENTS, agent_named, refusal
+
+    deny: Callable[[str], Reply] = refusal
+    try:
+        if words[1:2] == [] or words[1] not in AGENTS:
+            gc.enable()
+            return
+        agent = agent_named(words[1])
+        deny = agent.deny
+        signal.signal(signal.SIGALRM, _too_late)
+        signal.setitimer(signal.ITIMER_REAL, OWN_SECONDS)
+        reply = _answer(agent, words[2:], environment)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the call is refused
+        said = str(error) if isinstance(error, (HarnessError, TooLateError)) else f"{type(error).__name__}: {error}"
+        reply = deny(f"harness refuses this call, since it cannot be judged: {said}")
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    _leave(reply)
+
+
+def _answer(agent: GuardedAgent, words: Sequence[str], environment: Mapping[str, str]) -> Reply:
+    from harness.hook.judging import answer
+
+    policy = None
+    if words:
+        if len(words) != 2 or words[0] != "--policy":
+            raise UsageError(f"usage: {HOOK_USAGE}")
+        policy = words[1]
+    data = b"".join(iter(lambda: os.read(0, 1 << 20), b""))
+    return answer(agent, data, _parts(environment, policy))
+
+
+def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
+    from harness.cli.environment_secrets import redactor_for
+    from harness.cli.kept_grants import KeptGrants
+    from harness.cli.policy.policies import assemble
+    from harness.cli.session_log import who_and_where
+    from harness.cli.state import State
+    from harness.files.before_images import BeforeImages
+    from harness.gate.approval import deny_all
+    from harness.hook.judging import HookParts
+
+    state = State.of(environment)
+    home = environment.get("HOME")
+
+    def note_head(log: ActionLog, closed: bool) -> None:
+        if closed or log.count < 8:
+            state.record_head(log, closed=closed)
+
+    def grants_at(workspace: str) -> tuple[Sequence[Grant], GrantStore]:
+        kept = KeptGrants(state.grants, state.name_of(workspace), workspace)
+        return kept.read().grants, kept
+
+    return HookParts(
+        folder=agents_folder(state.state),
+        home=home,
+        environment=environment,
+        redactor=redactor_for(state, environment, (), unless=(home or "",)),
+        images=BeforeImages(state.before_images),
+        hidden=state.guarded,
+        policy_at=lambda workspace: assemble(state, workspace.root, named=named, fallback="default"),
+        new_log=state.new_log_path,
+        note_head=note_head,
+        grants_at=grants_at,
+        approver=deny_all,
+        advise=_advise,
+        runner=f"{_own_command()} exec --ticket {{ticket}} -- {{command}}",
+        about=who_and_where(),
+        wait_seconds=WAIT_SECONDS,
+    )
+
+
+def agents_folder(state: str) -> str:
+    """Return the folder of the sessions of agents, in the state folder; made, for its owner only. Raises OSError."""
+    folder = os.path.join(state, "agents")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder
+
+
+def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
+    from harness.audit.suggestions.advice import advice_on  # with a refusal alone
+
+    return advice_on(policy, action, verdict)
+
+
+def _own_command() -> str:
+    """Return the command line of this program, by which an agent's shell finds it from any folder."""
+    path = os.path.abspath(sys.argv[0])
+    is_program = not path.endswith(".py") and os.access(path, os.X_OK)
+    return _quoted(path) if is_program else f"{_quoted(sys.executable)} -m harness"
+
+
+def _quoted(path: str) -> str:
+    return "'" + path.replace("'", "'\\''") + "'"
+
+
+def _too_late(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
+    raise TooLateError(f"it took longer than {OWN_SECONDS:g} s")
+
+
+def _leave(reply: Reply) -> NoReturn:
+    """Write an answer in one piece, and end; what cannot be written is a refusal by the exit code."""
+    code = reply.code
+    for descriptor, text in ((1, reply.stdout), (2, reply.stderr)):
+        data = text.encode("utf-8", "replace")
+        try:
+            if data and os.write(descriptor, data) != len(data):
+                code = code or 2
+        except OSError:
+            code = code or 2
+    os._exit(code)
+
+
+def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Run the command of a ticket within its walls, record what it came to, and end as it ended."""
+    from harness.hook.confined_run import NOT_STARTED, end_like
+
+    try:
+        end = _executed(words, environment)
+    except (HarnessError, OSError) as error:
+        os.write(2, f"harness: the command was not run: {error}\n".encode("utf-8", "replace"))
+        os._exit(NOT_STARTED)
+    end_like(end)
+
+
+def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEnd:
+    from harness.cli.environment_secrets import redactor_for
+    from harness.cli.state import State
+    from harness.hook.confined_run import run_confined
+    from harness.hook.seen_outcome import record_outcome
+    from harness.hook.tickets import TicketFolder, split_name
+
+    if len(words) != 4 or words[0] != "--ticket" or words[2] != "--":
+        raise UsageError(f"usage: {EXEC_USAGE}")
+    state = State.of(environment)
+    session, name = split_name(words[1])
+    folder = os.path.join(state.state, "agents", session)
+    ticket, call = TicketFolder(folder).take(name)
+    if words[3] != ticket.command or os.path.realpath(os.getcwd()) != ticket.cwd:
+        raise UsageError("the ticket is for another command, or another folder")
+    redactor = redactor_for(state, environment, (), unless=(environment.get("HOME", ""),))
+    end = run_confined(ticket, environment)
+    record_outcome(folder, redactor, call, end, wait_seconds=WAIT_SECONDS)
+    return end

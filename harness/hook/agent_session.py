@@ -1,0 +1,265 @@
+"""One session of another agent, over the many short processes that judge its calls: its log, and what they must know.
+
+INVARIANT: the log is what counts. The file beside it is a copy of what follows from it, for speed; where the two do not fit
+together, as after a crash, the log is read again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from harness.actions import JsonValue
+from harness.errors import LogError
+from harness.gate.gate import GateState
+from harness.hook.event import HookEvent
+from harness.log.action_log import ActionLog
+from harness.log.order import Ledger
+from harness.log.reader import read_log
+from harness.policy.session_grants import Grant, GrantScope, pattern_fields, pattern_from, session_grant
+from harness.record import Record, field_names
+from harness.redaction.redactor import Redactor
+from harness.safe_files import is_locked_within, open_private, write_whole
+
+VERSION = 1
+_STATE, _LOCK = "session.json", "lock"
+_REPLACED = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+MOST_OPEN = 500
+"""Calls without an outcome that are remembered; the oldest are forgotten, and their effect stays unknown."""
+
+
+class OpenCall(Record):
+    """A call that the agent may carry out, and of which nothing was heard since."""
+
+    number: int
+    id: str
+    tool: str
+    key: str
+    """What its outcome is recognised by: the agent's name of the call, or the tool and its arguments."""
+    intent: Mapping[str, JsonValue] | None = None
+    """Its intent, where the agent asks the person first: to be recorded when it was told yes."""
+    path: str = ""
+    """The file that it changes, where that can be undone."""
+    before_sha256: str | None = None
+
+
+class AgentSession:
+    """One session while one process holds it, as a `with` block. Others wait; see `is_locked_within`."""
+
+    def __init__(self, folder: str, redactor: Redactor, *, wait_seconds: float) -> None:
+        """Take the folder of this session, which is made, and how long to wait for others."""
+        self.folder = folder
+        self._redactor = redactor
+        self._wait = wait_seconds
+        self._lock = -1
+        self._log: ActionLog | None = None
+        self.workspace = ""
+        self.policy_sha256 = ""
+        self.latch = ""
+        """Why no call of this session is let through any more; empty while there is no block."""
+        self.state = GateState()
+        self.grants: tuple[Grant, ...] = ()
+        self.open: list[OpenCall] = []
+
+    @property
+    def begun(self) -> bool:
+        """Whether a session is open in the log."""
+        return self._log is not None and bool(self._log.session) and self._open_in_log
+
+    @property
+    def log(self) -> ActionLog:
+        """The log, open. Raises LogError before `begin`."""
+        if self._log is None:
+            raise LogError(f"no log was begun for the session in {self.folder}")
+        return self._log
+
+    def __enter__(self) -> Self:
+        """Hold it. Raises LogError where another process does not let go of it, and for a state that makes no sense."""
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        self._lock = open_private(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT)
+        try:
+            if not is_locked_within(self._lock, self._wait):
+                raise LogError("another call of this session is still being decided")  # noqa: TRY301 - it lets go below
+            self._read()
+        except BaseException:
+            self._let_go()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Keep what the next process must know, and let go. After an error that stays as it was: the log is read again."""
+        try:
+            if error is None and self._log is not None:
+                self._write()
+        finally:
+            self._let_go()
+
+    def begin(self, path: str, workspace: str, policy_sha256: str, about: Mapping[str, JsonValue]) -> None:
+        """Begin a session in the log at `path`, or in the one that is there already. Raises LogError."""
+        if self._log is None:
+            self._log = ActionLog.open(path, redactor=self._redactor, wait_seconds=self._wait)
+        self._log.begin_session()
+        self._log.append("session_started", about, sync=True)
+        self._open_in_log = True
+        self.workspace, self.policy_sha256 = workspace, policy_sha256
+        self.latch, self.state, self.grants, self.open = "", GateState(), (), []
+
+    def end(self, stop: str) -> None:
+        """Record that the session is over; calls of which nothing was heard have no known effect. Raises LogError."""
+        for call in self.open:
+            if self.log.last_step(call.number) != "intent":  # the agent asked, and tells nothing of a no
+                self.log.append("outcome", _no_answer(call))
+        counts: JsonValue = dict(self.log.counts)
+        self.log.append("session_ended", {"stop": stop, "detail": "", "counts": counts}, sync=True)
+        self._open_in_log = False
+        self.open = []
+
+    def remember(self, call: OpenCall) -> None:
+        """Note a call whose outcome is to come."""
+        self.open = [*self.open[-MOST_OPEN + 1 :], call]
+
+    def take(self, key: str) -> OpenCall | None:
+        """Return the oldest open call of that key, which is open no more; None where there is none."""
+        found = next((call for call in self.open if call.key == key), None)
+        if found is not None:
+            self.open.remove(found)
+        return found
+
+    def take_number(self, number: int) -> OpenCall | None:
+        """Return the open call of that number, which is open no more; None where there is none."""
+        found = next((call for call in self.open if call.number == number), None)
+        if found is not None:
+            self.open.remove(found)
+        return found
+
+    # -- the file beside the log
+
+    _open_in_log = False
+
+    def _read(self) -> None:
+        try:
+            with open(os.path.join(self.folder, _STATE), "rb") as file:
+                held = json.loads(file.read())
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, RecursionError) as error:
+            raise LogError(f"{os.path.join(self.folder, _STATE)}: cannot be read: {error}") from None
+        try:
+            self._take_up(held)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LogError(f"{os.path.join(self.folder, _STATE)}: makes no sense: {error!r}") from None
+
+    def _take_up(self, held: Mapping[str, JsonValue]) -> None:
+        if held["v"] != VERSION:
+            raise ValueError(f"version {held['v']}")
+        self._log = ActionLog.open(str(held["log"]), redactor=self._redactor, wait_seconds=self._wait)
+        self.workspace, self.policy_sha256 = str(held["workspace"]), str(held["policy_sha256"])
+        self.latch = str(held["latch"])
+        unseen = tuple((str(what), str(diff)) for what, diff in _pairs(held["unseen"]))
+        self.state = GateState(proposed=_count(held["proposed"]), unseen=unseen)
+        self.grants = tuple(
+            session_grant(str(one["id"]), pattern_from(_fields(one["pattern"])), _count(one["call"]))
+            for one in map(_fields, _listed(held["grants"]))
+        )
+        self.open = [OpenCall(**_fields(one)) for one in _listed(held["open"])]  # type: ignore[arg-type]  # as written
+        session = str(held["session"])
+        if (held["records"], held["head"]) == (self._log.count, self._log.head):
+            if session:
+                self._log.resume_session(session, Ledger.restored(session, _fields(held["ledger"])))
+                self._open_in_log = True
+            return
+        self._read_log(session)
+
+    def _read_log(self, session: str) -> None:
+        """Take up a session from its log: the file beside it is older, or newer, than that."""
+        ledger, highest = Ledger(), self.state.proposed
+        for record in read_log(self.log.path):
+            ledger.enter(record)
+            if record["session"] == session:
+                number = record.get("call")
+                highest = max(highest, number) if isinstance(number, int) else highest
+                if record.get("status") == "blocked":
+                    self.latch = str(record.get("content"))
+        self.state = GateState(proposed=highest, unseen=self.state.unseen)
+        self._open_in_log = session in ledger.open_sessions
+        if self._open_in_log:
+            self.log.resume_session(session, ledger)
+        self.open = [call for call in self.open if ledger.last_step(session, call.number) is not None]
+
+    def _write(self) -> None:
+        log = self.log
+        held: dict[str, JsonValue] = {
+            "v": VERSION,
+            "log": log.path,
+            "session": log.session if self._open_in_log else "",
+            "records": log.count,
+            "head": log.head,
+            "ledger": log.saved_session() if self._open_in_log else {},
+            "workspace": self.workspace,
+            "policy_sha256": self.policy_sha256,
+            "latch": self.latch,
+            "proposed": self.state.proposed,
+            "unseen": [list(one) for one in self.state.unseen],
+            "grants": [
+                {"id": one.id, "call": one.origin.line, "pattern": pattern_fields(one.pattern)}
+                for one in self.grants
+                if one.scope is GrantScope.SESSION
+            ],
+            "open": [{name: getattr(one, name) for name in field_names(OpenCall)} for one in self.open],
+        }
+        path = os.path.join(self.folder, _STATE)
+        made = f"{path}.new"  # under the lock: nobody else writes it
+        try:
+            descriptor = os.open(made, _REPLACED, 0o600)
+            try:
+                write_whole(descriptor, json.dumps(held).encode())
+            finally:
+                os.close(descriptor)
+            os.rename(made, path)  # not synced: what a crash of the machine leaves of it, the log makes good
+        except OSError as error:
+            raise LogError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def _let_go(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def key_of(event: HookEvent) -> str:
+    """Return what the outcome of a call is recognised by."""
+    return event.use_id or f"{event.tool}:{json.dumps(dict(event.arguments), sort_keys=True)}"
+
+
+def _no_answer(call: OpenCall) -> Mapping[str, JsonValue]:
+    content = "Not run, as far as is known: the agent asked the person, and told of no answer."
+    return {"call": call.number, "tool": call.tool, "status": "not_run", "content": content}
+
+
+def _fields(value: JsonValue) -> dict[str, JsonValue]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{type(value).__name__} in the place of an object")
+    return value
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} in the place of a list")
+    return value
+
+
+def _pairs(value: JsonValue) -> list[list[JsonValue]]:
+    return [_listed(one) for one in _listed(value)]
+
+
+def _count(value: JsonValue) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{type(value).__name__} in the place of a number")
+    return value

@@ -1,0 +1,114 @@
+"""The run of one command behind walls, in the place of the agent's own: same folder, same environment, same streams.
+
+The command gets our standard streams as they are; its exit code, or the signal that ended it, becomes ours.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+from harness.hook.tickets import Ticket
+from harness.process.hardening import end_with_parent
+from harness.process.start import find_bash
+from harness.process.temporary import TemporaryFolder
+from harness.record import Record, replace
+from harness.sandbox import Unhidden, prepare, probe
+
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that may be sent to us alone. What a terminal sends reaches the command as well."""
+_CHANGES_BASH = ("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "PS4", "POSIXLY_CORRECT", "IFS")
+"""Variables that change what bash makes of a command line: it was judged without them (bash(1), Shell Variables)."""
+NOT_STARTED = 126
+
+
+class CommandEnd(Record):
+    """How a command ended."""
+
+    code: int
+    """Its exit code; below 0 the number of the signal that ended it."""
+    seconds: float
+    gaps: tuple[str, ...]
+    """What was asked of the walls and is not enforced, a sentence each."""
+
+
+def run_confined(
+    ticket: Ticket, environment: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
+) -> CommandEnd:
+    """Run the command of a ticket to its end; `environment` is that of the agent's shell, `monotonic` a clock in seconds.
+
+    Raises OSError; nothing was run then.
+    """
+    temporary = TemporaryFolder().path() if ticket.keeps_temporary else None
+    walls = replace(ticket.walls, temporary=temporary)
+    unhidden = Unhidden.REFUSE if ticket.required else Unhidden.TELL
+    with prepare(walls, probe(), unhidden=unhidden) as confinement:
+        bash = find_bash(environment.get("PATH", os.defpath).split(":"))
+        argv = (*confinement.prefix, bash, "--noprofile", "--norc", "-c", "--", ticket.command)
+        variables = _variables(ticket, environment, temporary)
+        for descriptor in confinement.descriptors:
+            os.set_inheritable(descriptor, True)
+        started = monotonic()
+        child = os.fork()
+        if child == 0:
+            _become(argv, variables, confinement.enter)
+        status = _waited_for(child)
+        return CommandEnd(code=os.waitstatus_to_exitcode(status), seconds=monotonic() - started, gaps=confinement.gaps)
+
+
+def end_like(end: CommandEnd) -> NoReturn:
+    """End this process as the command ended: with its exit code, or by the same signal."""
+    if end.code < 0:
+        if -end.code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-end.code, signal.SIG_DFL)
+        os.kill(os.getpid(), -end.code)
+    os._exit(end.code if end.code >= 0 else 128 - end.code)
+
+
+def _variables(ticket: Ticket, environment: Mapping[str, str], temporary: str | None) -> dict[str, str]:
+    given = {
+        name: value
+        for name, value in environment.items()
+        if name not in _CHANGES_BASH and not name.startswith("BASH_FUNC_")
+    }
+    return {**given, **ticket.variables, **({} if temporary is None else {"TMPDIR": temporary})}
+
+
+def _become(argv: Sequence[str], variables: Mapping[str, str], enter: Callable[[], None]) -> NoReturn:
+    """Be the command, in the child of a fork: behind the walls, and gone when the parent is. Never returns."""
+    try:
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # as Python found them, or set them
+            signal.signal(number, signal.SIG_DFL)
+        end_with_parent()
+        done = allocate_lock()
+        done.acquire()
+
+        def go() -> None:  # on a thread of its own: see Confinement.enter
+            try:
+                enter()
+                os.execve(argv[0], tuple(argv), variables)  # noqa: S606 - the shell is what is started
+            except BaseException as error:  # noqa: BLE001 - nothing may go on in this process
+                os.write(2, f"harness: the command was not started: {error}\n".encode())
+                os._exit(NOT_STARTED)
+
+        start_new_thread(go, ())
+        done.acquire()
+    finally:
+        os._exit(NOT_STARTED)
+
+
+def _waited_for(child: int) -> int:
+    """Wait for the end of the command, pass signals on, and return its status."""
+
+    def pass_on(number: int, frame: object) -> None:  # noqa: ARG001 - the signature of a signal handler
+        os.kill(child, number)
+
+    for number in _FORWARDED:
+        signal.signal(number, pass_on)
+    for number in (signal.SIGINT, signal.SIGQUIT):  # a terminal sends them to the command as well
+        signal.signal(number, signal.SIG_IGN)
+    return os.waitpid(child, 0)[1]

@@ -1,0 +1,307 @@
+"""An event of an agent in, an answer in its own form out: the road of each call of another agent.
+
+INVARIANT: nothing is answered before the decision is on disk, and whatever goes wrong on the way is a refusal: whoever calls
+`answer` turns every exception into one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from harness import __version__
+from harness.actions import Action, Enforcement, JsonValue
+from harness.errors import ToolError
+from harness.files.before_images import BeforeImages
+from harness.files.workspace import Workspace
+from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.gate import CallEnd, Gate, HandedOver
+from harness.gate.grants_in_force import GrantStore
+from harness.gate.records import Advice, CallRecords, Proposal, policy_fields
+from harness.gate.registry import ToolRegistry
+from harness.hook.agent_session import AgentSession, OpenCall, key_of
+from harness.hook.event import HookEvent, When, parse
+from harness.hook.foreign_call import ForeignKind
+from harness.hook.foreign_tools import MOST_KEPT_BYTES, foreign_tool
+from harness.hook.guarded_agent import GuardedAgent, Reply
+from harness.hook.tickets import Ticket, TicketFolder
+from harness.log.action_log import ActionLog
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.policy.policy import Policy
+from harness.policy.session_grants import Grant
+from harness.policy.verdict import Verdict
+from harness.record import Record, replace
+from harness.redaction.redactor import Redactor
+from harness.safe_files import read_small
+from harness.tools.bash import BashTool
+from harness.tools.command_walls import CommandWalls
+
+MOST_LOGGED_RESPONSE = 20_000
+"""Characters of what an agent says of an outcome that the log keeps."""
+MOST_ADVICE = 2_000
+"""Characters of rules that a refusal names."""
+
+
+class HookParts(Record):
+    """What the program gives a hook: places, policy, and who is asked."""
+
+    folder: str
+    """Where sessions of agents are kept, a folder each."""
+    home: str | None
+    environment: Mapping[str, str]
+    redactor: Redactor
+    images: BeforeImages
+    hidden: tuple[str, ...]
+    """What no command may read: our own folders."""
+    policy_at: Callable[[Workspace], Policy]
+    """The policy that holds in a workspace. Raises PolicyError."""
+    new_log: Callable[[str], str]
+    """Names a log for a session in a workspace."""
+    note_head: Callable[[ActionLog, bool], None]
+    """Notes the head of a log, which is closed or goes on."""
+    grants_at: Callable[[str], tuple[Sequence[Grant], GrantStore | None]]
+    """What is granted in a workspace, and where more is kept."""
+    approver: Approver
+    """Asks somebody where the agent cannot."""
+    advise: Callable[[Policy, Action, Verdict], Advice]
+    runner: str
+    """The command line that runs a ticket, which is put behind it, quoted; empty where no call is rewritten."""
+    about: Mapping[str, JsonValue]
+    """What a session's first record says besides: user, host."""
+    wait_seconds: float
+    """How long another call of the same session is waited for."""
+
+
+def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> Reply:
+    """Return the answer to one event, which is `data`.
+
+    Raises EventError, HarnessError and OSError: the call must be refused then.
+    """
+    event = agent.event_of(parse(data))
+    name = hashlib.sha256(event.session.encode()).hexdigest()[:32]
+    folder = os.path.join(parts.folder, f"{agent.name}-{name}")
+    with AgentSession(folder, parts.redactor, wait_seconds=parts.wait_seconds) as session:
+        match event.when:
+            case When.BEFORE:
+                return _Judged(agent, event, session, parts).reply(hashlib.sha256(data).hexdigest())
+            case When.AFTER | When.FAILED:
+                _settle(agent, event, session)
+            case When.ENDED:
+                if session.begun:
+                    session.end("completed")
+                    parts.note_head(session.log, True)
+    return Reply()
+
+
+class _Judged:
+    """One call of an agent on its way through the gate."""
+
+    def __init__(self, agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: HookParts) -> None:
+        self._agent = agent
+        self._event = event
+        self._session = session
+        self._parts = parts
+        self._advice = Advice()
+        self._ticket: Ticket | None = None
+        self._call = agent.call_of(event)
+        self._cwd = os.path.realpath(os.path.join(event.cwd, str(self._call.arguments.get("cwd", ""))))
+        where = session.workspace if session.begun else _workspace_of(agent, event, parts.environment)
+        self._workspace = Workspace(where, parts.home)
+        self._walls = CommandWalls(self._workspace, hide=parts.hidden)
+
+    def reply(self, event_sha256: str) -> Reply:
+        """Judge the call, and return the answer."""
+        session, event, agent = self._session, self._event, self._agent
+        policy = self._parts.policy_at(self._workspace)
+        grants, kept = self._parts.grants_at(self._workspace.root)
+        exact = [
+            one for one in grants if not one.pattern.program
+        ]  # a program's walls are ours alone: see docs/agents.md
+        if not session.begun:
+            self._begin(policy)
+            first = True
+        else:
+            first = False
+            exact = [one for one in exact if one.id in session.log.granted]
+            self._follow(policy)
+        shell = BashTool(self._workspace, environment=self._parts.environment, walls=self._walls)
+        gate = Gate(
+            policy=policy,
+            approver=self._parts.approver,
+            log=session.log,
+            tools=ToolRegistry((foreign_tool(self._call, self._workspace, self._cwd, shell),)),
+            grants=(*session.grants, *exact),
+            kept=kept,
+            advise=self._advise,
+            begun=session.state,
+        )
+        if first:
+            gate.record_kept()
+        pending = gate.propose(
+            ToolCall(id=event.use_id, name=self._call.tool, arguments=self._arguments()),
+            agent={
+                "tool": event.tool,
+                "mode": event.mode,
+                "subagent": event.subagent,
+                "cwd": event.cwd,
+                "event_sha256": event_sha256,
+            },
+        )
+        if session.latch:
+            gate.skip(pending, session.latch)
+            end: HandedOver | CallEnd | None = None
+        else:
+            asks = agent.ask is not None and agent.asks(event, self._parts.environment)
+            end = gate.hand_over(pending, held_by=self._held_by, asks_itself=asks)
+        session.state, session.grants = gate.state, gate.grants
+        self._parts.note_head(session.log, False)
+        match end:
+            case None:
+                return agent.block(session.latch)
+            case CallEnd() if end.result.status is ResultStatus.BLOCKED:
+                session.latch = f"{end.result.content} Nothing more runs in this session."
+                return agent.block(end.result.content)
+            case CallEnd():
+                return agent.deny(f"{end.result.content}{self._advised(policy)}")
+            case HandedOver():
+                return self._handed_over(end)
+
+    def _begin(self, policy: Policy) -> None:
+        about = {
+            "mode": "hook",
+            "agent": self._agent.name,
+            "agent_session": self._event.session,
+            "workspace": self._workspace.root,
+            "harness": __version__,
+            **policy_fields(policy),
+            "confinement": self._walls.level,
+            **self._parts.about,
+        }
+        log = self._parts.new_log(self._workspace.root)
+        self._session.begin(log, self._workspace.root, policy.sha256, about)
+
+    def _follow(self, policy: Policy) -> None:
+        """Record that another policy holds from here on, where one does."""
+        if policy.sha256 != self._session.policy_sha256:
+            self._session.log.append("policy_changed", {"why": "the policy was changed", **policy_fields(policy)})
+            self._session.policy_sha256 = policy.sha256
+
+    def _arguments(self) -> str:
+        """Return the arguments of the call in our words, as JSON text."""
+        arguments = dict(self._call.arguments)
+        if self._call.kind is ForeignKind.SHELL:
+            arguments["cwd"] = self._cwd
+            if arguments.pop("unconfined", False):
+                arguments |= {
+                    "unconfined": True,
+                    "justification": f"{self._agent.title} asks to run it outside its sandbox",
+                }
+        return json.dumps(arguments, ensure_ascii=False)
+
+    def _held_by(self, action: Action, verdict: Verdict) -> str:
+        """Return what holds the call to its effects; make a ticket where that is us. Raises ToolError."""
+        self._ticket = self._ticket_for(action, verdict)
+        if self._ticket is not None:
+            return self._walls.in_words(verdict.effects)
+        if self._call.kind is ForeignKind.SHELL and verdict.effects.enforcement is Enforcement.REQUIRED:
+            raise ToolError(
+                f"the policy requires that commands are confined, and {self._agent.title} runs this one itself. "
+                "Do not retry this call."
+            )
+        return f"none: {self._agent.title} carries it out"
+
+    def _ticket_for(self, action: Action, verdict: Verdict) -> Ticket | None:
+        takes = self._call.kind is ForeignKind.SHELL and self._agent.rewrites(self._event, self._parts.environment)
+        possible = takes and self._parts.runner and self._walls.confines
+        if not possible or verdict.effects.enforcement is Enforcement.OFF:
+            return None
+        return Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden)
+
+    def _handed_over(self, call: HandedOver) -> Reply:
+        """Keep what the call is about to change, note it as open, and let it run."""
+        change = call.action.change
+        path = before = None
+        if change is not None:
+            path = change.path
+            if change.before_sha256 is not None:
+                held = read_small(path, MOST_KEPT_BYTES)
+                before = None if held is None else self._parts.images.keep(held)
+        proposal = call.proposal
+        self._session.remember(
+            OpenCall(
+                number=proposal.number,
+                id=proposal.call.id,
+                tool=proposal.call.name,
+                key=key_of(self._event),
+                intent=dict(call.intent) if call.asks else None,
+                path=path or "",
+                before_sha256=before,
+            )
+        )
+        if call.asks and self._agent.ask is not None:
+            return self._agent.ask(_question(call.verdict))
+        if self._ticket is None:
+            return self._agent.allow(None)
+        name = TicketFolder(self._session.folder).put(self._ticket, proposal.number)
+        rewritten = self._parts.runner.format(ticket=name, command=_quoted(str(call.action.text)))
+        return self._agent.allow({**self._event.arguments, self._call.key: rewritten})
+
+    def _advise(self, policy: Policy, action: Action, verdict: Verdict) -> Advice:
+        self._advice = self._parts.advise(policy, action, verdict)
+        return self._advice
+
+    def _advised(self, policy: Policy) -> str:
+        """Return what the person may add to a policy so that a refused call runs, for the model to tell them."""
+        rules = self._advice.toml.strip()
+        if not rules or len(rules) > MOST_ADVICE:
+            return ""
+        return f"\nThe person may allow it with this rule in a policy of theirs ({policy.name} holds now):\n{rules}"
+
+
+def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession) -> None:
+    """Record what the agent says that a call came to. A call that is not known, or was seen by us, is passed over."""
+    call = session.take(key_of(event)) if session.begun else None
+    if call is None:
+        return
+    records = CallRecords(session.log)
+    proposal = Proposal(number=call.number, call=ToolCall(id=call.id, name=call.tool, arguments=""))
+    if call.intent is not None:  # it was carried out, so somebody there said yes
+        records.answered(proposal, Approval(answer=Answer.YES, by=f"{agent.name}'s person"), 0.0, 0)
+        records.intended(call.intent)
+    said = event.response if isinstance(event.response, str) else json.dumps(event.response, ensure_ascii=False)
+    content = records.redact(said)
+    result = ToolResult(
+        call_id=call.id,
+        status=ResultStatus.OK if event.when is When.AFTER else ResultStatus.FAILED,
+        content=content[:MOST_LOGGED_RESPONSE],
+        output_bytes=len(said),
+        truncated=len(content) > MOST_LOGGED_RESPONSE,
+    )
+    held = read_small(call.path, MOST_KEPT_BYTES) if call.path else None
+    after = None if held is None else hashlib.sha256(held).hexdigest()
+    if after is not None and after != call.before_sha256:
+        result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
+    records.ended(proposal, result, ran=True, seen_by=agent.name)
+
+
+def _question(verdict: Verdict) -> str:
+    """Return what the person reads at the agent's own question."""
+    facet = verdict.deciding
+    return f"harness: {facet.reason.rstrip('.')} ({facet.by})"
+
+
+def _workspace_of(agent: GuardedAgent, event: HookEvent, environment: Mapping[str, str]) -> str:
+    """Return the workspace of a session that begins: as the agent names it, else the repository of its folder, or that."""
+    from harness.files.repository import git_top
+
+    for name in agent.project_variables:
+        if os.path.isabs(environment.get(name, "")):
+            return environment[name]
+    return git_top(os.path.realpath(event.cwd))
+
+
+def _quoted(command: str) -> str:
+    """Return a command line as one word of a shell: whoever reads the rewritten call shall see what runs."""
+    return "'" + command.replace("'", "'\\''") + "'"

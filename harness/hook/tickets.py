@@ -1,0 +1,120 @@
+"""Tickets: one command that was judged, and what holds it, for the process that runs it in the agent's own shell.
+
+INVARIANT: a ticket is for one use, one command, one folder and some minutes. It lies in the state folder, which no confined
+command can write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.actions import Action, Enforcement
+from harness.errors import UsageError
+from harness.record import Record, field_names
+from harness.safe_files import read_small, write_whole
+from harness.sandbox.walls import Walls
+
+if TYPE_CHECKING:
+    from harness.files.workspace import Workspace
+    from harness.policy.verdict import Verdict
+
+GOOD_SECONDS = 600.0
+"""How long after it was judged a command may begin: an agent runs what it was told yes to at once."""
+MOST_BYTES = 4_000_000
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Ticket(Record):
+    """One command, as it was judged."""
+
+    command: str
+    cwd: str
+    """The folder that it starts in, links followed."""
+    walls: Walls
+    """What holds it; `temporary` is made by whoever runs it."""
+    keeps_temporary: bool
+    """Whether it has a folder of its own for temporary files."""
+    required: bool
+    """Whether it runs only where all of this can be enforced."""
+    variables: Mapping[str, str] = {}
+    """What it gets besides the environment of the agent's shell."""
+
+    @classmethod
+    def made(cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str]) -> Ticket:
+        """Return the ticket for a command that may run. Folders that a rule grants and that are missing are made."""
+        from harness.process.environment import unasked_variables
+        from harness.tools.command_walls import missing_folders, only_looks, walls_for
+
+        effects = verdict.effects
+        for folder in missing_folders(effects, workspace):
+            os.makedirs(folder, exist_ok=True)
+        return cls(
+            command=action.text,
+            cwd=action.cwd,
+            walls=walls_for(effects, workspace, hide=hidden),
+            keeps_temporary=not only_looks(effects),
+            required=effects.enforcement is Enforcement.REQUIRED,
+            variables=unasked_variables(effects, os.defpath, workspace.root) if effects.unasked else {},
+        )
+
+
+class TicketFolder:
+    """The tickets of one session."""
+
+    def __init__(self, session_folder: str, *, now: Callable[[], float] = time.time) -> None:
+        """Take the folder of the session; `now` is a clock, in seconds since 1970."""
+        self._folder = os.path.join(session_folder, "tickets")
+        self._session = os.path.basename(session_folder)
+        self._now = now
+
+    def put(self, ticket: Ticket, call: int) -> str:
+        """Keep a ticket for the call of that number, and return its name. Raises OSError."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        name = os.urandom(12).hex()
+        fields = {one: getattr(ticket, one) for one in field_names(Ticket)}
+        walls = {one: getattr(ticket.walls, one) for one in field_names(Walls)}
+        held = {**fields, "walls": walls, "call": call, "made": self._now()}
+        descriptor = os.open(os.path.join(self._folder, name), _NEW, 0o600)
+        try:
+            write_whole(descriptor, json.dumps(held).encode())
+        finally:
+            os.close(descriptor)
+        return f"{self._session}.{name}"
+
+    def take(self, name: str) -> tuple[Ticket, int]:
+        """Return a ticket and the number of its call; it is used up. Raises UsageError for one that is not good."""
+        if len(name) != 24 or not set(name) <= set("0123456789abcdef"):
+            raise UsageError("that is no ticket")
+        path = os.path.join(self._folder, name)
+        try:
+            os.rename(path, f"{path}.used")
+        except FileNotFoundError:
+            raise UsageError("there is no such ticket, or it was used") from None
+        except OSError as error:
+            raise UsageError(f"the ticket cannot be used up: {error.strerror}") from None
+        data = read_small(f"{path}.used", MOST_BYTES)
+        os.unlink(f"{path}.used")
+        try:
+            held = json.loads(data or b"")
+            walls: dict[str, Any] = {
+                key: tuple(one) if isinstance(one, list) else one for key, one in held.pop("walls").items()
+            }
+            made, call = float(held.pop("made")), int(held.pop("call"))
+            ticket = Ticket(**{**held, "walls": Walls(**walls)})
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UsageError(f"the ticket makes no sense: {error!r}") from None
+        if not 0 <= self._now() - made <= GOOD_SECONDS:
+            raise UsageError("the ticket is too old: the command must be judged again")
+        return ticket, call
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return the folder of a session and the rest of a ticket's name. Raises UsageError."""
+    session, dot, rest = name.rpartition(".")
+    if not dot or "/" in session or session in (".", ".."):
+        raise UsageError("that is no ticket")
+    return session, rest

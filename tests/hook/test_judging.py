@@ -1,0 +1,152 @@
+"""What a hook answers to the calls of an agent, and what stands in the log then."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hook_scene import HookScene, word_of
+from judged_world import Row, hostile, made_with_secrets
+from rows import all_rows
+
+from harness.cli.policy.policies import load_named
+from harness.hook.event import EventError
+from harness.hook.guarded_agent import Reply
+
+ROWS = [
+    [part.strip() for part in f"{line} ".split(" | ")]
+    for line in Path(__file__).with_name("judged.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+BEGIN = b'{"session_id": "S", "hook_event_name": "PreToolUse", "cwd": "/", '
+
+
+def _scene(folder: Path, **named: object) -> HookScene:
+    scene = HookScene(folder, load_named("default"), **named)  # type: ignore[arg-type]
+    (scene.workspace / ".git").mkdir()
+    (scene.workspace / "sub").mkdir()
+    (scene.workspace / "f.txt").write_text("alpha\n")
+    (scene.workspace / ".env").write_text("X=1\n")
+    (scene.workspace / "link").symlink_to(".")
+    return scene
+
+
+@all_rows("tool,arguments,word,reason", ROWS, ids=lambda row: f"{row[0]} {row[1]}")
+def test_each_call_gets_the_answer_of_its_row(
+    tool: str, arguments: str, word: str, reason: str, tmp_path: Path
+) -> None:
+    scene = _scene(tmp_path)
+    written = arguments.replace('"/w', f'"{scene.workspace}').replace('"~', f'"{tmp_path}')
+    reply = scene.event("PreToolUse", tool, json.loads(written))
+    rewritten = "exec --ticket" in reply.stdout
+    assert (word_of(reply), rewritten) == ("allow" if word == "run" else word, word == "run")
+    assert reason in f"{reply.stdout}{reply.stderr}"
+    kinds = [str(record["kind"]) for record in scene.records()]
+    assert kinds[:2] == ["session_started", "call_proposed"]
+    assert {"allow": "intent", "run": "intent", "ask": "approval_asked"}.get(word, "outcome") in kinds[-2:]
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, HookScene]:
+    """One scene for each policy of the table, all of the same repository."""
+    world = made_with_secrets(tmp_path_factory.mktemp("home"))
+    root = Path(world.workspace.root)
+    return {
+        name: HookScene(tmp_path_factory.mktemp(name), policy, workspace=root, home=world.workspace.home)
+        for name, policy in world.policies.items()
+    }
+
+
+@all_rows("row", hostile(), ids=lambda row: f"{row.policy} {row.command}")
+def test_no_hostile_command_is_judged_more_laxly_than_by_the_gate_itself(
+    row: Row, scenes: dict[str, HookScene]
+) -> None:
+    reply = scenes[row.policy].event("PreToolUse", "Bash", {"command": row.command}, session_id=str(row.line))
+    assert ["allow", "ask", "deny", "block"].index(word_of(reply)) >= row.decision.value
+
+
+def test_what_an_agent_says_of_an_outcome_is_logged_as_its_claim(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    edit = {"file_path": str(scene.workspace / "f.txt"), "old_string": "alpha", "new_string": "beta"}
+    assert word_of(scene.event("PreToolUse", "Edit", edit)) == "ask"
+    (scene.workspace / "f.txt").write_text("beta\n")
+    assert scene.event("PostToolUse", "Edit", edit, tool_response={"filePath": "f.txt"}) == Reply()
+    outcome = scene.records()[-1]
+    assert (outcome["status"], outcome["seen_by"]) == ("ok", "claude")
+    assert outcome["changed_path"] == str(scene.workspace / "f.txt")
+    kinds = [record["kind"] for record in scene.records()]
+    assert kinds[-4:] == ["approval_asked", "approval_answered", "intent", "outcome"]
+    assert scene.parts.images.get(str(outcome["before_sha256"])) == b"alpha\n"
+
+
+def test_an_outcome_of_a_call_that_nobody_proposed_is_passed_over(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    assert scene.event("PostToolUse", "Bash", {"command": "ls"}) == Reply()
+    assert scene.records() == []
+
+
+def test_after_a_block_nothing_runs_in_the_session_any_more_and_in_another_it_does(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "rm -rf /"})) == "block"
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c2")) == "block"
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, session_id="T")) == "allow"
+    assert [record["status"] for record in scene.records() if record["kind"] == "outcome"] == ["blocked", "not_run"]
+
+
+def test_a_session_that_ends_says_what_is_not_known_of_its_calls(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    scene.event("PreToolUse", "Bash", {"command": "touch x"}, "asked")
+    scene.event("PreToolUse", "Read", {"file_path": str(scene.workspace / "f.txt")}, "allowed")
+    scene.event("SessionEnd")
+    records = scene.records()
+    assert records[-1]["kind"] == "session_ended"
+    assert [record["status"] for record in records if record["kind"] == "outcome"] == ["not_run"]
+    scene.event("PreToolUse", "Bash", {"command": "ls"}, "later")  # the agent goes on with a session of that name
+    assert [record["kind"] for record in scene.records()].count("session_started") == 2
+
+
+def test_a_lost_copy_of_the_session_is_made_good_from_the_log(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    scene.event("PreToolUse", "Bash", {"command": "ls"}, "c1")
+    (state,) = tmp_path.glob("agents/*/session.json")
+    older = state.read_bytes()
+    scene.event("PreToolUse", "Bash", {"command": "pwd"}, "c2")
+    scene.event("PreToolUse", "Bash", {"command": "rm -rf /"}, "c3")
+    state.write_bytes(older)  # as if the process had been killed before it wrote it
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c4")) == "block"
+    numbers = [record["call"] for record in scene.records() if record["kind"] == "call_proposed"]
+    assert numbers == [1, 2, 3, 4]
+
+
+def test_a_policy_that_is_changed_meanwhile_is_recorded_and_holds(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "touch x"})) == "ask"
+    scene.policy = load_named("readonly")
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "touch x"}, "c2")) == "deny"
+    assert [record["kind"] for record in scene.records()].count("policy_changed") == 1
+
+
+@all_rows(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'{"session_id": "S"}',
+        b'{"session_id": "S", "session_id": "T"}',
+        b'{"session_id": "\xff"}',
+        BEGIN + b'"tool_name": "Bash", "tool_input": []}',
+        BEGIN + b'"tool_name": "Bash", "tool_input": {"a": "\\u0000"}}',
+        BEGIN + b'"tool_name": "Bash", "tool_input": {"a": "\\ud800"}}',
+        BEGIN + b'"tool_name": 1, "tool_input": {}}',
+        b"[" * 100_000,
+        b'{"session_id": "S", "x": ' + b"[" * 200 + b"]" * 200 + b"}",
+        b'{"session_id": "S", "x": NaN}',
+    ],
+)
+def test_an_event_that_is_not_understood_is_no_event(data: bytes, tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    with pytest.raises(EventError):
+        scene.send(data)
+    assert scene.records() == []
