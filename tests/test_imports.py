@@ -35,7 +35,8 @@ ROOMS = {
     "models": "nouns text redaction",
     "loop": "nouns text policy redaction log gate",
     "audit": "nouns text programs policy redaction log gate files tools",
-    "cli": "nouns text programs shell policy redaction log gate process sandbox files tools models loop audit",
+    "hook": "nouns text policy redaction log gate process sandbox files tools",
+    "cli": "nouns text programs shell policy redaction log gate process sandbox files tools models loop audit hook",
 }
 PURE = ("text", "programs", "shell", "policy", "redaction")
 """Rooms that compute: they open no file, start nothing and ask no clock."""

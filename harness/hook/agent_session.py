@@ -14,13 +14,16 @@ from typing import Self
 
 from harness.actions import JsonValue
 from harness.errors import LogError
+from harness.gate.approval import Answer, Approval
 from harness.gate.gate import GateState
+from harness.gate.records import CallRecords, Proposal
 from harness.hook.event import HookEvent
 from harness.log.action_log import ActionLog
 from harness.log.order import Ledger
 from harness.log.reader import read_log
+from harness.messages import ToolCall
 from harness.policy.session_grants import Grant, GrantScope, pattern_fields, pattern_from, session_grant
-from harness.record import Record, field_names
+from harness.record import Record, field_names, replace
 from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, open_private, write_whole
 
@@ -29,6 +32,10 @@ _STATE, _LOCK = "session.json", "lock"
 _REPLACED = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 MOST_OPEN = 500
 """Calls without an outcome that are remembered; the oldest are forgotten, and their effect stays unknown."""
+
+
+NO_ANSWER = "Not run, as far as is known: the agent asked the person, and told of no answer."
+NEVER_BEGUN = "Nothing was done: the agent never began it."
 
 
 class OpenCall(Record):
@@ -44,6 +51,13 @@ class OpenCall(Record):
     path: str = ""
     """The file that it changes, where that can be undone."""
     before_sha256: str | None = None
+    ticket: str = ""
+    """The file of its ticket, where it runs by one: then its outcome is what we see, not what the agent says."""
+
+    @property
+    def proposal(self) -> Proposal:
+        """The call as the records of its end name it."""
+        return Proposal(number=self.number, call=ToolCall(id=self.id, name=self.tool, arguments=""))
 
 
 class AgentSession:
@@ -113,7 +127,9 @@ class AgentSession:
         """Record that the session is over; calls of which nothing was heard have no known effect. Raises LogError."""
         for call in self.open:
             if self.log.last_step(call.number) != "intent":  # the agent asked, and tells nothing of a no
-                self.log.append("outcome", _no_answer(call))
+                self.log.append("outcome", _end_of(call, "not_run", NO_ANSWER))
+            elif call.ticket and _is_used_up(call.ticket):
+                self.log.append("outcome", _end_of(call, "failed", NEVER_BEGUN))
         counts: JsonValue = dict(self.log.counts)
         self.log.append("session_ended", {"stop": stop, "detail": "", "counts": counts}, sync=True)
         self._open_in_log = False
@@ -130,12 +146,19 @@ class AgentSession:
             self.open.remove(found)
         return found
 
-    def take_number(self, number: int) -> OpenCall | None:
-        """Return the open call of that number, which is open no more; None where there is none."""
-        found = next((call for call in self.open if call.number == number), None)
-        if found is not None:
-            self.open.remove(found)
-        return found
+    def found(self, number: int) -> OpenCall | None:
+        """Return the open call of that number; None where there is none."""
+        return next((call for call in self.open if call.number == number), None)
+
+    def record_yes(self, call: OpenCall) -> OpenCall:
+        """Record that the person said yes where the agent asked, as is seen by the run, and the intent; return the call."""
+        records = CallRecords(self.log)
+        agent = os.path.basename(self.folder).partition("-")[0]
+        records.answered(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), 0.0, 0)
+        records.intended(call.intent or {})
+        asked = replace(call, intent=None)
+        self.open = [asked if one is call else one for one in self.open]
+        return asked
 
     # -- the file beside the log
 
@@ -238,9 +261,17 @@ def key_of(event: HookEvent) -> str:
     return event.use_id or f"{event.tool}:{json.dumps(dict(event.arguments), sort_keys=True)}"
 
 
-def _no_answer(call: OpenCall) -> Mapping[str, JsonValue]:
-    content = "Not run, as far as is known: the agent asked the person, and told of no answer."
-    return {"call": call.number, "tool": call.tool, "status": "not_run", "content": content}
+def _is_used_up(ticket: str) -> bool:
+    """Use up a ticket, and say whether it was good until now: then nobody ran by it, and nobody will."""
+    try:
+        os.unlink(ticket)
+    except OSError:
+        return False
+    return True
+
+
+def _end_of(call: OpenCall, status: str, content: str) -> Mapping[str, JsonValue]:
+    return {"call": call.number, "tool": call.tool, "status": status, "content": content}
 
 
 def _fields(value: JsonValue) -> dict[str, JsonValue]:

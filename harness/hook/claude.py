@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.hook.event import HookEvent, When, needed, table, text
 from harness.hook.foreign_call import ForeignKind, ForeignTool
-from harness.hook.guarded_agent import WHEN, GuardedAgent, Reply, SettingsFile, as_json, refusal
+from harness.hook.guarded_agent import WHEN, GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
 
 TOOLS: Mapping[str, ForeignTool] = {
     "Bash": ForeignTool(
@@ -76,24 +76,24 @@ def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     )
 
 
-def _decision(word: str, reason: str = "", **more: JsonValue) -> Reply:
+def _decision(word: str, reason: str = "", **more: JsonValue) -> HookAnswer:
     said: dict[str, JsonValue] = {"hookEventName": "PreToolUse", "permissionDecision": word}
     if reason:
         said["permissionDecisionReason"] = reason
     return as_json({"hookSpecificOutput": {**said, **more}})
 
 
-def allow(arguments: Mapping[str, JsonValue] | None) -> Reply:
+def allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     """Let a call run; with `arguments`, those in the place of its own."""
     return _decision("allow") if arguments is None else _decision("allow", updatedInput=dict(arguments))
 
 
-def ask(reason: str) -> Reply:
-    """Let Claude Code ask the person."""
-    return _decision("ask", reason)
+def ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    """Let Claude Code ask the person; its prompt shows the new command, and the reason below it."""
+    return _decision("ask", reason) if arguments is None else _decision("ask", reason, updatedInput=dict(arguments))
 
 
-def _block(reason: str) -> Reply:
+def _block(reason: str) -> HookAnswer:
     # `continue: false` alone would let this call run, and stop behind it.
     said: dict[str, JsonValue] = {
         "hookEventName": "PreToolUse",
@@ -127,8 +127,10 @@ AGENT = GuardedAgent(
     deny=refusal,
     block=_block,
     ask=ask,
-    asks=lambda event, environment: environment.get("CLAUDE_CODE_SESSION_ATTENDED") not in ("0", "false"),  # noqa: ARG005
+    asks=lambda event, environment: environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "1",  # noqa: ARG005
     rewrites=lambda event, environment: True,  # noqa: ARG005
+    asks_rewritten=True,
+    keeps_folder=True,
     settings=SettingsFile(user=".claude/settings.json", project=".claude/settings.local.json"),
     wanted=_wanted,
     project_variables=("CLAUDE_PROJECT_DIR",),

@@ -8,7 +8,7 @@ from harness.actions import JsonValue
 from harness.hook.claude import allow, event_of
 from harness.hook.event import HookEvent
 from harness.hook.foreign_call import ForeignKind, ForeignTool
-from harness.hook.guarded_agent import GuardedAgent, Reply, SettingsFile, refusal
+from harness.hook.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, refusal
 
 TOOLS: Mapping[str, ForeignTool] = {
     "Bash": ForeignTool(kind=ForeignKind.SHELL, takes={"command": "command"}, needs=("command",)),
@@ -18,9 +18,9 @@ TOOLS: Mapping[str, ForeignTool] = {
 }
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> Reply:
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     # An allow without new arguments is "unsupported" there; silence says the same.
-    return Reply() if arguments is None else allow(arguments)
+    return HookAnswer() if arguments is None else allow(arguments)
 
 
 def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  # noqa: ARG001 - as GuardedAgent has it

@@ -1,6 +1,6 @@
 """The run of one command behind walls, in the place of the agent's own: same folder, same environment, same streams.
 
-The command gets our standard streams as they are; its exit code, or the signal that ended it, becomes ours.
+The command gets our standard streams as they are, and its exit code becomes ours.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _CHANGES_BASH = ("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "PS4", "POSIXLY_CORRECT", "IFS")
 """Variables that change what bash makes of a command line: it was judged without them (bash(1), Shell Variables)."""
 NOT_STARTED = 126
+MOST_PATH = 4096
 
 
 class CommandEnd(Record):
     """How a command ended."""
 
     code: int
-    """Its exit code; below 0 the number of the signal that ended it."""
+    """Its exit code; 128 and the number of the signal that ended it, as shells say it."""
     seconds: float
     gaps: tuple[str, ...]
     """What was asked of the walls and is not enforced, a sentence each."""
@@ -50,23 +51,42 @@ def run_confined(
         bash = find_bash(environment.get("PATH", os.defpath).split(":"))
         argv = (*confinement.prefix, bash, "--noprofile", "--norc", "-c", "--", ticket.command)
         variables = _variables(ticket, environment, temporary)
-        for descriptor in confinement.descriptors:
+        told, tells = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        script = _script(tells)
+        inherited = confinement.descriptors
+        if ticket.folder_to:
+            variables["BASH_ENV"] = f"/proc/self/fd/{script}"
+            inherited = (*inherited, tells, script)
+        for descriptor in inherited:
             os.set_inheritable(descriptor, True)
         started = monotonic()
         child = os.fork()
         if child == 0:
             _become(argv, variables, confinement.enter)
         status = _waited_for(child)
-        return CommandEnd(code=os.waitstatus_to_exitcode(status), seconds=monotonic() - started, gaps=confinement.gaps)
+        if ticket.folder_to and status == 0:
+            _tell(ticket.folder_to, told)
+        seconds, code = monotonic() - started, os.waitstatus_to_exitcode(status)
+        return CommandEnd(code=code if code >= 0 else 128 - code, seconds=seconds, gaps=confinement.gaps)
 
 
-def end_like(end: CommandEnd) -> NoReturn:
-    """End this process as the command ended: with its exit code, or by the same signal."""
-    if end.code < 0:
-        if -end.code not in (signal.SIGKILL, signal.SIGSTOP):
-            signal.signal(-end.code, signal.SIG_DFL)
-        os.kill(os.getpid(), -end.code)
-    os._exit(end.code if end.code >= 0 else 128 - end.code)
+def _script(tells: int) -> int:
+    """Return a descriptor of what bash reads first: that it shall tell in which folder it ends."""
+    script = os.memfd_create("folder")
+    os.write(script, f"unset BASH_ENV\ntrap 'pwd -P >&{tells}' EXIT\n".encode())
+    os.lseek(script, 0, os.SEEK_SET)
+    return script
+
+
+def _tell(path: str, told: int) -> None:
+    """Write the folder that a command went to into a file, if it told one. What it tells may be anything: one line is taken."""
+    try:
+        folder = os.read(told, MOST_PATH).partition(b"\n")[0]
+    except BlockingIOError:
+        return
+    if folder.startswith(b"/") and os.path.isdir(folder):
+        with open(path, "xb") as file:
+            file.write(folder)
 
 
 def _variables(ticket: Ticket, environment: Mapping[str, str], temporary: str | None) -> dict[str, str]:

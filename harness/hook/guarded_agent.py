@@ -11,7 +11,7 @@ from harness.hook.foreign_call import ForeignCall, ForeignTool, unknown
 from harness.record import Record
 
 
-class Reply(Record):
+class HookAnswer(Record):
     """What a hook leaves behind, in the form that its agent obeys."""
 
     stdout: str = ""
@@ -23,14 +23,14 @@ REFUSED = 2
 """The exit code that every agent takes for a refusal; Codex, Gemini and Qwen run the call where stderr is empty."""
 
 
-def refusal(text: str) -> Reply:
+def refusal(text: str) -> HookAnswer:
     """Return a refusal that all agents obey: nothing on stdout, the reason on stderr, exit code 2."""
-    return Reply(stderr=f"{text.strip() or 'refused by harness'}\n", code=REFUSED)
+    return HookAnswer(stderr=f"{text.strip() or 'refused by harness'}\n", code=REFUSED)
 
 
-def as_json(value: JsonValue) -> Reply:
+def as_json(value: JsonValue) -> HookAnswer:
     """Return an answer in JSON: one object, in one write, without a byte in front of it."""
-    return Reply(stdout=json.dumps(value))
+    return HookAnswer(stdout=json.dumps(value))
 
 
 class SettingsFile(Record):
@@ -59,20 +59,25 @@ class GuardedAgent(Record):
     """Its tools by name."""
     event_of: Callable[[Mapping[str, JsonValue]], HookEvent]
     """Reads an event. Raises EventError."""
-    allow: Callable[[Mapping[str, JsonValue] | None], Reply]
+    allow: Callable[[Mapping[str, JsonValue] | None], HookAnswer]
     """Lets a call run: as it is, or with these arguments in the place of its own."""
-    deny: Callable[[str], Reply]
-    block: Callable[[str], Reply]
+    deny: Callable[[str], HookAnswer]
+    block: Callable[[str], HookAnswer]
     """Refuses, and stops the agent as far as it lets itself be stopped."""
     settings: SettingsFile
     wanted: Callable[[str], Mapping[str, JsonValue]]
     """Takes the command line of our hook, and returns what must stand in the settings file."""
-    ask: Callable[[str], Reply] | None = None
-    """Lets the agent ask the person; None where it cannot."""
+    ask: Callable[[str, Mapping[str, JsonValue] | None], HookAnswer] | None = None
+    """Lets the agent ask the person, for this reason, and run the call as it is, or with these arguments; None where it cannot
+    ask."""
     asks: Callable[[HookEvent, Mapping[str, str]], bool] = lambda event, environment: False  # noqa: ARG005
     """Says whether somebody is there whom it would ask, by the event and the hook's environment."""
     rewrites: Callable[[HookEvent, Mapping[str, str]], bool] = lambda event, environment: False  # noqa: ARG005
     """Says whether it takes another command in the place of the one that it wants to run."""
+    asks_rewritten: bool = False
+    """Whether it takes one also where it asks."""
+    keeps_folder: bool = False
+    """Whether the next command begins in the folder that one went to (`cd`)."""
     project_variables: Sequence[str] = ()
     """Variables of the hook's environment that name the agent's workspace, the first one first."""
     version: Sequence[str] = ("--version",)

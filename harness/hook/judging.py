@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from harness import __version__
@@ -16,17 +17,17 @@ from harness.actions import Action, Enforcement, JsonValue
 from harness.errors import ToolError
 from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
-from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.approval import Approver
 from harness.gate.gate import CallEnd, Gate, HandedOver
 from harness.gate.grants_in_force import GrantStore
-from harness.gate.records import Advice, CallRecords, Proposal, policy_fields
+from harness.gate.records import Advice, CallRecords, policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.hook.agent_session import AgentSession, OpenCall, key_of
 from harness.hook.event import HookEvent, When, parse
 from harness.hook.foreign_call import ForeignKind
 from harness.hook.foreign_tools import MOST_KEPT_BYTES, foreign_tool
-from harness.hook.guarded_agent import GuardedAgent, Reply
-from harness.hook.tickets import Ticket, TicketFolder
+from harness.hook.guarded_agent import GuardedAgent, HookAnswer
+from harness.hook.tickets import Ticket, TicketFolder, told_of
 from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.policy import Policy
@@ -40,6 +41,7 @@ from harness.tools.command_walls import CommandWalls
 
 MOST_LOGGED_RESPONSE = 20_000
 """Characters of what an agent says of an outcome that the log keeps."""
+_MOVES = re.compile(r"\b(?:cd|pushd|popd)\b")
 MOST_ADVICE = 2_000
 """Characters of rules that a refusal names."""
 
@@ -74,7 +76,7 @@ class HookParts(Record):
     """How long another call of the same session is waited for."""
 
 
-def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> Reply:
+def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
     """Return the answer to one event, which is `data`.
 
     Raises EventError, HarnessError and OSError: the call must be refused then.
@@ -92,7 +94,7 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> Reply:
                 if session.begun:
                     session.end("completed")
                     parts.note_head(session.log, True)
-    return Reply()
+    return HookAnswer()
 
 
 class _Judged:
@@ -111,7 +113,7 @@ class _Judged:
         self._workspace = Workspace(where, parts.home)
         self._walls = CommandWalls(self._workspace, hide=parts.hidden)
 
-    def reply(self, event_sha256: str) -> Reply:
+    def reply(self, event_sha256: str) -> HookAnswer:
         """Judge the call, and return the answer."""
         session, event, agent = self._session, self._event, self._agent
         policy = self._parts.policy_at(self._workspace)
@@ -219,34 +221,45 @@ class _Judged:
             return None
         return Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden)
 
-    def _handed_over(self, call: HandedOver) -> Reply:
+    def _handed_over(self, call: HandedOver) -> HookAnswer:
         """Keep what the call is about to change, note it as open, and let it run."""
         change = call.action.change
-        path = before = None
+        path, before = "", None
         if change is not None:
             path = change.path
             if change.before_sha256 is not None:
                 held = read_small(path, MOST_KEPT_BYTES)
                 before = None if held is None else self._parts.images.keep(held)
-        proposal = call.proposal
+        arguments, ticket = None, ""
+        if self._ticket is not None and (self._agent.asks_rewritten or not call.asks):
+            line, ticket = self._rewritten(self._ticket, call.proposal.number)
+            arguments = {**self._event.arguments, self._call.key: line}
         self._session.remember(
             OpenCall(
-                number=proposal.number,
-                id=proposal.call.id,
-                tool=proposal.call.name,
-                key=key_of(self._event),
+                number=call.proposal.number,
+                id=call.proposal.call.id,
+                tool=call.proposal.call.name,
+                key="" if ticket else key_of(self._event),
                 intent=dict(call.intent) if call.asks else None,
-                path=path or "",
+                path=path,
                 before_sha256=before,
+                ticket=ticket,
             )
         )
         if call.asks and self._agent.ask is not None:
-            return self._agent.ask(_question(call.verdict))
-        if self._ticket is None:
-            return self._agent.allow(None)
-        name = TicketFolder(self._session.folder).put(self._ticket, proposal.number)
-        rewritten = self._parts.runner.format(ticket=name, command=_quoted(str(call.action.text)))
-        return self._agent.allow({**self._event.arguments, self._call.key: rewritten})
+            return self._agent.ask(_question(call), arguments)
+        return self._agent.allow(arguments)
+
+    def _rewritten(self, ticket: Ticket, call: int) -> tuple[str, str]:
+        """Return the command line that runs a ticket, and its file. The line shows the command: the agent shows it the person.
+
+        Where the agent keeps the folder that a command goes to, that folder is brought to its shell behind it.
+        """
+        moves = self._agent.keeps_folder and _MOVES.search(ticket.command) is not None
+        path = TicketFolder(self._session.folder).put(ticket, call, tells_folder=moves)
+        name = f"{os.path.basename(self._session.folder)}.{os.path.basename(path)}"
+        line = self._parts.runner.format(ticket=name, command=quoted(ticket.command))
+        return (f'{line} && cd -- "$(cat {quoted(told_of(path))})"' if moves else line), path
 
     def _advise(self, policy: Policy, action: Action, verdict: Verdict) -> Advice:
         self._advice = self._parts.advise(policy, action, verdict)
@@ -266,10 +279,8 @@ def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession) -> Non
     if call is None:
         return
     records = CallRecords(session.log)
-    proposal = Proposal(number=call.number, call=ToolCall(id=call.id, name=call.tool, arguments=""))
     if call.intent is not None:  # it was carried out, so somebody there said yes
-        records.answered(proposal, Approval(answer=Answer.YES, by=f"{agent.name}'s person"), 0.0, 0)
-        records.intended(call.intent)
+        call = session.record_yes(call)
     said = event.response if isinstance(event.response, str) else json.dumps(event.response, ensure_ascii=False)
     content = records.redact(said)
     result = ToolResult(
@@ -283,13 +294,13 @@ def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession) -> Non
     after = None if held is None else hashlib.sha256(held).hexdigest()
     if after is not None and after != call.before_sha256:
         result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
-    records.ended(proposal, result, ran=True, seen_by=agent.name)
+    records.ended(call.proposal, result, ran=True, seen_by=agent.name)
 
 
-def _question(verdict: Verdict) -> str:
-    """Return what the person reads at the agent's own question."""
-    facet = verdict.deciding
-    return f"harness: {facet.reason.rstrip('.')} ({facet.by})"
+def _question(call: HandedOver) -> str:
+    """Return what the person reads at the agent's own question: what it is about, and why it is asked."""
+    facet = call.verdict.deciding
+    return f"harness asks about `{call.action.summary}`: {facet.reason.rstrip('.')} ({facet.by})"
 
 
 def _workspace_of(agent: GuardedAgent, event: HookEvent, environment: Mapping[str, str]) -> str:
@@ -302,6 +313,6 @@ def _workspace_of(agent: GuardedAgent, event: HookEvent, environment: Mapping[st
     return git_top(os.path.realpath(event.cwd))
 
 
-def _quoted(command: str) -> str:
-    """Return a command line as one word of a shell: whoever reads the rewritten call shall see what runs."""
+def quoted(command: str) -> str:
+    """Return a text as one word of a shell."""
     return "'" + command.replace("'", "'\\''") + "'"

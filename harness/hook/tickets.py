@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.actions import Action, Enforcement
 from harness.errors import UsageError
-from harness.record import Record, field_names
+from harness.record import Record, field_names, replace
 from harness.safe_files import read_small, write_whole
 from harness.sandbox.walls import Walls
 
@@ -42,6 +42,8 @@ class Ticket(Record):
     """Whether it runs only where all of this can be enforced."""
     variables: Mapping[str, str] = {}
     """What it gets besides the environment of the agent's shell."""
+    folder_to: str = ""
+    """The file that is told which folder it went to; empty where nobody wants to know."""
 
     @classmethod
     def made(cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str]) -> Ticket:
@@ -68,22 +70,23 @@ class TicketFolder:
     def __init__(self, session_folder: str, *, now: Callable[[], float] = time.time) -> None:
         """Take the folder of the session; `now` is a clock, in seconds since 1970."""
         self._folder = os.path.join(session_folder, "tickets")
-        self._session = os.path.basename(session_folder)
         self._now = now
 
-    def put(self, ticket: Ticket, call: int) -> str:
-        """Keep a ticket for the call of that number, and return its name. Raises OSError."""
+    def put(self, ticket: Ticket, call: int, *, tells_folder: bool = False) -> str:
+        """Keep a ticket for the call of that number, and return its file. Raises OSError."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        name = os.urandom(12).hex()
+        path = os.path.join(self._folder, os.urandom(12).hex())
+        if tells_folder:
+            ticket = replace(ticket, folder_to=told_of(path))
         fields = {one: getattr(ticket, one) for one in field_names(Ticket)}
         walls = {one: getattr(ticket.walls, one) for one in field_names(Walls)}
         held = {**fields, "walls": walls, "call": call, "made": self._now()}
-        descriptor = os.open(os.path.join(self._folder, name), _NEW, 0o600)
+        descriptor = os.open(path, _NEW, 0o600)
         try:
             write_whole(descriptor, json.dumps(held).encode())
         finally:
             os.close(descriptor)
-        return f"{self._session}.{name}"
+        return path
 
     def take(self, name: str) -> tuple[Ticket, int]:
         """Return a ticket and the number of its call; it is used up. Raises UsageError for one that is not good."""
@@ -110,6 +113,11 @@ class TicketFolder:
         if not 0 <= self._now() - made <= GOOD_SECONDS:
             raise UsageError("the ticket is too old: the command must be judged again")
         return ticket, call
+
+
+def told_of(ticket: str) -> str:
+    """Return the file beside a ticket's that is told which folder its command went to."""
+    return f"{ticket}.folder"
 
 
 def split_name(name: str) -> tuple[str, str]:

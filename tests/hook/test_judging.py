@@ -12,7 +12,7 @@ from rows import all_rows
 
 from harness.cli.policy.policies import load_named
 from harness.hook.event import EventError
-from harness.hook.guarded_agent import Reply
+from harness.hook.guarded_agent import HookAnswer
 
 ROWS = [
     [part.strip() for part in f"{line} ".split(" | ")]
@@ -40,7 +40,8 @@ def test_each_call_gets_the_answer_of_its_row(
     written = arguments.replace('"/w', f'"{scene.workspace}').replace('"~', f'"{tmp_path}')
     reply = scene.event("PreToolUse", tool, json.loads(written))
     rewritten = "exec --ticket" in reply.stdout
-    assert (word_of(reply), rewritten) == ("allow" if word == "run" else word, word == "run")
+    held = tool == "Bash" and "unconfined" not in reason and word in ("run", "ask") and reason != "Bash"
+    assert (word_of(reply), rewritten) == ("allow" if word == "run" else word, held)
     assert reason in f"{reply.stdout}{reply.stderr}"
     kinds = [str(record["kind"]) for record in scene.records()]
     assert kinds[:2] == ["session_started", "call_proposed"]
@@ -71,7 +72,7 @@ def test_what_an_agent_says_of_an_outcome_is_logged_as_its_claim(tmp_path: Path)
     edit = {"file_path": str(scene.workspace / "f.txt"), "old_string": "alpha", "new_string": "beta"}
     assert word_of(scene.event("PreToolUse", "Edit", edit)) == "ask"
     (scene.workspace / "f.txt").write_text("beta\n")
-    assert scene.event("PostToolUse", "Edit", edit, tool_response={"filePath": "f.txt"}) == Reply()
+    assert scene.event("PostToolUse", "Edit", edit, tool_response={"filePath": "f.txt"}) == HookAnswer()
     outcome = scene.records()[-1]
     assert (outcome["status"], outcome["seen_by"]) == ("ok", "claude")
     assert outcome["changed_path"] == str(scene.workspace / "f.txt")
@@ -82,7 +83,7 @@ def test_what_an_agent_says_of_an_outcome_is_logged_as_its_claim(tmp_path: Path)
 
 def test_an_outcome_of_a_call_that_nobody_proposed_is_passed_over(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
-    assert scene.event("PostToolUse", "Bash", {"command": "ls"}) == Reply()
+    assert scene.event("PostToolUse", "Bash", {"command": "ls"}) == HookAnswer()
     assert scene.records() == []
 
 

@@ -10,7 +10,7 @@ from harness.actions import Action
 from harness.files.before_images import BeforeImages
 from harness.gate.approval import Approver, deny_all
 from harness.gate.records import Advice
-from harness.hook.guarded_agent import GuardedAgent, Reply, agent_named
+from harness.hook.guarded_agent import GuardedAgent, HookAnswer, agent_named
 from harness.hook.judging import HookParts, answer
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
@@ -51,7 +51,12 @@ class HookScene:
         self.parts = HookParts(
             folder=str(folder / "agents"),
             home=home or str(folder),
-            environment={"PATH": "/usr/bin:/bin", "CLAUDE_PROJECT_DIR": str(self.workspace), **(environment or {})},
+            environment={
+                "PATH": "/usr/bin:/bin",
+                "CLAUDE_PROJECT_DIR": str(self.workspace),
+                "CLAUDE_CODE_SESSION_ATTENDED": "1",
+                **(environment or {}),
+            },
             redactor=Redactor(),
             images=BeforeImages(str(folder / "images")),
             hidden=(),
@@ -66,7 +71,9 @@ class HookScene:
             wait_seconds=60.0,
         )
 
-    def event(self, name: str, tool: str = "", arguments: object = None, use_id: str = "c1", **more: object) -> Reply:
+    def event(
+        self, name: str, tool: str = "", arguments: object = None, use_id: str = "c1", **more: object
+    ) -> HookAnswer:
         """Send an event of Claude's form, and return the answer."""
         fields = {
             "session_id": "S",
@@ -80,7 +87,7 @@ class HookScene:
         }
         return self.send(json.dumps(fields).encode())
 
-    def send(self, data: bytes) -> Reply:
+    def send(self, data: bytes) -> HookAnswer:
         """Send the bytes of an event."""
         return answer(self.agent, data, self.parts)
 
@@ -94,7 +101,7 @@ class HookScene:
         return found
 
 
-def word_of(reply: Reply) -> str:
+def word_of(reply: HookAnswer) -> str:
     """Return what an answer of Claude's form says in one word."""
     if reply.code == 2:
         return "deny"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.gate.grants_in_force import GrantStore
     from harness.gate.records import Advice
     from harness.hook.confined_run import CommandEnd
-    from harness.hook.guarded_agent import GuardedAgent, Reply
+    from harness.hook.guarded_agent import GuardedAgent, HookAnswer
     from harness.hook.judging import HookParts
     from harness.log.action_log import ActionLog
     from harness.policy.policy import Policy
@@ -48,7 +48,7 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
         _execute(words[1:], environment)
     from harness.hook.guarded_agent import AGENTS, agent_named, refusal
 
-    deny: Callable[[str], Reply] = refusal
+    deny: Callable[[str], HookAnswer] = refusal
     try:
         if words[1:2] == [] or words[1] not in AGENTS:
             gc.enable()
@@ -65,7 +65,7 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
     _leave(reply)
 
 
-def _answer(agent: GuardedAgent, words: Sequence[str], environment: Mapping[str, str]) -> Reply:
+def _answer(agent: GuardedAgent, words: Sequence[str], environment: Mapping[str, str]) -> HookAnswer:
     from harness.hook.judging import answer
 
     policy = None
@@ -132,20 +132,18 @@ def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
 
 def _own_command() -> str:
     """Return the command line of this program, by which an agent's shell finds it from any folder."""
+    from harness.hook.judging import quoted
+
     path = os.path.abspath(sys.argv[0])
     is_program = not path.endswith(".py") and os.access(path, os.X_OK)
-    return _quoted(path) if is_program else f"{_quoted(sys.executable)} -m harness"
-
-
-def _quoted(path: str) -> str:
-    return "'" + path.replace("'", "'\\''") + "'"
+    return quoted(path) if is_program else f"{quoted(sys.executable)} -m harness"
 
 
 def _too_late(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
     raise TooLateError(f"it took longer than {OWN_SECONDS:g} s")
 
 
-def _leave(reply: Reply) -> NoReturn:
+def _leave(reply: HookAnswer) -> NoReturn:
     """Write an answer in one piece, and end; what cannot be written is a refusal by the exit code."""
     code = reply.code
     for descriptor, text in ((1, reply.stdout), (2, reply.stderr)):
@@ -160,21 +158,21 @@ def _leave(reply: Reply) -> NoReturn:
 
 def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     """Run the command of a ticket within its walls, record what it came to, and end as it ended."""
-    from harness.hook.confined_run import NOT_STARTED, end_like
+    from harness.hook.confined_run import NOT_STARTED
 
     try:
         end = _executed(words, environment)
     except (HarnessError, OSError) as error:
         os.write(2, f"harness: the command was not run: {error}\n".encode("utf-8", "replace"))
         os._exit(NOT_STARTED)
-    end_like(end)
+    os._exit(end.code)
 
 
 def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEnd:
     from harness.cli.environment_secrets import redactor_for
     from harness.cli.state import State
     from harness.hook.confined_run import run_confined
-    from harness.hook.seen_outcome import record_outcome
+    from harness.hook.seen_outcome import record_begin, record_outcome
     from harness.hook.tickets import TicketFolder, split_name
 
     if len(words) != 4 or words[0] != "--ticket" or words[2] != "--":
@@ -186,6 +184,7 @@ def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEn
     if words[3] != ticket.command or os.path.realpath(os.getcwd()) != ticket.cwd:
         raise UsageError("the ticket is for another command, or another folder")
     redactor = redactor_for(state, environment, (), unless=(environment.get("HOME", ""),))
+    record_begin(folder, redactor, call, wait_seconds=WAIT_SECONDS)
     end = run_confined(ticket, environment)
     record_outcome(folder, redactor, call, end, wait_seconds=WAIT_SECONDS)
     return end
