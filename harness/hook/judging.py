@@ -174,6 +174,7 @@ class _Judged:
         about = {
             "mode": "hook",
             "agent": self._agent.name,
+            "model": self._agent.title,  # as far as is known here
             "agent_session": self._event.session,
             "workspace": self._workspace.root,
             "harness": __version__,

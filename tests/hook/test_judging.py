@@ -11,6 +11,9 @@ from judged_world import Row, hostile, made_with_secrets
 from rows import all_rows
 
 from harness.cli.policy.policies import load_named
+from harness.files.undo import Result as UndoResult
+from harness.files.undo import Undoable, changes_to_undo, restore
+from harness.files.workspace import Workspace
 from harness.hook.event import EventError
 from harness.hook.guarded_agent import HookAnswer
 
@@ -79,6 +82,33 @@ def test_what_an_agent_says_of_an_outcome_is_logged_as_its_claim(tmp_path: Path)
     kinds = [record["kind"] for record in scene.records()]
     assert kinds[-4:] == ["approval_asked", "approval_answered", "intent", "outcome"]
     assert scene.parts.images.get(str(outcome["before_sha256"])) == b"alpha\n"
+
+
+@all_rows(
+    "tool,arguments,made,back",
+    [
+        ("Edit", {"old_string": "alpha", "new_string": "beta"}, "beta\n", "alpha\n"),
+        ("Edit", {"old_string": "alpha", "new_string": "beta"}, "something else\n", "alpha\n"),
+        ("Write", {"content": "new\n"}, "new\n", "alpha\n"),
+        ("Write", {"content": "new\n", "file_path": "made.txt"}, "new\n", None),
+    ],
+    ids=["edit", "edit that came out otherwise", "write", "new file"],
+)
+def test_what_an_agent_changed_can_be_undone(
+    tool: str, arguments: dict[str, str], made: str, back: str | None, tmp_path: Path
+) -> None:
+    scene = _scene(tmp_path)
+    path = scene.workspace / arguments.get("file_path", "f.txt")
+    call = {**arguments, "file_path": str(path)}
+    scene.event("PreToolUse", tool, call)
+    path.write_text(made)
+    scene.event("PostToolUse", tool, call, tool_response={})
+    records = scene.records()
+    (step,) = changes_to_undo(records, str(records[0]["session"]))
+    assert isinstance(step, Undoable)
+    undone = restore(step, Workspace(str(scene.workspace)), scene.parts.images)
+    assert undone.result is (UndoResult.REMOVED if back is None else UndoResult.RESTORED), undone.detail
+    assert (path.read_text() if path.exists() else None) == back
 
 
 def test_an_outcome_of_a_call_that_nobody_proposed_is_passed_over(tmp_path: Path) -> None:
