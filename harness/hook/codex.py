@@ -43,6 +43,7 @@ AGENT = GuardedAgent(
     deny=refusal,
     block=refusal,
     rewrites=_has_no_sandbox,
+    patches_in_shell=True,
     settings=SettingsFile(user=".codex/hooks.json", project=".codex/hooks.json", home_variable="CODEX_HOME"),
     wanted=_wanted,
     unseen=(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.hook.event import HookEvent, When
-from harness.hook.foreign_call import ForeignCall, ForeignTool, unknown
+from harness.hook.foreign_call import NAMES, ForeignCall, ForeignKind, ForeignTool, unknown
 from harness.record import Record
 
 
@@ -84,10 +85,30 @@ class GuardedAgent(Record):
     unseen: Sequence[str] = ()
     """What the agent does without asking its hooks, a sentence each."""
 
+    patches_in_shell: bool = False
+    """Whether it takes a command that is only `apply_patch` with a here-document for a patch, and carries it out itself."""
+
     def call_of(self, event: HookEvent) -> ForeignCall:
         """Return the call of an event in our words."""
         tool = self.tools.get(event.tool)
-        return unknown(event.tool, event.arguments) if tool is None else tool.read(event.tool, event.arguments)
+        call = unknown(event.tool, event.arguments) if tool is None else tool.read(event.tool, event.arguments)
+        return _patch_in(call) if self.patches_in_shell and call.kind is ForeignKind.SHELL else call
+
+
+def _patch_in(call: ForeignCall) -> ForeignCall:
+    """Return a command that the agent takes for a patch as that, and any other as it is."""
+    from harness.hook.patches import here_document
+
+    found = here_document(str(call.arguments["command"]))
+    if found is None:
+        return call
+    patch, folder = found
+    cwd = os.path.join(str(call.arguments.get("cwd", "")), folder)
+    return ForeignCall(
+        kind=ForeignKind.PATCH,
+        tool=NAMES[ForeignKind.PATCH],
+        arguments={"patch": patch, **({"cwd": cwd} if cwd else {})},
+    )
 
 
 AGENTS: Mapping[str, str] = {name: name for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode")}

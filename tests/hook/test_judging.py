@@ -35,20 +35,22 @@ def _scene(folder: Path, **named: object) -> HookScene:
     return scene
 
 
-@all_rows("tool,arguments,word,reason", ROWS, ids=lambda row: f"{row[0]} {row[1]}")
+@all_rows("agent,tool,arguments,word,reason", ROWS, ids=lambda row: " ".join(row[:3]))
 def test_each_call_gets_the_answer_of_its_row(
-    tool: str, arguments: str, word: str, reason: str, tmp_path: Path
+    agent: str, tool: str, arguments: str, word: str, reason: str, tmp_path: Path
 ) -> None:
-    scene = _scene(tmp_path)
+    scene = _scene(tmp_path, agent=agent)
     written = arguments.replace('"/w', f'"{scene.workspace}').replace('"~', f'"{tmp_path}')
-    reply = scene.event("PreToolUse", tool, json.loads(written))
+    reply = scene.event("PreToolUse", tool, json.loads(written), permission_mode="bypassPermissions")
     rewritten = "exec --ticket" in reply.stdout
     held = tool == "Bash" and "unconfined" not in reason and word in ("run", "ask") and reason != "Bash"
     assert (word_of(reply), rewritten) == ("allow" if word == "run" else word, held)
     assert reason in f"{reply.stdout}{reply.stderr}"
     kinds = [str(record["kind"]) for record in scene.records()]
     assert kinds[:2] == ["session_started", "call_proposed"]
-    assert {"allow": "intent", "run": "intent", "ask": "approval_asked"}.get(word, "outcome") in kinds[-2:]
+    assert {"allow": "intent", "silence": "intent", "run": "intent", "ask": "approval_asked"}.get(
+        word, "outcome"
+    ) in kinds[-2:]
 
 
 @pytest.fixture(scope="module")
