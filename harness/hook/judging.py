@@ -41,6 +41,7 @@ from harness.tools.command_walls import CommandWalls
 
 MOST_LOGGED_RESPONSE = 20_000
 """Characters of what an agent says of an outcome that the log keeps."""
+_PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:-]+")
 _MOVES = re.compile(r"\b(?:cd|pushd|popd)\b")
 MOST_ADVICE = 2_000
 """Characters of rules that a refusal names."""
@@ -82,8 +83,7 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
     Raises EventError, HarnessError and OSError: the call must be refused then.
     """
     event = agent.event_of(parse(data))
-    name = hashlib.sha256(event.session.encode()).hexdigest()[:32]
-    folder = os.path.join(parts.folder, f"{agent.name}-{name}")
+    folder = session_folder(parts.folder, agent.name, event.session)
     with AgentSession(folder, parts.redactor, wait_seconds=parts.wait_seconds) as session:
         match event.when:
             case When.BEFORE:
@@ -314,6 +314,13 @@ def _workspace_of(agent: GuardedAgent, event: HookEvent, environment: Mapping[st
     return git_top(os.path.realpath(event.cwd))
 
 
-def quoted(command: str) -> str:
-    """Return a text as one word of a shell."""
-    return "'" + command.replace("'", "'\\''") + "'"
+def session_folder(folder: str, agent: str, session: str) -> str:
+    """Return the folder of one session; the agent's own name for it may be anything."""
+    return os.path.join(folder, f"{agent}-{hashlib.sha256(session.encode()).hexdigest()[:16]}")
+
+
+def quoted(text: str) -> str:
+    """Return a text as one word of a shell; as it is where nothing in it is special."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "'" + text.replace("'", "'\\''") + "'"

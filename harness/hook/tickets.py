@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 GOOD_SECONDS = 600.0
 """How long after it was judged a command may begin: an agent runs what it was told yes to at once."""
 MOST_BYTES = 4_000_000
+_TOKEN_BYTES = 8
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -75,7 +76,7 @@ class TicketFolder:
     def put(self, ticket: Ticket, call: int, *, tells_folder: bool = False) -> str:
         """Keep a ticket for the call of that number, and return its file. Raises OSError."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        path = os.path.join(self._folder, os.urandom(12).hex())
+        path = os.path.join(self._folder, os.urandom(_TOKEN_BYTES).hex())
         if tells_folder:
             ticket = replace(ticket, folder_to=told_of(path))
         fields = {one: getattr(ticket, one) for one in field_names(Ticket)}
@@ -90,7 +91,7 @@ class TicketFolder:
 
     def take(self, name: str) -> tuple[Ticket, int]:
         """Return a ticket and the number of its call; it is used up. Raises UsageError for one that is not good."""
-        if len(name) != 24 or not set(name) <= set("0123456789abcdef"):
+        if len(name) != 2 * _TOKEN_BYTES or not set(name) <= set("0123456789abcdef"):
             raise UsageError("that is no ticket")
         path = os.path.join(self._folder, name)
         try:
