@@ -121,7 +121,7 @@ class AgentSession:
         self._log.append("session_started", about, sync=True)
         self._open_in_log = True
         self.workspace, self.policy_sha256 = workspace, policy_sha256
-        self.latch, self.state, self.grants, self.open = "", GateState(), (), []
+        self.state, self.grants, self.open = GateState(), (), []
 
     def end(self, stop: str) -> None:
         """Record that the session is over; calls of which nothing was heard have no known effect. Raises LogError."""

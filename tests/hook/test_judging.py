@@ -125,6 +125,8 @@ def test_after_a_block_nothing_runs_in_the_session_any_more_and_in_another_it_do
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c2")) == "block"
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, session_id="T")) == "allow"
     assert [record["status"] for record in scene.records() if record["kind"] == "outcome"] == ["blocked", "not_run"]
+    scene.event("SessionEnd")
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c3")) == "block"  # taken up again
 
 
 def test_a_session_that_ends_says_what_is_not_known_of_its_calls(tmp_path: Path) -> None:
