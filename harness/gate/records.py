@@ -150,9 +150,9 @@ class CallRecords:
         )
 
     def asked(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
-        """Record that somebody is about to be asked, and a digest of what is shown."""
+        """Record that somebody is about to be asked, and a digest of what is shown; on disk when this returns."""
         shown = sha256_of("\n".join((action.preview, *verdict.notes)))
-        self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": shown})
+        self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": shown}, sync=True)
 
     def answered(self, proposal: Proposal, approval: Approval, seconds: float, following: int) -> None:
         """Record an answer; `following` is the number of the next call, which an edit makes."""

@@ -44,6 +44,8 @@ def run_confined(
 
     Raises OSError; nothing was run then.
     """
+    for folder in ticket.folders:
+        os.makedirs(folder, exist_ok=True)
     temporary = TemporaryFolder().path() if ticket.keeps_temporary else None
     walls = replace(ticket.walls, temporary=temporary)
     unhidden = Unhidden.REFUSE if ticket.required else Unhidden.TELL

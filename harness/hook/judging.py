@@ -70,7 +70,7 @@ class HookParts(Record):
     """Asks somebody where the agent cannot."""
     advise: Callable[[Policy, Action, Verdict], Advice]
     runner: str
-    """The command line that runs a ticket, which is put behind it, quoted; empty where no call is rewritten."""
+    """The command line, quoted, of what runs a ticket; empty where no call is rewritten."""
     about: Mapping[str, JsonValue]
     """What a session's first record says besides: user, host."""
     wait_seconds: float
@@ -118,14 +118,12 @@ class _Judged:
         session, event, agent = self._session, self._event, self._agent
         policy = self._parts.policy_at(self._workspace)
         grants, kept = self._parts.grants_at(self._workspace.root)
-        exact = [
-            one for one in grants if not one.pattern.program
-        ]  # a program's walls are ours alone: see docs/agents.md
-        if not session.begun:
+        # What a granted program did to protected places is looked at when it ends: only our own tool does that.
+        exact = [one for one in grants if not one.pattern.program]
+        first = not session.begun
+        if first:
             self._begin(policy)
-            first = True
         else:
-            first = False
             exact = [one for one in exact if one.id in session.log.granted]
             self._follow(policy)
         shell = BashTool(self._workspace, environment=self._parts.environment, walls=self._walls)
@@ -259,7 +257,7 @@ class _Judged:
         moves = self._agent.keeps_folder and _MOVES.search(ticket.command) is not None
         path = TicketFolder(self._session.folder).put(ticket, call, tells_folder=moves)
         name = f"{os.path.basename(self._session.folder)}.{os.path.basename(path)}"
-        line = self._parts.runner.format(ticket=name, command=quoted(ticket.command))
+        line = f"{self._parts.runner} --ticket {name} -- {quoted(ticket.command)}"
         return (f'{line} && cd -- "$(cat {quoted(told_of(path))})"' if moves else line), path
 
     def _advise(self, policy: Policy, action: Action, verdict: Verdict) -> Advice:

@@ -43,22 +43,25 @@ class Ticket(Record):
     """Whether it runs only where all of this can be enforced."""
     variables: Mapping[str, str] = {}
     """What it gets besides the environment of the agent's shell."""
+    folders: tuple[str, ...] = ()
+    """Folders that a rule grants and that were missing: they are made before it runs."""
     folder_to: str = ""
     """The file that is told which folder it went to; empty where nobody wants to know."""
 
     @classmethod
     def made(cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str]) -> Ticket:
-        """Return the ticket for a command that may run. Folders that a rule grants and that are missing are made."""
+        """Return the ticket for a command that may run, or is asked about."""
         from harness.process.environment import unasked_variables
         from harness.tools.command_walls import missing_folders, only_looks, walls_for
 
         effects = verdict.effects
-        for folder in missing_folders(effects, workspace):
-            os.makedirs(folder, exist_ok=True)
+        folders = tuple(missing_folders(effects, workspace))
+        walls = walls_for(effects, workspace, hide=hidden)
         return cls(
             command=action.text,
             cwd=action.cwd,
-            walls=walls_for(effects, workspace, hide=hidden),
+            walls=replace(walls, write=(*walls.write, *folders)),
+            folders=folders,
             keeps_temporary=not only_looks(effects),
             required=effects.enforcement is Enforcement.REQUIRED,
             variables=unasked_variables(effects, os.defpath, workspace.root) if effects.unasked else {},
@@ -108,7 +111,7 @@ class TicketFolder:
                 key: tuple(one) if isinstance(one, list) else one for key, one in held.pop("walls").items()
             }
             made, call = float(held.pop("made")), int(held.pop("call"))
-            ticket = Ticket(**{**held, "walls": Walls(**walls)})
+            ticket = Ticket(**{**held, "walls": Walls(**walls), "folders": tuple(held["folders"])})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UsageError(f"the ticket makes no sense: {error!r}") from None
         if not 0 <= self._now() - made <= GOOD_SECONDS:

@@ -40,7 +40,7 @@ class HookScene:
         approver: Approver = deny_all,
         advise: Callable[[Policy, Action, Verdict], Advice] = no_advice,
         environment: Mapping[str, str] | None = None,
-        runner: str = "harness exec --ticket {ticket} -- {command}",
+        runner: str = "harness exec",
     ) -> None:
         self.agent: GuardedAgent = agent_named(agent)
         self.workspace = workspace or folder / "w"

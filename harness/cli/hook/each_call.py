@@ -111,7 +111,7 @@ def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
         grants_at=grants_at,
         approver=deny_all,
         advise=_advise,
-        runner=f"{_own_command()} exec --ticket {{ticket}} -- {{command}}",
+        runner=f"{_own_command()} exec",
         about=who_and_where(),
         wait_seconds=WAIT_SECONDS,
     )
