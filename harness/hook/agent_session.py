@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.gate.approval import Answer, Approval
-from harness.gate.gate import GateState
+from harness.gate.gate import GateState, HandedOver
 from harness.gate.records import CallRecords, Proposal
 from harness.hook.event import HookEvent
 from harness.log.action_log import ActionLog
@@ -138,6 +138,13 @@ class AgentSession:
     def remember(self, call: OpenCall) -> None:
         """Note a call whose outcome is to come."""
         self.open = [*self.open[-MOST_OPEN + 1 :], call]
+
+    def take_back(self, calls: Sequence[HandedOver], why: str) -> None:
+        """Record that calls will not be carried out which may run, or were about to be asked about. Raises LogError."""
+        for call in calls:
+            status = "not_run" if call.asks else "failed"  # behind an intent nothing else can be said
+            taken_back = OpenCall(number=call.proposal.number, id="", tool=call.proposal.call.name, key="")
+            self.log.append("outcome", _end_of(taken_back, status, f"Nothing was done: {why}."))
 
     def take(self, key: str) -> OpenCall | None:
         """Return the oldest open call of that key, which is open no more; None where there is none."""

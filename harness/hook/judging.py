@@ -18,19 +18,20 @@ from harness.errors import ToolError
 from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approver
-from harness.gate.gate import CallEnd, Gate, HandedOver
+from harness.gate.gate import Gate, HandedOver, PendingCall
 from harness.gate.grants_in_force import GrantStore
 from harness.gate.records import Advice, CallRecords, policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.hook.agent_session import AgentSession, OpenCall, key_of
 from harness.hook.event import HookEvent, When, parse
-from harness.hook.foreign_call import ForeignKind
+from harness.hook.foreign_call import ForeignCall, ForeignKind
 from harness.hook.foreign_tools import MOST_KEPT_BYTES, foreign_tool
 from harness.hook.guarded_agent import GuardedAgent, HookAnswer
 from harness.hook.tickets import Ticket, TicketFolder, told_of
 from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.policy import Policy
+from harness.policy.rules import Decision
 from harness.policy.session_grants import Grant
 from harness.policy.verdict import Verdict
 from harness.record import Record, replace
@@ -43,6 +44,7 @@ MOST_LOGGED_RESPONSE = 20_000
 """Characters of what an agent says of an outcome that the log keeps."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:-]+")
 _MOVES = re.compile(r"\b(?:cd|pushd|popd)\b")
+OTHER_PART = "another part of the same patch was refused"
 MOST_ADVICE = 2_000
 """Characters of rules that a refusal names."""
 
@@ -108,6 +110,7 @@ class _Judged:
         self._advice = Advice()
         self._ticket: Ticket | None = None
         self._call = agent.call_of(event)
+        self._calls = _parts_of(self._call)
         self._cwd = os.path.realpath(os.path.join(event.cwd, str(self._call.arguments.get("cwd", ""))))
         where = session.workspace if session.begun else _workspace_of(agent, event, parts.environment)
         self._workspace = Workspace(where, parts.home)
@@ -139,34 +142,45 @@ class _Judged:
         )
         if first:
             gate.record_kept()
-        pending = gate.propose(
-            ToolCall(id=event.use_id, name=self._call.tool, arguments=self._arguments()),
-            agent={
-                "tool": event.tool,
-                "mode": event.mode,
-                "subagent": event.subagent,
-                "cwd": event.cwd,
-                "event_sha256": event_sha256,
-            },
-        )
+        about: dict[str, JsonValue] = {
+            "tool": event.tool,
+            "mode": event.mode,
+            "subagent": event.subagent,
+            "cwd": event.cwd,
+            "event_sha256": event_sha256,
+        }
+        pending = [
+            gate.propose(ToolCall(id=event.use_id, name=call.tool, arguments=self._arguments(call)), agent=about)
+            for call in self._calls
+        ]
         if session.latch:
-            gate.skip(pending, session.latch)
-            end: HandedOver | CallEnd | None = None
+            for one in pending:
+                gate.skip(one, session.latch)
+            answer = agent.block(session.latch)
         else:
-            asks = agent.ask is not None and agent.asks(event, self._parts.environment)
-            end = gate.hand_over(pending, held_by=self._held_by, asks_itself=asks)
+            answer = self._answered(gate, pending, policy)
         session.state, session.grants = gate.state, gate.grants
         self._parts.note_head(session.log, False)
-        match end:
-            case None:
-                return agent.block(session.latch)
-            case CallEnd() if end.result.status is ResultStatus.BLOCKED:
-                session.latch = f"{end.result.content} Nothing more runs in this session."
-                return agent.block(end.result.content)
-            case CallEnd():
-                return agent.deny(f"{end.result.content}{self._advised(policy)}")
-            case HandedOver():
-                return self._handed_over(end)
+        return answer
+
+    def _answered(self, gate: Gate, pending: list[PendingCall], policy: Policy) -> HookAnswer:
+        """Decide on all parts of a call, the one first that will be refused, and return the answer: all of them, or none."""
+        asks = self._agent.ask is not None and self._agent.asks(self._event, self._parts.environment)
+        pending.sort(key=lambda one: _strictness(gate, one), reverse=True)
+        handed: list[HandedOver] = []
+        for number, one in enumerate(pending):
+            end = gate.hand_over(one, held_by=self._held_by, asks_itself=asks)
+            if isinstance(end, HandedOver):
+                handed.append(end)
+                continue
+            for other in pending[number + 1 :]:
+                gate.skip(other, OTHER_PART)
+            self._session.take_back(handed, OTHER_PART)
+            if end.result.status is ResultStatus.BLOCKED:
+                self._session.latch = f"{end.result.content} Nothing more runs in this session."
+                return self._agent.block(end.result.content)
+            return self._agent.deny(f"{end.result.content}{self._advised(policy)}")
+        return self._handed_over(handed)
 
     def _begin(self, policy: Policy) -> None:
         about = {
@@ -189,9 +203,9 @@ class _Judged:
             self._session.log.append("policy_changed", {"why": "the policy was changed", **policy_fields(policy)})
             self._session.policy_sha256 = policy.sha256
 
-    def _arguments(self) -> str:
-        """Return the arguments of the call in our words, as JSON text."""
-        arguments = dict(self._call.arguments)
+    def _arguments(self, call: ForeignCall) -> str:
+        """Return the arguments of a call in our words, as JSON text."""
+        arguments = dict(call.arguments)
         if self._call.kind is ForeignKind.SHELL:
             arguments["cwd"] = self._cwd
             if arguments.pop("unconfined", False):
@@ -220,33 +234,33 @@ class _Judged:
             return None
         return Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden)
 
-    def _handed_over(self, call: HandedOver) -> HookAnswer:
-        """Keep what the call is about to change, note it as open, and let it run."""
-        change = call.action.change
-        path, before = "", None
-        if change is not None:
-            path = change.path
-            if change.before_sha256 is not None:
-                held = read_small(path, MOST_KEPT_BYTES)
-                before = None if held is None else self._parts.images.keep(held)
+    def _handed_over(self, calls: Sequence[HandedOver]) -> HookAnswer:
+        """Keep what the parts of a call are about to change, note them as open, and let the call run."""
         arguments, ticket = None, ""
-        if self._ticket is not None and (self._agent.asks_rewritten or not call.asks):
-            line, ticket = self._rewritten(self._ticket, call.proposal.number)
+        asking = next((call for call in calls if call.asks), None)
+        if self._ticket is not None and (self._agent.asks_rewritten or asking is None):
+            line, ticket = self._rewritten(self._ticket, calls[0].proposal.number)
             arguments = {**self._event.arguments, self._call.key: line}
-        self._session.remember(
-            OpenCall(
-                number=call.proposal.number,
-                id=call.proposal.call.id,
-                tool=call.proposal.call.name,
-                key="" if ticket else key_of(self._event),
-                intent=dict(call.intent) if call.asks else None,
-                path=path,
-                before_sha256=before,
-                ticket=ticket,
+        for call in calls:
+            change = call.action.change
+            if change is not None and change.before_sha256 is not None:
+                held = read_small(change.path, MOST_KEPT_BYTES)
+                if held is not None:
+                    self._parts.images.keep(held)
+            self._session.remember(
+                OpenCall(
+                    number=call.proposal.number,
+                    id=call.proposal.call.id,
+                    tool=call.proposal.call.name,
+                    key="" if ticket else key_of(self._event),
+                    intent=dict(call.intent) if call.asks else None,
+                    path="" if change is None else change.path,
+                    before_sha256=None if change is None else change.before_sha256,
+                    ticket=ticket,
+                )
             )
-        )
-        if call.asks and self._agent.ask is not None:
-            return self._agent.ask(_question(call), arguments)
+        if asking is not None and self._agent.ask is not None:
+            return self._agent.ask(_question(asking), arguments)
         return self._agent.allow(arguments)
 
     def _rewritten(self, ticket: Ticket, call: int) -> tuple[str, str]:
@@ -273,27 +287,46 @@ class _Judged:
 
 
 def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession) -> None:
-    """Record what the agent says that a call came to. A call that is not known, or was seen by us, is passed over."""
-    call = session.take(key_of(event)) if session.begun else None
-    if call is None:
-        return
-    records = CallRecords(session.log)
-    if call.intent is not None:  # it was carried out, so somebody there said yes
-        call = session.record_yes(call)
-    said = event.response if isinstance(event.response, str) else json.dumps(event.response, ensure_ascii=False)
-    content = records.redact(said)
-    result = ToolResult(
-        call_id=call.id,
-        status=ResultStatus.OK if event.when is When.AFTER else ResultStatus.FAILED,
-        content=content[:MOST_LOGGED_RESPONSE],
-        output_bytes=len(said),
-        truncated=len(content) > MOST_LOGGED_RESPONSE,
-    )
-    held = read_small(call.path, MOST_KEPT_BYTES) if call.path else None
-    after = None if held is None else hashlib.sha256(held).hexdigest()
-    if after is not None and after != call.before_sha256:
-        result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
-    records.ended(call.proposal, result, ran=True, seen_by=agent.name)
+    """Record what the agent says that a call came to. A call that is not known, or is seen by us, is passed over."""
+    while session.begun and (call := session.take(key_of(event))) is not None:
+        if call.intent is not None:  # it was carried out, so somebody there said yes
+            call = session.record_yes(call)
+        records = CallRecords(session.log)
+        said = event.response if isinstance(event.response, str) else json.dumps(event.response, ensure_ascii=False)
+        content = records.redact(said)
+        result = ToolResult(
+            call_id=call.id,
+            status=ResultStatus.OK if event.when is When.AFTER else ResultStatus.FAILED,
+            content=content[:MOST_LOGGED_RESPONSE],
+            output_bytes=len(said),
+            truncated=len(content) > MOST_LOGGED_RESPONSE,
+        )
+        held = read_small(call.path, MOST_KEPT_BYTES) if call.path else None
+        after = None if held is None else hashlib.sha256(held).hexdigest()
+        if after is not None and after != call.before_sha256:
+            result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
+        records.ended(call.proposal, result, ran=True, seen_by=agent.name)
+        if event.use_id == "":  # such calls are told apart by their order alone: one outcome, one call
+            return
+
+
+def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
+    """Return what is judged and logged for itself: of a patch, what it does to each file."""
+    if call.kind is not ForeignKind.PATCH:
+        return (call,)
+    from harness.hook.patches import split_patch
+
+    try:
+        parts = split_patch(str(call.arguments["patch"]))
+    except ToolError:
+        return (call,)  # the gate says what is wrong with it
+    return tuple(replace(call, arguments={**call.arguments, "patch": part}) for part in parts) or (call,)
+
+
+def _strictness(gate: Gate, pending: PendingCall) -> int:
+    """Return how strict the decision on a call is going to be; one that cannot be prepared is refused."""
+    gate.blocks(pending)
+    return Decision.DENY.value if pending.verdict is None else pending.verdict.decision.value
 
 
 def _question(call: HandedOver) -> str:

@@ -91,12 +91,28 @@ def read_patch(text: str) -> tuple[FilePatch, ...]:
     return tuple(patches)
 
 
+def split_patch(text: str) -> tuple[str, ...]:
+    """Return a patch as several, each of one file, in its order. Raises ToolError as `read_patch`."""
+    whole = _within_marks(_lines_of(text))
+    lines = _Lines(whole)
+    parts = []
+    while not lines.at_end:
+        begin = lines.taken
+        _file_patch(lines)
+        parts.append("\n".join((_BEGIN, *whole[begin : lines.taken], _END)))
+    return tuple(parts)
+
+
 class _Lines:
     """The lines of a patch between its marks, one after another."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self._next = 0
+
+    @property
+    def taken(self) -> int:
+        return self._next
 
     @property
     def at_end(self) -> bool:

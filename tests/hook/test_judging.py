@@ -14,8 +14,10 @@ from harness.cli.policy.policies import load_named
 from harness.files.undo import Result as UndoResult
 from harness.files.undo import Undoable, changes_to_undo, restore
 from harness.files.workspace import Workspace
+from harness.gate.approval import ScriptedAnswers
 from harness.hook.event import EventError
 from harness.hook.guarded_agent import HookAnswer
+from policies import AUTO
 
 ROWS = [
     [part.strip() for part in f"{line} ".split(" | ")]
@@ -111,6 +113,49 @@ def test_what_an_agent_changed_can_be_undone(
     undone = restore(step, Workspace(str(scene.workspace)), scene.parts.images)
     assert undone.result is (UndoResult.REMOVED if back is None else UndoResult.RESTORED), undone.detail
     assert (path.read_text() if path.exists() else None) == back
+
+
+PATCH = """*** Begin Patch
+*** Update File: f.txt
+@@
+-alpha
++beta
+*** Add File: made.txt
++new
+*** Add File: {third}
++x
+*** End Patch
+"""
+
+
+def test_each_file_of_a_patch_is_a_call_of_its_own_that_can_be_undone(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, AUTO.encode(), agent="codex")
+    (scene.workspace / "f.txt").write_text("alpha\n")
+    call = {"command": PATCH.format(third="sub/x.txt")}
+    assert scene.event("PreToolUse", "apply_patch", call) == HookAnswer()
+    (scene.workspace / "sub").mkdir()
+    for name, content in (("f.txt", "beta\n"), ("made.txt", "new\n"), ("sub/x.txt", "x\n")):
+        (scene.workspace / name).write_text(content)
+    scene.event("PostToolUse", "apply_patch", call, tool_response="Success.")
+    records = scene.records()
+    steps = changes_to_undo(records, str(records[0]["session"]))
+    for step in steps:
+        assert isinstance(step, Undoable)
+        restore(step, Workspace(str(scene.workspace)), scene.parts.images)
+    assert len(steps) == 3
+    assert (scene.workspace / "f.txt").read_text() == "alpha\n"
+    assert not (scene.workspace / "made.txt").exists()
+
+
+def test_a_patch_of_which_one_part_is_refused_is_refused_as_a_whole(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_named("default"), agent="codex", approver=ScriptedAnswers(["y", "y", "n"]))
+    (scene.workspace / "f.txt").write_text("alpha\n")
+    assert scene.event("PreToolUse", "apply_patch", {"command": PATCH.format(third=".env")}).code == 2
+    ends = [record["status"] for record in scene.records() if record["kind"] == "outcome"]
+    assert ends == ["denied", "not_run", "not_run"]
+    assert scene.event("PreToolUse", "apply_patch", {"command": PATCH.format(third="x")}, "c2").code == 2
+    ends = [record["status"] for record in scene.records() if record["kind"] == "outcome"][3:]
+    assert ends == ["denied", "failed", "failed"]
 
 
 def test_an_outcome_of_a_call_that_nobody_proposed_is_passed_over(tmp_path: Path) -> None:
