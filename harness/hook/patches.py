@@ -1,7 +1,7 @@
-"""Reads what `apply_patch` of Codex takes: a text that changes several files, and the shell commands that hold one.
+"""Reads what `apply_patch` takes: a text that changes several files, and the shell commands that hold one.
 
-INVARIANT: every file that Codex would touch is named. Its versions read a few lines differently (one that only looks like a
-header in the middle of an update, a `~`); such a text is refused.
+INVARIANT: every file that Codex or opencode would touch is named. They, and their versions, read a few lines differently (one
+that only looks like a header in the middle of an update, a blank in front of a path, a `~`); such a text is refused.
 """
 
 from __future__ import annotations
@@ -171,6 +171,8 @@ def _path(lines: _Lines, path: str) -> str:
     """Return the path of a header, which is taken."""
     if not path.strip(_SPACE):
         raise lines.unread("no path")
+    if path != path.strip(_SPACE + "\ufeff"):
+        raise lines.unread("a blank around a path, which not every reader takes for a part of it")
     if path == "~" or path.startswith("~/"):
         raise lines.unread("the home folder by `~`, which not every version takes for it; name it whole")
     lines.take()
@@ -180,8 +182,6 @@ def _path(lines: _Lines, path: str) -> str:
 def _update(lines: _Lines, path: str) -> FilePatch:
     moved_to = ""
     if lines.next.startswith(_MOVE):
-        if lines.next != lines.next.rstrip(_SPACE):
-            raise lines.unread("a blank behind a path, which not every version takes for a part of it")
         moved_to = _path(lines, lines.next.removeprefix(_MOVE))
     hunks: list[Hunk] = []
     while not lines.at_end and not lines.next.startswith("*"):
