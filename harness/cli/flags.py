@@ -22,6 +22,7 @@ ACTIONS = {
     "schema": ("log", "result"),
     "config": ("show", "path"),
     "sessions": ("list", "resume", "fork"),
+    "hook": ("install", "uninstall", "status"),
 }
 """Commands that take an action, and the actions."""
 
@@ -44,6 +45,8 @@ decide
 look back
   audit        {audit}
   schema       the JSON Schema of log and result
+other agents
+  hook         ask harness before each tool call of Claude Code, Codex and others
 this machine
   config       which settings hold, and who said them
   doctor       what can be enforced here; --model: whether a model works"""
@@ -136,8 +139,8 @@ def parser_for(command: str, action: str) -> ArgumentParser:
             _undo_flags(parser)
         case "sessions", _:
             _sessions_flags(parser, action)
-        case "config", _:
-            _config_flags(parser, action)
+        case (("config" | "hook"), _):
+            (_config_flags if command == "config" else _hook_flags)(parser, action)
         case "schema", _:
             parser.description = (
                 "Print a JSON Schema (draft 2020-12): of a record of the action log, of a run's result."
@@ -187,6 +190,26 @@ def _config_flags(parser: ArgumentParser, action: str) -> None:
     parser.add_argument("--json", action="store_true", help="one object, origins included")
     model_flags(parser)
     parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
+
+
+def _hook_flags(parser: ArgumentParser, action: str) -> None:
+    from harness.hook.guarded_agent import AGENTS
+
+    if action == "status":
+        parser.description = "Say of each agent whether it asks harness, by which policy, and what it lets pass."
+        parser.add_argument("agent", nargs="?", choices=tuple(AGENTS), metavar="AGENT", help=", ".join(AGENTS))
+        return
+    if action == "install":
+        parser.description = (
+            "Let an agent ask harness before each tool call: show the change of its settings, ask, write it."
+        )
+    else:
+        parser.description = "Take the hook of harness out of an agent's settings, and nothing else."
+    parser.add_argument("agent", choices=tuple(AGENTS), metavar="AGENT", help=", ".join(AGENTS))
+    parser.add_argument("--project", action="store_true", help="in the settings of the current folder, not in yours")
+    if action == "install":
+        parser.add_argument("--policy", type=filled, metavar="FILE", help="what decides (else as for the prompt)")
+    parser.add_argument("--yes", action="store_true", help="write it without asking")
 
 
 def _terminal_flags(parser: ArgumentParser) -> None:

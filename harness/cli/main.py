@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LIGHT = ("--version", "help", "policy", "audit", "schema", "config", "sessions list")
 """Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
-COMMANDS = ("run", "batch", "demo", "policy", "audit", "undo", "doctor", "config", "sessions", "schema")
+COMMANDS = ("run", "batch", "demo", "policy", "audit", "undo", "doctor", "config", "sessions", "schema", "hook")
 
 _WISHES = {"version": "--version"}
 _NEAR = 0.75
@@ -251,6 +251,8 @@ def _function_of(  # noqa: C901 - a case a command
             from harness.cli.schema import schema_command as run
         case "config":
             from harness.cli.config.config_command import config_command as run
+        case "hook":
+            from harness.cli.hook.install_command import hook_command_line as run
         case _:  # the prompt; `sessions resume` and `sessions fork` come to it too
             from harness.cli.repl.repl_command import repl_command as run
     return run

@@ -29,7 +29,9 @@ def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  
 
 
 def _wanted(command: str) -> Mapping[str, JsonValue]:
-    run: list[JsonValue] = [{"matcher": ".*", "hooks": [{"type": "command", "command": command, "timeout": 600}]}]
+    # The person's own shell starts it, which may be none that reads this line as sh does.
+    in_sh = "/bin/sh -c '" + command.replace("'", "'\\''") + "'"
+    run: list[JsonValue] = [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh, "timeout": 600}]}]
     return {"hooks": {"PreToolUse": run, "PostToolUse": run}}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.hook.event import HookEvent, When, needed, parse, table, text
 from harness.hook.foreign_call import ForeignKind, ForeignTool
-from harness.hook.guarded_agent import GuardedAgent, Reply, SettingsFile, as_json
+from harness.hook.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json
 
 TOOLS: Mapping[str, ForeignTool] = {
     "bash": ForeignTool(
@@ -71,30 +71,30 @@ def _arguments(fields: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """Return the arguments: an object, or in older versions the text of one. A list of one path is that path."""
     given = fields.get("toolArgs")
     found = dict(parse(given.encode()) if isinstance(given, str) else table(fields, "toolArgs"))
-    match found.get("paths"):
-        case [str() as path]:
-            found["paths"] = path
+    paths = found.get("paths")
+    if isinstance(paths, list) and len(paths) == 1:
+        found["paths"] = paths[0]
     return found
 
 
-def _decision(word: str, reason: str = "", **more: JsonValue) -> Reply:
+def _decision(word: str, reason: str = "", **more: JsonValue) -> HookAnswer:
     said: dict[str, JsonValue] = {"permissionDecision": word}
     if reason:
         said["permissionDecisionReason"] = reason
     return as_json({**said, **more})
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> Reply:
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     return _decision("allow") if arguments is None else _decision("allow", modifiedArgs=dict(arguments))
 
 
-def _deny(reason: str) -> Reply:
+def _deny(reason: str) -> HookAnswer:
     # It obeys an exit code too, but drops the reason then.
     return _decision("deny", reason.strip() or "refused by harness")
 
 
-def _ask(reason: str) -> Reply:
-    return _decision("ask", reason)
+def _ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    return _decision("ask", reason) if arguments is None else _decision("ask", reason, modifiedArgs=dict(arguments))
 
 
 def _wanted(command: str) -> Mapping[str, JsonValue]:

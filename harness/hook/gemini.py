@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.hook.event import HookEvent, When, needed, table, text
 from harness.hook.foreign_call import ForeignKind, ForeignTool
-from harness.hook.guarded_agent import GuardedAgent, Reply, SettingsFile, as_json, refusal
+from harness.hook.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
 
 _WAITS = "wait_for_previous"
 """An argument that every tool takes: whether it begins behind the others of its turn."""
@@ -91,15 +91,15 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     )
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> Reply:
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     # Only a refusal and a rewritten call are read; silence says the same as an allow.
     if arguments is None:
-        return Reply()
+        return HookAnswer()
     said: JsonValue = {"hookEventName": "BeforeTool", "tool_input": dict(arguments)}
     return as_json({"decision": "allow", "hookSpecificOutput": said})
 
 
-def _block(reason: str) -> Reply:
+def _block(reason: str) -> HookAnswer:
     return as_json({"decision": "deny", "reason": reason, "continue": False, "stopReason": reason})
 
 

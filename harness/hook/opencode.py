@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.hook.event import EventError, HookEvent, When, needed, table
 from harness.hook.foreign_call import ForeignKind, ForeignTool
-from harness.hook.guarded_agent import GuardedAgent, Reply, SettingsFile, as_json, refusal
+from harness.hook.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
 
 TOOLS: Mapping[str, ForeignTool] = {
     "bash": ForeignTool(
@@ -109,8 +109,8 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     )
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> Reply:
-    return Reply() if arguments is None else as_json({"args": dict(arguments)})
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    return HookAnswer() if arguments is None else as_json({"args": dict(arguments)})
 
 
 def _wanted(command: str) -> Mapping[str, JsonValue]:

@@ -8,7 +8,7 @@ from harness.actions import JsonValue
 from harness.hook.claude import ask, event_of
 from harness.hook.event import HookEvent, needed, table
 from harness.hook.foreign_call import ForeignKind, ForeignTool
-from harness.hook.guarded_agent import GuardedAgent, Reply, SettingsFile, refusal
+from harness.hook.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, refusal
 from harness.record import replace
 
 _THROUGH = "tool_call"
@@ -76,10 +76,10 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
     return replace(event, tool=needed(event.arguments, "name"), arguments=table(event.arguments, "arguments"))
 
 
-def _allow(arguments: Mapping[str, JsonValue] | None) -> Reply:
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     if arguments is not None:
         raise ValueError("Qwen Code takes no other arguments from a hook")
-    return Reply()
+    return HookAnswer()
 
 
 def _wanted(command: str) -> Mapping[str, JsonValue]:

@@ -10,7 +10,7 @@ from rows import all_rows
 from text_rows import TextRow, text_rows
 
 from harness.hook.event import EventError, HookEvent, When, parse
-from harness.hook.guarded_agent import AGENTS, GuardedAgent, Reply, agent_named
+from harness.hook.guarded_agent import AGENTS, GuardedAgent, HookAnswer, agent_named
 
 HERE = Path(__file__).parent
 REASON = "Secrets stay \u201cout\u201d (rule secrets)."
@@ -35,14 +35,14 @@ def test_each_recorded_event_is_read_in_our_words(row: TextRow) -> None:
     assert [told(agent, event)] == row.answers
 
 
-def answer(agent: GuardedAgent, word: str) -> Reply | None:
+def answer(agent: GuardedAgent, word: str) -> HookAnswer | None:
     match word:
         case "allow":
             return agent.allow(None)
         case "rewritten":
             return agent.allow(ARGUMENTS)
         case "ask":
-            return None if agent.ask is None else agent.ask(REASON)
+            return None if agent.ask is None else agent.ask(REASON, None)
         case "deny":
             return agent.deny(REASON)
         case _:

@@ -111,7 +111,7 @@ def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
         grants_at=grants_at,
         approver=deny_all,
         advise=_advise,
-        runner=f"{_own_command()} exec",
+        runner=f"{own_command()} exec",
         about=who_and_where(),
         wait_seconds=WAIT_SECONDS,
     )
@@ -130,7 +130,7 @@ def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
     return advice_on(policy, action, verdict)
 
 
-def _own_command() -> str:
+def own_command() -> str:
     """Return the command line of this program, by which an agent's shell finds it from any folder."""
     from harness.hook.judging import quoted
 
