@@ -151,10 +151,8 @@ class ScriptServer:
             case Raw():
                 head = f"HTTP/1.1 200 OK\r\ncontent-type: {answer.content_type}\r\nconnection: close\r\n\r\n"
                 return head.encode() + answer.body, Then.CLOSE
-            case Reply() if asked.get("stream") is True:
-                return in_chunks(f"data: {data}\n\n" for data in _events(answer, asked, self.fragment)), Then.KEEP
             case Reply():
-                return with_length(200, json.dumps(_completion(answer, asked)).encode()), Then.KEEP
+                return chat_answer(answer, asked, self.fragment), Then.KEEP
             case _:
                 assert_never(answer)
 
@@ -173,6 +171,13 @@ def _read_request(incoming: BinaryIO) -> HttpRequest | None:
         return None
     body = incoming.read(length)
     return HttpRequest(method=words[0], path=words[1].partition("?")[0], body=body) if len(body) == length else None
+
+
+def chat_answer(reply: Reply, asked: dict[str, JsonValue], fragment: int) -> bytes:
+    """Return the whole HTTP response that says a reply in chat completions, streamed where that was asked for."""
+    if asked.get("stream") is True:
+        return in_chunks(f"data: {data}\n\n" for data in _events(reply, asked, fragment))
+    return with_length(200, json.dumps(_completion(reply, asked)).encode())
 
 
 def in_chunks(events: Iterable[str]) -> bytes:

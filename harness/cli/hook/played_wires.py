@@ -1,0 +1,254 @@
+"""The wires that agents speak to their model, each read and written as far as a played model needs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from harness.actions import JsonValue
+from harness.messages import ToolCall
+from harness.models.loopback import chat_answer, in_chunks, with_length
+from harness.models.scripted import Reply
+from harness.record import Record
+
+Asked = Mapping[str, JsonValue]
+"""The JSON of a request."""
+
+
+class Said(Record):
+    """A text of the person, or of the agent in the person's place."""
+
+    text: str
+
+
+class Answered(Record):
+    """What came of a call, as the model reads it."""
+
+    call_id: str
+    text: str
+
+
+class Heard(Record):
+    """What a request says, in its order, but for the model's own words."""
+
+    parts: tuple[Said | Answered, ...]
+    offered: Mapping[str, str]
+    """The tools by name, each with its kind where the wire has kinds."""
+    asked: Asked
+    """The request itself."""
+
+
+class Wire(Protocol):
+    """One API, as far as a played model speaks it."""
+
+    def hear(self, asked: Asked) -> Heard:
+        """Return what a request says."""
+
+    def say(self, reply: Reply, heard: Heard) -> bytes:
+        """Return the whole HTTP answer that says this reply."""
+
+
+class AnthropicMessages:
+    """Messages, as Claude Code speaks it."""
+
+    def hear(self, asked: Asked) -> Heard:
+        """Return what a request says."""
+        parts: list[Said | Answered] = []
+        for message in _objects(asked.get("messages")):
+            if message.get("role") == "assistant":
+                continue
+            for block in _blocks(message.get("content")):
+                if block.get("type") == "tool_result":
+                    parts.append(Answered(call_id=str(block.get("tool_use_id")), text=_text(block.get("content"))))
+                elif isinstance(text := block.get("text"), str):
+                    parts.append(Said(text=text))
+        return Heard(parts=tuple(parts), offered=_named(asked.get("tools")), asked=asked)
+
+    def say(self, reply: Reply, heard: Heard) -> bytes:
+        """Return the whole HTTP answer that says this reply."""
+        text: list[JsonValue] = [{"type": "text", "text": reply.text}] if reply.text else []
+        calls: list[JsonValue] = [
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
+            for call in reply.calls
+        ]
+        reason = "tool_use" if calls else "end_turn"
+        message: dict[str, JsonValue] = {
+            "id": "msg_played",
+            "type": "message",
+            "role": "assistant",
+            "model": heard.asked.get("model"),
+            "content": [*text, *calls],
+            "stop_reason": reason,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 100, "output_tokens": 10},
+        }
+        if heard.asked.get("stream") is not True:
+            return with_length(200, json.dumps(message).encode())
+        return _named_events(self._events(reply, message))
+
+    @staticmethod
+    def _events(reply: Reply, message: Mapping[str, JsonValue]) -> Iterator[Mapping[str, JsonValue]]:
+        yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+        deltas: list[tuple[JsonValue, JsonValue]] = []
+        if reply.text:
+            deltas.append(({"type": "text", "text": ""}, {"type": "text_delta", "text": reply.text}))
+        deltas.extend(
+            (
+                {"type": "tool_use", "id": call.id, "name": call.name, "input": {}},
+                {"type": "input_json_delta", "partial_json": call.arguments},
+            )
+            for call in reply.calls
+        )
+        for index, (begun, delta) in enumerate(deltas):
+            yield {"type": "content_block_start", "index": index, "content_block": begun}
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+            yield {"type": "content_block_stop", "index": index}
+        ended: JsonValue = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+        yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 10}}
+        yield {"type": "message_stop"}
+
+
+class OpenAIChat:
+    """Chat completions, as Qwen Code, opencode and Copilot speak it."""
+
+    def hear(self, asked: Asked) -> Heard:
+        """Return what a request says."""
+        parts: list[Said | Answered] = []
+        for message in _objects(asked.get("messages")):
+            text = _text(message.get("content"))
+            if message.get("role") == "tool":
+                parts.append(Answered(call_id=str(message.get("tool_call_id")), text=text))
+            elif message.get("role") == "user":
+                parts.append(Said(text=text))
+        return Heard(
+            parts=tuple(parts),
+            offered=_named([tool.get("function") for tool in _objects(asked.get("tools"))]),
+            asked=asked,
+        )
+
+    def say(self, reply: Reply, heard: Heard) -> bytes:
+        """Return the whole HTTP answer that says this reply."""
+        return chat_answer(reply, dict(heard.asked), fragment=256)
+
+
+class OpenAIResponses:
+    """Responses, as Codex speaks it."""
+
+    def hear(self, asked: Asked) -> Heard:
+        """Return what a request says."""
+        parts: list[Said | Answered] = []
+        for item in _objects(asked.get("input")):
+            if str(item.get("type")).endswith("_call_output"):
+                parts.append(Answered(call_id=str(item.get("call_id")), text=_text(item.get("output"))))
+            elif item.get("role") == "user":
+                parts.append(Said(text=_text(item.get("content"))))
+        return Heard(parts=tuple(parts), offered=_named(asked.get("tools")), asked=asked)
+
+    def say(self, reply: Reply, heard: Heard) -> bytes:
+        """Return the whole HTTP answer that says this reply."""
+        items = [_item(call, heard.offered.get(call.name, "")) for call in reply.calls]
+        if reply.text:
+            content: JsonValue = [{"type": "output_text", "text": reply.text, "annotations": []}]
+            message: JsonValue = {"type": "message", "role": "assistant", "status": "completed", "content": content}
+            items.insert(0, {"id": "msg_played", **_object(message)})
+        usage: JsonValue = {
+            "input_tokens": 100,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 10,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 110,
+        }
+        answer: dict[str, JsonValue] = {"id": "resp_played", "object": "response", "model": heard.asked.get("model")}
+        whole: JsonValue = {**answer, "status": "completed", "output": list(items), "usage": usage}
+        events: list[Mapping[str, JsonValue]] = [
+            {"type": "response.created", "response": {**answer, "status": "in_progress", "output": []}},
+        ]
+        for index, item in enumerate(items):
+            events.append({"type": "response.output_item.added", "output_index": index, "item": item})
+            events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+        return _named_events([*events, {"type": "response.completed", "response": whole}])
+
+
+class GeminiContents:
+    """generateContent, as Gemini CLI speaks it."""
+
+    def __init__(self, *, streams: bool) -> None:
+        """Take whether an answer is an event stream, which the path says here."""
+        self._streams = streams
+
+    def hear(self, asked: Asked) -> Heard:
+        """Return what a request says."""
+        parts: list[Said | Answered] = []
+        for content in _objects(asked.get("contents")):
+            if content.get("role") == "model":
+                continue
+            for part in _objects(content.get("parts")):
+                if "functionResponse" in part:
+                    result = _object(part["functionResponse"])
+                    text = json.dumps(result.get("response"), ensure_ascii=False)
+                    parts.append(Answered(call_id=str(result.get("id")), text=text))
+                elif isinstance(said := part.get("text"), str):
+                    parts.append(Said(text=said))
+        tools = [one for tool in _objects(asked.get("tools")) for one in _objects(tool.get("functionDeclarations"))]
+        return Heard(parts=tuple(parts), offered=_named(tools), asked=asked)
+
+    def say(self, reply: Reply, heard: Heard) -> bytes:  # noqa: ARG002 - as its protocol has it
+        """Return the whole HTTP answer that says this reply; a stream is one event."""
+        parts: list[JsonValue] = [{"text": reply.text}] if reply.text else []
+        parts.extend(
+            {"functionCall": {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}}
+            for call in reply.calls
+        )
+        body: JsonValue = {
+            "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
+            "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110},
+        }
+        text = json.dumps(body)
+        return in_chunks([f"data: {text}\n\n"]) if self._streams else with_length(200, text.encode())
+
+
+WIRES: Mapping[str, Wire] = {
+    "/messages": AnthropicMessages(),
+    "/chat/completions": OpenAIChat(),
+    "/responses": OpenAIResponses(),
+    ":streamGenerateContent": GeminiContents(streams=True),
+    ":generateContent": GeminiContents(streams=False),
+}
+"""By the end of the path."""
+
+
+def _item(call: ToolCall, kind: str) -> dict[str, JsonValue]:
+    known: dict[str, JsonValue] = {"call_id": call.id, "name": call.name, "status": "completed"}
+    if kind == "custom":
+        return {
+            "type": "custom_tool_call",
+            "id": f"ctc_{call.id}",
+            **known,
+            "input": json.loads(call.arguments)["input"],
+        }
+    return {"type": "function_call", "id": f"fc_{call.id}", **known, "arguments": call.arguments}
+
+
+def _named_events(events: Iterable[Mapping[str, JsonValue]]) -> bytes:
+    return in_chunks(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+
+
+def _object(value: object) -> dict[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[dict[str, JsonValue]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _blocks(content: object) -> list[dict[str, JsonValue]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else _objects(content)
+
+
+def _text(content: object) -> str:
+    return "\n".join(text for block in _blocks(content) if isinstance(text := block.get("text"), str))
+
+
+def _named(tools: object) -> dict[str, str]:
+    return {str(tool.get("name")): str(tool.get("type", "")) for tool in _objects(tools)}
