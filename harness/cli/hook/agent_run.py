@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.cli.hook.agent_starts import AgentStart, Place
 from harness.record import Record
@@ -27,24 +27,18 @@ def run_agent(
     *,
     program: str,
     seconds: float,
-    arguments: tuple[str, ...] = (),
+    more: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> AgentRun:
     """Start the agent's `program` with the prompt and wait for its end; what it started ends with it.
 
-    `arguments` come after its own; `environment` is all that it has beside what its start gives.
+    `more` are arguments behind the prompt; `environment` is all that it has beside what its start gives. Raises OSError
+    where there is no such program.
     """
-    for path, text in start.files(place).items():
-        file = os.path.join(place.home, path)
-        if not os.path.exists(file):
-            os.makedirs(os.path.dirname(file), exist_ok=True)
-            with open(file, "w", encoding="utf-8") as opened:
-                opened.write(text)
-    given = {"HOME": place.home, **(environment or {}), **start.environment(place)}
     process = subprocess.Popen(
-        [program, *start.arguments, *arguments, *start.prompt_option, prompt],
+        [program, *start.arguments(place), prompt, *more],
         cwd=place.workspace,
-        env=given,
+        env={**(environment or {}), "HOME": place.home, **start.environment(place)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -52,10 +46,20 @@ def run_agent(
         text=True,
         errors="replace",
     )
+    code: int | None
     try:
         stdout, stderr = process.communicate(timeout=seconds)
-        return AgentRun(code=process.returncode, stdout=stdout, stderr=stderr)
+        code = process.returncode
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        _end(process.pid)
         stdout, stderr = process.communicate()
-        return AgentRun(code=None, stdout=stdout, stderr=stderr)
+        code = None
+    _end(process.pid)
+    return AgentRun(code=code, stdout=stdout, stderr=stderr)
+
+
+def _end(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # nothing was left
