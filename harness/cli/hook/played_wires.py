@@ -33,8 +33,8 @@ class Heard(Record):
     """What a request says, in its order, but for the model's own words."""
 
     parts: tuple[Said | Answered, ...]
-    offered: Mapping[str, str]
-    """The tools by name, each with its kind where the wire has kinds."""
+    offered: Mapping[str, Mapping[str, str]]
+    """The tools by name; of each what a call of it has to say on this wire beside its name."""
     asked: Asked
     """The request itself."""
 
@@ -138,16 +138,19 @@ class OpenAIResponses:
     def hear(self, asked: Asked) -> Heard:
         """Return what a request says."""
         parts: list[Said | Answered] = []
+        offered = _objects(asked.get("tools"))
         for item in _objects(asked.get("input")):
+            if item.get("type") == "additional_tools":
+                offered += _objects(item.get("tools"))
             if str(item.get("type")).endswith("_call_output"):
                 parts.append(Answered(call_id=str(item.get("call_id")), text=_text(item.get("output"))))
             elif item.get("role") == "user":
                 parts.append(Said(text=_text(item.get("content"))))
-        return Heard(parts=tuple(parts), offered=_named(asked.get("tools")), asked=asked)
+        return Heard(parts=tuple(parts), offered=_spaced(offered), asked=asked)
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
         """Return the whole HTTP answer that says this reply."""
-        items = [_item(call, heard.offered.get(call.name, "")) for call in reply.calls]
+        items = [_item(call, heard.offered.get(call.name, {})) for call in reply.calls]
         if reply.text:
             content: JsonValue = [{"type": "output_text", "text": reply.text, "annotations": []}]
             message: JsonValue = {"type": "message", "role": "assistant", "status": "completed", "content": content}
@@ -218,9 +221,11 @@ WIRES: Mapping[str, Wire] = {
 """By the end of the path."""
 
 
-def _item(call: ToolCall, kind: str) -> dict[str, JsonValue]:
+def _item(call: ToolCall, tool: Mapping[str, str]) -> dict[str, JsonValue]:
     known: dict[str, JsonValue] = {"call_id": call.id, "name": call.name, "status": "completed"}
-    if kind == "custom":
+    if "namespace" in tool:
+        known["namespace"] = tool["namespace"]
+    if tool.get("type") == "custom":
         return {
             "type": "custom_tool_call",
             "id": f"ctc_{call.id}",
@@ -228,6 +233,18 @@ def _item(call: ToolCall, kind: str) -> dict[str, JsonValue]:
             "input": json.loads(call.arguments)["input"],
         }
     return {"type": "function_call", "id": f"fc_{call.id}", **known, "arguments": call.arguments}
+
+
+def _spaced(tools: Iterable[Mapping[str, JsonValue]]) -> dict[str, dict[str, str]]:
+    """Return tools by name, those of a namespace among them."""
+    found: dict[str, dict[str, str]] = {}
+    for tool in tools:
+        if tool.get("type") == "namespace":
+            space = str(tool.get("name"))
+            found |= {name: {**one, "namespace": space} for name, one in _spaced(_objects(tool.get("tools"))).items()}
+        else:
+            found[str(tool.get("name"))] = {"type": str(tool.get("type"))}
+    return found
 
 
 def _named_events(events: Iterable[Mapping[str, JsonValue]]) -> bytes:
@@ -250,5 +267,5 @@ def _text(content: object) -> str:
     return "\n".join(text for block in _blocks(content) if isinstance(text := block.get("text"), str))
 
 
-def _named(tools: object) -> dict[str, str]:
-    return {str(tool.get("name")): str(tool.get("type", "")) for tool in _objects(tools)}
+def _named(tools: object) -> dict[str, dict[str, str]]:
+    return {str(tool.get("name")): {} for tool in _objects(tools)}
