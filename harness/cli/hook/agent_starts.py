@@ -52,7 +52,7 @@ def _codex_arguments(place: Place) -> tuple[str, ...]:
     settings = (
         f"model_providers.played={provider}",
         "model_provider=played",
-        "model=gpt-5.1-codex",
+        "model=gpt-5.5",
         "analytics.enabled=false",
         "check_for_update_on_startup=false",
     )

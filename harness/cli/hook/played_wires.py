@@ -144,7 +144,7 @@ class OpenAIResponses:
                 offered += _objects(item.get("tools"))
             if str(item.get("type")).endswith("_call_output"):
                 parts.append(Answered(call_id=str(item.get("call_id")), text=_text(item.get("output"))))
-            elif item.get("role") == "user":
+            elif item.get("role") == "user" or item.get("type") == "agent_message":
                 parts.append(Said(text=_text(item.get("content"))))
         return Heard(parts=tuple(parts), offered=_spaced(offered), asked=asked)
 
@@ -264,7 +264,9 @@ def _blocks(content: object) -> list[dict[str, JsonValue]]:
 
 
 def _text(content: object) -> str:
-    return "\n".join(text for block in _blocks(content) if isinstance(text := block.get("text"), str))
+    # What one agent of Codex tells another is called encrypted; against a model without keys it is plain.
+    texts = (block.get("text", block.get("encrypted_content")) for block in _blocks(content))
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _named(tools: object) -> dict[str, dict[str, str]]:

@@ -1,0 +1,211 @@
+"""An installed agent, played: a home with one hook of ours, a workspace, a scripted model, and what the hook was told."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from places import ROOT
+
+from harness.cli.hook.agent_run import AgentRun, run_agent
+from harness.cli.hook.agent_starts import AGENT_STARTS, Place
+from harness.cli.hook.played_model import PlayedModel, Scene
+from harness.messages import ToolCall
+
+FOLDER = os.environ.get("HARNESS_AGENTS", "")
+"""Where `tests/agents/install_agents.py` put the agents."""
+SCRIPTS = Path(ROOT, "tests", "agents")
+PROMPT = "Play the scene."
+INNER_PROMPT = "Play the inner scene."
+SECONDS = 300
+AFTER = {
+    "claude": ("PostToolUse", "PostToolUseFailure", "SessionEnd"),
+    "codex": ("PostToolUse", "SessionEnd"),
+    "gemini": ("AfterTool", "SessionEnd"),
+    "qwen": ("PostToolUse", "PostToolUseFailure", "SessionEnd"),
+    "copilot": ("permissionRequest", "postToolUse", "postToolUseFailure", "sessionEnd"),
+    "opencode": ("tool.execute.after",),
+}
+BEFORE = {
+    "claude": "PreToolUse",
+    "codex": "PreToolUse",
+    "gemini": "BeforeTool",
+    "qwen": "PreToolUse",
+    "copilot": "preToolUse",
+    "opencode": "tool.execute.before",
+}
+"""What each agent calls the event before a tool."""
+_PLUGIN = """\
+import { spawnSync } from "node:child_process";
+const [python, script] = SCRIPT;
+const tell = (event, told) => {
+  const done = spawnSync(python, [script, event], { input: JSON.stringify(told) });
+  if (done.status !== 0) throw new Error(String(done.stderr) || "no answer");
+};
+export const Recording = async ({ directory, worktree }) => ({
+  "tool.execute.before": async (input, output) =>
+    tell("tool.execute.before", { ...input, args: output.args, directory, worktree }),
+  "tool.execute.after": async (input, output) =>
+    tell("tool.execute.after", { ...input, output, directory, worktree }),
+});
+"""
+
+
+class Told(NamedTuple):
+    """One event, as it came."""
+
+    event: str
+    """As the hook was installed for it."""
+    text: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = json.loads(self.text)
+        return fields
+
+
+class Played(NamedTuple):
+    """What came of a scene."""
+
+    run: AgentRun
+    results: Mapping[str, str]
+    """What the model read of each call, by its id: the number of its scene, its step, its place there."""
+    told: Sequence[Told]
+    workspace: Path
+    home: Path
+
+
+class AgentRig:
+    """Plays scenes to one agent, each in a home and a workspace of its own."""
+
+    def __init__(self, agent: str, folder: Path, *, seconds: int = 60, script: str = "recording_hook.py") -> None:
+        """Take the agent, a new folder, how long the agent waits for its hook, and the hook's script."""
+        self.agent = agent
+        self.seconds = seconds
+        self._script = script
+        self.folder = folder
+        self.home = folder / "home"
+        self.workspace = folder / "w"
+        self._hook = folder / "hook"
+        for made in (self.home, self.workspace, self._hook):
+            made.mkdir(parents=True)
+        (self.workspace / "sub").mkdir()
+        (self.workspace / "f.txt").write_text("alpha\nbeta\ngamma\n")
+        subprocess.run(["git", "init", "-q", "."], cwd=self.workspace, check=True)
+        shutil.copy(SCRIPTS / "recording_hook.py", self._hook)
+        _SETTINGS[agent](self)
+
+    def play(
+        self,
+        steps: Sequence[Sequence[ToolCall]],
+        inner: Sequence[Sequence[ToolCall]] = (),
+        answers: Mapping[str, Mapping[str, object]] | None = None,
+        more: Sequence[str] = (),
+    ) -> Played:
+        """Play these calls, and `inner` to a subagent; the hook answers an event as `answers` have it."""
+        (self._hook / "answer.json").write_text(json.dumps(answers or {}))
+        scenes = [Scene(prompt=PROMPT, steps=_fixed(steps)), Scene(prompt=INNER_PROMPT, steps=_fixed(inner))]
+        start = AGENT_STARTS[self.agent]
+        environment = {
+            "PATH": f"{FOLDER}/node_modules/.bin:{os.environ['PATH']}",
+            "LANG": "C.UTF-8",
+            "SHELL": "/bin/bash",
+            "USER": "u",
+            "TERM": "xterm-256color",
+        }
+        with PlayedModel(scenes) as model:
+            run = run_agent(
+                start,
+                Place(home=str(self.home), workspace=str(self.workspace), origin=model.origin),
+                PROMPT,
+                program=os.path.join(FOLDER, "node_modules", ".bin", start.program),
+                seconds=SECONDS,
+                more=(*_MORE.get(self.agent, lambda: ())(), *more),
+                environment=environment,
+            )
+        log = self._hook / "told.jsonl"
+        lines = log.read_text().splitlines() if log.exists() else []
+        told = [Told(*json.loads(line)) for line in lines]
+        return Played(run, model.results(), told, self.workspace, self.home)
+
+    def write(self, path: str, value: object) -> None:
+        """Write a file of the home, as JSON unless it is text."""
+        file = self.home / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(value if isinstance(value, str) else json.dumps(value))
+
+    @property
+    def hook(self) -> list[str]:
+        """The command that the hook is, without its argument."""
+        return [sys.executable, "-S", str(self._hook / self._script)]
+
+    def hooks(self, **more: object) -> dict[str, object]:
+        """Return what Claude Code, and those that took over its form, want in their settings."""
+        command = " ".join(self.hook)
+        return {
+            event: [{"matcher": "*", "hooks": [{"type": "command", "command": f"{command} {event}", **more}]}]
+            for event in (BEFORE[self.agent], *AFTER[self.agent])
+        }
+
+
+def _fixed(steps: Sequence[Sequence[ToolCall]]) -> tuple[tuple[ToolCall, ...], ...]:
+    return tuple(tuple(step) for step in steps)
+
+
+SERVER = {"command": sys.executable, "args": [str(SCRIPTS / "mcp_server.py")]}
+"""The MCP server `place` with its tool `echo`."""
+
+
+def _claude(rig: AgentRig) -> None:
+    rig.write(".claude/settings.json", {"hooks": rig.hooks(timeout=rig.seconds)})
+
+
+def _codex(rig: AgentRig) -> None:
+    rig.write(".codex/hooks.json", {"hooks": rig.hooks(timeout=rig.seconds)})
+
+
+def _gemini(rig: AgentRig) -> None:
+    rig.write(".gemini/settings.json", {"hooks": rig.hooks(timeout=rig.seconds * 1000), "mcpServers": {"place": SERVER}})
+
+
+def _qwen(rig: AgentRig) -> None:
+    rig.write(".qwen/settings.json", {"hooks": rig.hooks(timeout=rig.seconds), "mcpServers": {"place": SERVER}})
+
+
+def _copilot(rig: AgentRig) -> None:
+    command = " ".join(rig.hook)
+    events = (BEFORE["copilot"], *AFTER["copilot"])
+    hooks = {event: [{"type": "command", "bash": f"{command} {event}", "timeoutSec": rig.seconds}] for event in events}
+    rig.write(".copilot/hooks/recording.json", {"version": 1, "hooks": hooks})
+
+
+def _opencode(rig: AgentRig) -> None:
+    python, _, script = rig.hook
+    rig.write(".config/opencode/plugin/recording.js", _PLUGIN.replace("SCRIPT", json.dumps([python, script])))
+    server = {"type": "local", "command": [SERVER["command"], *SERVER["args"]]}
+    rig.write(".config/opencode/opencode.json", {"mcp": {"place": server}})
+
+
+_SETTINGS: Mapping[str, Callable[[AgentRig], None]] = {
+    "claude": _claude,
+    "codex": _codex,
+    "gemini": _gemini,
+    "qwen": _qwen,
+    "copilot": _copilot,
+    "opencode": _opencode,
+}
+_MORE: Mapping[str, Callable[[], Sequence[str]]] = {
+    "claude": lambda: ("--mcp-config", json.dumps({"mcpServers": {"place": SERVER}})),
+    "codex": lambda: (
+        "--dangerously-bypass-hook-trust",
+        *("-c", f"mcp_servers.place.command={json.dumps(SERVER['command'])}"),
+        *("-c", f"mcp_servers.place.args={json.dumps(SERVER['args'])}"),
+    ),
+    "copilot": lambda: ("--additional-mcp-config", json.dumps({"mcpServers": {"place": {"tools": ["*"], **SERVER}}})),
+}
