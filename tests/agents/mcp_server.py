@@ -2,6 +2,7 @@
 
 import json
 import sys
+from typing import Any
 
 TOOL = {
     "name": "echo",
@@ -10,7 +11,7 @@ TOOL = {
 }
 
 
-def answer(request: dict) -> dict:
+def answer(request: dict[str, Any]) -> dict[str, Any]:
     match request["method"]:
         case "initialize":
             version = request["params"]["protocolVersion"]

@@ -6,8 +6,7 @@ all of this is skipped, and says so.
 
 from __future__ import annotations
 
-import json
-import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +24,11 @@ pytestmark = [
 ]
 TABLE = Path(__file__).parent / "what_runs.txt"
 MARK = "ran.txt"
-HOOKED_BY_COMMAND = tuple(agent for agent in BEFORE if agent != "opencode")
+HOOKED: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    **{agent: (agent, {}) for agent in BEFORE if agent != "opencode"},
+    "claude with onFailure": ("claude", {"onFailure": "block"}),
+}
+"""Hooks that are a command, by the name of their row: the agent, and what its settings say of the hook beside the command."""
 
 
 class Failing(NamedTuple):
@@ -34,7 +37,7 @@ class Failing(NamedTuple):
     answer: Mapping[str, object] = {}
     seconds: int = 60
     """How long the agent waits for it."""
-    script: str = "recording_hook.py"
+    python: str = sys.executable
 
 
 FAILINGS = {
@@ -44,14 +47,14 @@ FAILINGS = {
     "exit 1": Failing({"code": 1, "stderr": "our words"}),
     "exit 3": Failing({"code": 3, "stderr": "our words"}),
     "killed": Failing({"killed": True}),
-    "no script": Failing(script="missing.py"),
+    "no program": Failing(python="/nowhere/python"),
     "no JSON": Failing({"stdout": '{"decision": "deny", '}),
     "too slow": Failing({"seconds": 20, "code": 2, "stderr": "our words"}, seconds=2),
 }
 
 
-def _asked(agent: str, folder: Path, failing: Failing) -> tuple[Played, bool]:
-    rig = AgentRig(agent, folder / "rig", seconds=failing.seconds, script=failing.script)
+def _asked(agent: str, folder: Path, failing: Failing, **keys: object) -> tuple[Played, bool]:
+    rig = AgentRig(agent, folder / "rig", seconds=failing.seconds, python=failing.python, **keys)
     played = rig.play([[SHELL[agent](f"echo hi > {MARK}")]], answers={BEFORE[agent]: failing.answer})
     return played, (rig.workspace / MARK).exists()
 
@@ -66,7 +69,7 @@ def test_an_agent_tells_its_hook_what_was_recorded(play: Play, tmp_path: Path) -
         assert told == kept
 
 
-@all_rows("agent", BEFORE, ids=list(BEFORE))
+@all_rows("agent", tuple(BEFORE), ids=tuple(BEFORE))
 def test_a_call_runs_where_the_hook_is_silent_and_not_where_it_refuses(agent: str, tmp_path: Path) -> None:
     played, ran = _asked(agent, tmp_path / "silent", FAILINGS["silent"])
     assert (played.run.code, ran) == (0, True)
@@ -83,14 +86,17 @@ def what_runs() -> dict[str, set[str]]:
     return {agent: {way.strip() for way in ways.split(",")} for agent, _, ways in table}
 
 
-@all_rows("agent", HOOKED_BY_COMMAND, ids=HOOKED_BY_COMMAND)
-def test_what_an_agent_lets_through_when_its_hook_fails(agent: str, tmp_path: Path) -> None:
-    ran = {name for name, failing in FAILINGS.items() if _asked(agent, tmp_path / name.replace(" ", "-"), failing)[1]}
-    if os.environ.get("HARNESS_AGENTS_SHOW"):
-        print(f"{agent}: {', '.join(sorted(ran))}")
-    assert ran == what_runs()[agent]
+@all_rows("row", tuple(HOOKED), ids=tuple(HOOKED))
+def test_what_an_agent_lets_through_when_its_hook_fails(row: str, tmp_path: Path) -> None:
+    agent, keys = HOOKED[row]
+    ran = {
+        name
+        for name, failing in FAILINGS.items()
+        if _asked(agent, tmp_path / name.replace(" ", "-"), failing, **keys)[1]
+    }
+    assert ran == what_runs()[row]
 
 
 def test_the_table_is_of_these_agents_and_ways() -> None:
-    assert set(what_runs()) == set(HOOKED_BY_COMMAND)
+    assert set(what_runs()) == set(HOOKED)
     assert set().union(*what_runs().values()) <= set(FAILINGS)

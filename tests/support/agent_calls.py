@@ -40,7 +40,9 @@ def _claude(w: Path) -> Deeds:
         "edit": (call("Edit", file_path=f"{w}/f.txt", old_string="alpha", new_string="ALPHA"),),
         "write": (call("Write", file_path=f"{w}/new.txt", content="x\n"),),
         "subagent": (
-            call("Agent", description="d", prompt=INNER_PROMPT, subagent_type="general-purpose", run_in_background=False),
+            call(
+                "Agent", description="d", prompt=INNER_PROMPT, subagent_type="general-purpose", run_in_background=False
+            ),
         ),
         "mcp": (call("mcp__place__echo", text="hi"),),
         "fetch": (call("WebFetch", url="http://127.0.0.1:9/", prompt="p"),),
@@ -106,7 +108,9 @@ def _copilot(w: Path) -> Deeds:
         "edit": (call("edit", path=f"{w}/f.txt", old_str="alpha", new_str="ALPHA"),),
         "write": (call("create", path=f"{w}/new.txt", file_text="x\n"),),
         "search": (call("grep", pattern="beta"),),
-        "subagent": (call("task", description="d", prompt=INNER_PROMPT, agent_type="general-purpose", name="n", mode="sync"),),
+        "subagent": (
+            call("task", description="d", prompt=INNER_PROMPT, agent_type="general-purpose", name="n", mode="sync"),
+        ),
         "mcp": (call("place-echo", text="hi"),),
     }
 

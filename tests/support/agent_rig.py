@@ -84,11 +84,15 @@ class Played(NamedTuple):
 class AgentRig:
     """Plays scenes to one agent, each in a home and a workspace of its own."""
 
-    def __init__(self, agent: str, folder: Path, *, seconds: int = 60, script: str = "recording_hook.py") -> None:
-        """Take the agent, a new folder, how long the agent waits for its hook, and the hook's script."""
+    def __init__(
+        self, agent: str, folder: Path, *, seconds: int = 60, python: str = sys.executable, **keys: object
+    ) -> None:
+        """Take the agent, a new folder, how long the agent waits for its hook, what runs the hook, and more that its
+        entry in the settings says."""
         self.agent = agent
         self.seconds = seconds
-        self._script = script
+        self._python = python
+        self._keys = keys
         self.folder = folder
         self.home = folder / "home"
         self.workspace = folder / "w"
@@ -143,13 +147,15 @@ class AgentRig:
     @property
     def hook(self) -> list[str]:
         """The command that the hook is, without its argument."""
-        return [sys.executable, "-S", str(self._hook / self._script)]
+        return [self._python, "-S", str(self._hook / "recording_hook.py")]
 
     def hooks(self, **more: object) -> dict[str, object]:
         """Return what Claude Code, and those that took over its form, want in their settings."""
         command = " ".join(self.hook)
         return {
-            event: [{"matcher": "*", "hooks": [{"type": "command", "command": f"{command} {event}", **more}]}]
+            event: [
+                {"matcher": "*", "hooks": [{"type": "command", "command": f"{command} {event}", **more, **self._keys}]}
+            ]
             for event in (BEFORE[self.agent], *AFTER[self.agent])
         }
 
@@ -171,7 +177,9 @@ def _codex(rig: AgentRig) -> None:
 
 
 def _gemini(rig: AgentRig) -> None:
-    rig.write(".gemini/settings.json", {"hooks": rig.hooks(timeout=rig.seconds * 1000), "mcpServers": {"place": SERVER}})
+    rig.write(
+        ".gemini/settings.json", {"hooks": rig.hooks(timeout=rig.seconds * 1000), "mcpServers": {"place": SERVER}}
+    )
 
 
 def _qwen(rig: AgentRig) -> None:

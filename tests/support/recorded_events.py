@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from places import ROOT
 
 TABLE = Path(ROOT, "tests", "agents", "sent_events.txt")
 _HEADER = """\
-# Events as six agents sent them to a hook: agent, event, the very JSON, with a tab between. Paths, ids and times are made the same.
+# Events as six agents sent them to a hook: agent, event, the very JSON, tabs between. Paths, ids and times are made the same.
 # Written by tests/agents/record_events.py; the versions of the agents stand in harness/cli/hook/agent_starts.py.
 """
 
@@ -73,28 +73,33 @@ class Sameness:
         text = text.strip()
         for place, name in self._places:
             text = text.replace(place, name)
-        for pattern, made in _OTHER_EACH_TIME:
-            text = re.sub(pattern, lambda found, made=made: made(self, found[0]), text)
+        for pattern, form in _IDS:
+            text = re.sub(pattern, lambda found, form=form: self._numbered(found[0], form), text)  # type: ignore[misc]
+        for pattern, always in _OTHER_EACH_TIME:
+            text = re.sub(pattern, always, text)
         return RecordedEvent(agent, event, text)
 
-    def numbered(self, found: str, form: str) -> str:
+    def _numbered(self, found: str, form: str) -> str:
         """Return what always stands for an id in this session."""
         names = self._seen.setdefault(form, {})
         return names.setdefault(found, form.format(self._session, len(names) + 1))
 
 
-_OTHER_EACH_TIME: tuple[tuple[str, Callable[[Sameness, str], str]], ...] = (
-    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", lambda same, found: same.numbered(found, "00000000-0000-4000-8{:03d}-{:012d}")),
-    (r"toolu_\d+_\w+", lambda same, found: same.numbered(found, "toolu_{}_{}")),
-    (r"\bses_\w+", lambda same, found: same.numbered(found, "ses_{}x{}")),
-    (r'(?<=")a[0-9a-f]{16}(?=")', lambda same, found: same.numbered(found, "a{:08d}{:08d}")),
-    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", lambda *_: "2026-11-23T12:00:00.000Z"),
-    (r'(?<="timestamp":)\d+', lambda *_: "1795435200000"),
-    (r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", lambda *_: "rollout-2026-11-23T12-00-00"),
-    (r"sessions/\d{4}/\d\d/\d\d", lambda *_: "sessions/2026/11/23"),
-    (r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-[0-9a-f]{8}", lambda *_: "session-2026-11-23T12-00-00000000"),
-    (r'(?<=uration_ms":)\d+', lambda *_: "1"),
-    (r'(?<=DurationMs":)\d+', lambda *_: "1"),
-    (r'(?<=harnessSectionHash":")[0-9a-f]+', lambda *_: "0" * 16),
-    (r"(?<=PGID: )\d+", lambda *_: "1"),
+_IDS = (
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "00000000-0000-4000-8{:03d}-{:012d}"),
+    (r"toolu_\d+_\w+", "toolu_{}_{}"),
+    (r"\bses_\w+", "ses_{}x{}"),
+    (r'(?<=")a[0-9a-f]{16}(?=")', "a{:08d}{:08d}"),
+)
+"""Ids, and what stands for them: the number of the session, and its own there."""
+_OTHER_EACH_TIME = (
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "2026-11-23T12:00:00.000Z"),
+    (r'(?<="timestamp":)\d+', "1795435200000"),
+    (r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", "rollout-2026-11-23T12-00-00"),
+    (r"sessions/\d{4}/\d\d/\d\d", "sessions/2026/11/23"),
+    (r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-[0-9a-f]{8}", "session-2026-11-23T12-00-00000000"),
+    (r'(?<=uration_ms":)\d+', "1"),
+    (r'(?<=DurationMs":)\d+', "1"),
+    (r'(?<=harnessSectionHash":")[0-9a-f]+', "0" * 16),
+    (r"(?<=PGID: )\d+", "1"),
 )
