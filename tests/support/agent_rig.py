@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from places import ROOT
 
 from harness.cli.hook.agent_run import AgentRun, run_agent
-from harness.cli.hook.agent_starts import AGENT_STARTS, Place
-from harness.cli.hook.played_model import PlayedModel, Scene
+from harness.cli.hook.agent_starts import AGENT_STARTS, PlayedPlace
+from harness.cli.hook.played_model import PlayedModel, PlayedScene
 from harness.messages import ToolCall
 
 FOLDER = os.environ.get("HARNESS_AGENTS", "")
@@ -114,7 +114,10 @@ class AgentRig:
     ) -> Played:
         """Play these calls, and `inner` to a subagent; the hook answers an event as `answers` have it."""
         (self._hook / "answer.json").write_text(json.dumps(answers or {}))
-        scenes = [Scene(prompt=PROMPT, steps=_fixed(steps)), Scene(prompt=INNER_PROMPT, steps=_fixed(inner))]
+        scenes = [
+            PlayedScene(prompt=PROMPT, steps=_fixed(steps)),
+            PlayedScene(prompt=INNER_PROMPT, steps=_fixed(inner)),
+        ]
         start = AGENT_STARTS[self.agent]
         environment = {
             "PATH": f"{FOLDER}/node_modules/.bin:{os.environ['PATH']}",
@@ -126,7 +129,7 @@ class AgentRig:
         with PlayedModel(scenes) as model:
             run = run_agent(
                 start,
-                Place(home=str(self.home), workspace=str(self.workspace), origin=model.origin),
+                PlayedPlace(home=str(self.home), workspace=str(self.workspace), origin=model.origin),
                 PROMPT,
                 program=os.path.join(FOLDER, "node_modules", ".bin", start.program),
                 seconds=SECONDS,

@@ -7,7 +7,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from harness.cli.hook.agent_starts import AgentStart, Place
+from harness.cli.hook.agent_starts import AgentStart, PlayedPlace
 from harness.record import Record
 
 
@@ -22,7 +22,7 @@ class AgentRun(Record):
 
 def run_agent(
     start: AgentStart,
-    place: Place,
+    place: PlayedPlace,
     prompt: str,
     *,
     program: str,

@@ -12,7 +12,7 @@ KEY = "sk-played-0123456789-0123456789"
 """Agents want some key before they begin; nobody checks this one."""
 
 
-class Place(Record):
+class PlayedPlace(Record):
     """Where an agent is started, and against what."""
 
     home: str
@@ -31,12 +31,12 @@ class AgentStart(Record):
     package: str
     """On npm, with the version that was tried last."""
     program: str
-    arguments: Callable[[Place], tuple[str, ...]]
+    arguments: Callable[[PlayedPlace], tuple[str, ...]]
     """The prompt follows."""
-    environment: Callable[[Place], Mapping[str, str]]
+    environment: Callable[[PlayedPlace], Mapping[str, str]]
 
 
-def _claude_environment(place: Place) -> dict[str, str]:
+def _claude_environment(place: PlayedPlace) -> dict[str, str]:
     return {
         "ANTHROPIC_BASE_URL": place.origin,
         "ANTHROPIC_API_KEY": KEY,
@@ -47,7 +47,7 @@ def _claude_environment(place: Place) -> dict[str, str]:
     }
 
 
-def _codex_arguments(place: Place) -> tuple[str, ...]:
+def _codex_arguments(place: PlayedPlace) -> tuple[str, ...]:
     provider = f'{{name = "played", base_url = "{place.origin}/v1", wire_api = "responses", env_key = "PLAYED_KEY"}}'
     settings = (
         f"model_providers.played={provider}",
@@ -61,7 +61,7 @@ def _codex_arguments(place: Place) -> tuple[str, ...]:
     return ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", *given)
 
 
-def _gemini_environment(place: Place) -> dict[str, str]:
+def _gemini_environment(place: PlayedPlace) -> dict[str, str]:
     return {
         # The plain way, GEMINI_API_KEY with an address of its own, wants a settings file as well.
         "GOOGLE_GENAI_USE_VERTEXAI": "true",
@@ -71,11 +71,11 @@ def _gemini_environment(place: Place) -> dict[str, str]:
     }
 
 
-def _qwen_environment(place: Place) -> dict[str, str]:
+def _qwen_environment(place: PlayedPlace) -> dict[str, str]:
     return {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{place.origin}/v1", "OPENAI_MODEL": "played"}
 
 
-def _copilot_environment(place: Place) -> dict[str, str]:
+def _copilot_environment(place: PlayedPlace) -> dict[str, str]:
     return {
         "COPILOT_PROVIDER_BASE_URL": f"{place.origin}/v1",
         "COPILOT_PROVIDER_API_KEY": KEY,
@@ -84,7 +84,7 @@ def _copilot_environment(place: Place) -> dict[str, str]:
     }
 
 
-def _opencode_environment(place: Place) -> dict[str, str]:
+def _opencode_environment(place: PlayedPlace) -> dict[str, str]:
     provider: JsonValue = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": f"{place.origin}/v1", "apiKey": KEY},

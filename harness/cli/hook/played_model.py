@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from harness.cli.hook.played_wires import WIRES, Answered, Heard, Said
+from harness.cli.hook.played_wires import WIRES, Answered, Heard, Prompted
 from harness.messages import ToolCall
 from harness.models.loopback import NO_JSON, HttpRequest, ScriptServer, Then, with_length
 from harness.models.scripted import Player, Reply, replies
 from harness.record import Record, replace
 
 
-class Scene(Record):
+class PlayedScene(Record):
     """What the model says to one prompt: calls, step by step, then a text."""
 
     prompt: str
@@ -30,7 +30,7 @@ class PlayedModel(ScriptServer):
     scenes of their own.
     """
 
-    def __init__(self, scenes: Sequence[Scene]) -> None:
+    def __init__(self, scenes: Sequence[PlayedScene]) -> None:
         """Take the scenes."""
         super().__init__(Player(replies()))
         self._scenes = tuple(scenes)
@@ -71,14 +71,14 @@ class PlayedModel(ScriptServer):
             answered -= len(calls)
         return Reply(text=scene.closing)
 
-    def _played(self, heard: Heard) -> tuple[int, Scene, int]:
+    def _played(self, heard: Heard) -> tuple[int, PlayedScene, int]:
         """Return the scene that is played, its number, and how many of its calls were answered."""
         answered = 0
         for part in reversed(heard.parts):
-            if isinstance(part, Said):
+            if isinstance(part, Prompted):
                 for number, scene in enumerate(self._scenes):
                     if scene.prompt in part.text:
                         return number, scene, answered
             else:
                 answered += 1
-        return 0, Scene(prompt="", steps=()), 0
+        return 0, PlayedScene(prompt="", steps=()), 0  # what nobody wrote a scene for

@@ -16,7 +16,7 @@ Asked = Mapping[str, JsonValue]
 """The JSON of a request."""
 
 
-class Said(Record):
+class Prompted(Record):
     """A text of the person, or of the agent in the person's place."""
 
     text: str
@@ -32,7 +32,7 @@ class Answered(Record):
 class Heard(Record):
     """What a request says, in its order, but for the model's own words."""
 
-    parts: tuple[Said | Answered, ...]
+    parts: tuple[Prompted | Answered, ...]
     offered: Mapping[str, Mapping[str, str]]
     """The tools by name; of each what a call of it has to say on this wire beside its name."""
     asked: Asked
@@ -49,12 +49,12 @@ class Wire(Protocol):
         """Return the whole HTTP answer that says this reply."""
 
 
-class AnthropicMessages:
+class AnthropicWire:
     """Messages, as Claude Code speaks it."""
 
     def hear(self, asked: Asked) -> Heard:
         """Return what a request says."""
-        parts: list[Said | Answered] = []
+        parts: list[Prompted | Answered] = []
         for message in _objects(asked.get("messages")):
             if message.get("role") == "assistant":
                 continue
@@ -62,7 +62,7 @@ class AnthropicMessages:
                 if block.get("type") == "tool_result":
                     parts.append(Answered(call_id=str(block.get("tool_use_id")), text=_text(block.get("content"))))
                 elif isinstance(text := block.get("text"), str):
-                    parts.append(Said(text=text))
+                    parts.append(Prompted(text=text))
         return Heard(parts=tuple(parts), offered=_named(asked.get("tools")), asked=asked)
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
@@ -109,18 +109,18 @@ class AnthropicMessages:
         yield {"type": "message_stop"}
 
 
-class OpenAIChat:
+class ChatWire:
     """Chat completions, as Qwen Code, opencode and Copilot speak it."""
 
     def hear(self, asked: Asked) -> Heard:
         """Return what a request says."""
-        parts: list[Said | Answered] = []
+        parts: list[Prompted | Answered] = []
         for message in _objects(asked.get("messages")):
             text = _text(message.get("content"))
             if message.get("role") == "tool":
                 parts.append(Answered(call_id=str(message.get("tool_call_id")), text=text))
             elif message.get("role") == "user":
-                parts.append(Said(text=text))
+                parts.append(Prompted(text=text))
         return Heard(
             parts=tuple(parts),
             offered=_named([tool.get("function") for tool in _objects(asked.get("tools"))]),
@@ -132,12 +132,12 @@ class OpenAIChat:
         return chat_answer(reply, dict(heard.asked), fragment=256)
 
 
-class OpenAIResponses:
+class ResponsesWire:
     """Responses, as Codex speaks it."""
 
     def hear(self, asked: Asked) -> Heard:
         """Return what a request says."""
-        parts: list[Said | Answered] = []
+        parts: list[Prompted | Answered] = []
         offered = _objects(asked.get("tools"))
         for item in _objects(asked.get("input")):
             if item.get("type") == "additional_tools":
@@ -145,7 +145,7 @@ class OpenAIResponses:
             if str(item.get("type")).endswith("_call_output"):
                 parts.append(Answered(call_id=str(item.get("call_id")), text=_text(item.get("output"))))
             elif item.get("role") == "user" or item.get("type") == "agent_message":
-                parts.append(Said(text=_text(item.get("content"))))
+                parts.append(Prompted(text=_text(item.get("content"))))
         return Heard(parts=tuple(parts), offered=_spaced(offered), asked=asked)
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
@@ -173,7 +173,7 @@ class OpenAIResponses:
         return _named_events([*events, {"type": "response.completed", "response": whole}])
 
 
-class GeminiContents:
+class GeminiWire:
     """generateContent, as Gemini CLI speaks it."""
 
     def __init__(self, *, streams: bool) -> None:
@@ -182,7 +182,7 @@ class GeminiContents:
 
     def hear(self, asked: Asked) -> Heard:
         """Return what a request says."""
-        parts: list[Said | Answered] = []
+        parts: list[Prompted | Answered] = []
         for content in _objects(asked.get("contents")):
             if content.get("role") == "model":
                 continue
@@ -192,7 +192,7 @@ class GeminiContents:
                     text = json.dumps(result.get("response"), ensure_ascii=False)
                     parts.append(Answered(call_id=str(result.get("id")), text=text))
                 elif isinstance(said := part.get("text"), str):
-                    parts.append(Said(text=said))
+                    parts.append(Prompted(text=said))
         tools = [one for tool in _objects(asked.get("tools")) for one in _objects(tool.get("functionDeclarations"))]
         return Heard(parts=tuple(parts), offered=_named(tools), asked=asked)
 
@@ -212,11 +212,11 @@ class GeminiContents:
 
 
 WIRES: Mapping[str, Wire] = {
-    "/messages": AnthropicMessages(),
-    "/chat/completions": OpenAIChat(),
-    "/responses": OpenAIResponses(),
-    ":streamGenerateContent": GeminiContents(streams=True),
-    ":generateContent": GeminiContents(streams=False),
+    "/messages": AnthropicWire(),
+    "/chat/completions": ChatWire(),
+    "/responses": ResponsesWire(),
+    ":streamGenerateContent": GeminiWire(streams=True),
+    ":generateContent": GeminiWire(streams=False),
 }
 """By the end of the path."""
 

@@ -1,0 +1,41 @@
+"""The events that agents were recorded to send: what the table must hold for other tests to rest on it."""
+
+from __future__ import annotations
+
+import re
+
+from recorded_events import RecordedEvent, recorded_events
+from rows import all_rows
+
+BEFORE = {"PreToolUse", "BeforeTool", "preToolUse", "tool.execute.before"}
+TOOLS = {
+    "claude": "Agent Bash Edit Read WebFetch Write mcp__place__echo",
+    "codex": "Bash apply_patch collaborationspawn_agent collaborationwait_agent mcp__place__echo",
+    "gemini": "grep_search invoke_agent list_directory mcp_place_echo read_file replace run_shell_command write_file",
+    "qwen": "agent edit grep_search mcp__place__echo read_file run_shell_command write_file",
+    "copilot": "bash create edit grep place-echo task view",
+    "opencode": "bash edit grep place_echo read task write",
+}
+"""What was called, by agent."""
+
+
+@all_rows("agent, tools", list(TOOLS.items()))
+def test_the_tools_of_an_agent_were_called(agent: str, tools: str) -> None:
+    called = {event.shape[2] for event in recorded_events() if event.agent == agent and event.event in BEFORE}
+    assert called == set(tools.split())
+
+
+@all_rows("event", recorded_events(), ids=lambda event: f"{event.agent} {event.event} {event.shape[2]}")
+def test_an_event_says_where_and_in_which_session_it_happened(event: RecordedEvent) -> None:
+    fields = event.fields
+    where = fields.get("cwd", fields.get("directory"))
+    assert where in ("/w", "/usr")  # Codex ran one command elsewhere
+    assert fields.get("session_id") or fields.get("sessionId") or fields.get("sessionID")
+    assert re.findall(r"/(?:tmp|work|root|var)/(?!w/chats|t)[^\"]*", event.text) == []
+
+
+def test_a_call_of_a_subagent_is_told_apart_but_in_gemini_and_opencode() -> None:
+    inner = [event for event in recorded_events() if event.event in BEFORE and "echo inner" in event.text]
+    marked = {event.agent for event in inner if {"agent_id", "agentId"} & set(event.fields)}
+    assert {event.agent for event in inner} == set(TOOLS)
+    assert marked == {"claude", "codex", "qwen", "copilot"}
