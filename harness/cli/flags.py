@@ -33,7 +33,7 @@ MOST_WIDTH = 110
 
 _USAGE = "harness [OPTION ...] [PROMPT]\n       harness COMMAND ...      (harness help COMMAND says how)"
 _COMMANDS = """\
-Every call of the model is decided before it runs. Without a command: the prompt.
+Each call of the model is decided before it runs. No command: the prompt.
 work
   run PROMPT   one prompt, nobody to ask (CI)
   batch TASKS  many prompts, each in a folder of its own
@@ -42,11 +42,10 @@ work
   undo         put back what a session changed
 decide
   policy       {policy}
+  hook         put the same gate before Claude Code, Codex and other agents
 look back
   audit        {audit}
   schema       the JSON Schema of log and result
-other agents
-  hook         ask harness before each tool call of Claude Code, Codex and others
 this machine
   config       which settings hold, and who said them
   doctor       what can be enforced here; --model: whether a model works"""
