@@ -131,7 +131,9 @@ AGENT = GuardedAgent(
     rewrites=lambda event, environment: True,  # noqa: ARG005
     asks_rewritten=True,
     keeps_folder=True,
-    settings=SettingsFile(user=".claude/settings.json", project=".claude/settings.local.json"),
+    settings=SettingsFile(
+        user=".claude/settings.json", project=".claude/settings.local.json", home_variable="CLAUDE_CONFIG_DIR"
+    ),
     wanted=_wanted,
     project_variables=("CLAUDE_PROJECT_DIR",),
     unseen=(

@@ -32,7 +32,7 @@ def _wanted(command: str) -> Mapping[str, JsonValue]:
     # The person's own shell starts it, which may be none that reads this line as sh does.
     in_sh = "/bin/sh -c '" + command.replace("'", "'\\''") + "'"
     run: list[JsonValue] = [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh, "timeout": 600}]}]
-    return {"hooks": {"PreToolUse": run, "PostToolUse": run}}
+    return {"hooks": {"PreToolUse": run, "PostToolUse": run, "SessionEnd": run}}
 
 
 AGENT = GuardedAgent(

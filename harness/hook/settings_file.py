@@ -23,7 +23,7 @@ from harness.text.visible import visible_line
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of a settings file."""
-_CLOSED = "|| { [ $? -eq 2 ] || echo harness: the hook failed >&2; exit 2; }"
+_CLOSED = "|| { [ $? = 2 ] || echo harness failed >&2; exit 2; }"
 """Behind our program: whatever becomes of it, also where it is gone, is a refusal. One by exit code 2 has said why."""
 _WORD = r"(?:'(?:[^']|'\\'')*+'|[^\s']++)++"
 _OURS = re.compile(

@@ -216,6 +216,7 @@ def test_a_file_that_was_changed_meanwhile_is_not_written(tmp_path: Path) -> Non
     "agent,environment,path",
     [
         ("claude", {"HOME": "/h"}, "/h/.claude/settings.json"),
+        ("claude", {"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"}, "/c/settings.json"),
         ("codex", {"HOME": "/h"}, "/h/.codex/hooks.json"),
         ("codex", {"HOME": "/h", "CODEX_HOME": "/c"}, "/c/hooks.json"),
         ("codex", {"HOME": "/h", "CODEX_HOME": ""}, "/h/.codex/hooks.json"),
@@ -240,9 +241,9 @@ def test_without_a_home_nobody_knows_where_the_settings_lie() -> None:
     [
         ("exit 0", 0, ""),
         ("echo refused >&2; exit 2", 2, "refused\n"),
-        ("exit 1", 2, "harness: the hook failed\n"),
-        ("kill -KILL $$", 2, "harness: the hook failed\n"),
-        (None, 2, "harness: the hook failed\n"),
+        ("exit 1", 2, "harness failed\n"),
+        ("kill -KILL $$", 2, "harness failed\n"),
+        (None, 2, "harness failed\n"),
     ],
 )
 def test_whatever_becomes_of_the_program_is_a_refusal(does: str | None, code: int, said: str, tmp_path: Path) -> None:
@@ -257,4 +258,4 @@ def test_whatever_becomes_of_the_program_is_a_refusal(does: str | None, code: in
         done = subprocess.run(["/bin/sh", "-c", one], capture_output=True, text=True, check=False)
         assert done.returncode == code
         assert done.stderr.endswith(said)
-        assert ("the hook failed" in done.stderr) is ("the hook failed" in said)
+        assert ("harness failed" in done.stderr) is ("harness failed" in said)

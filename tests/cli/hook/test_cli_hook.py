@@ -10,6 +10,7 @@ import pytest
 from places import ROOT
 from program import Program
 from rows import all_rows
+from screen_scene import CTRL_C, PlayedTerminal
 
 from harness.cli.hook.codex_trust import AppServer, own_hooks
 from harness.errors import UsageError
@@ -72,7 +73,7 @@ def test_codex_is_let_to_trust_the_hook_by_itself(fails: str, program: Program) 
     home = with_codex(program, fails)
     done = program.run("hook", "install", "codex", "--yes")
     assert (done.code, "Codex trusts it" in done.out) == (0, True), done
-    assert len(json.loads((home / "trusted.json").read_text())) == 2
+    assert len(json.loads((home / "trusted.json").read_text())) == 3
     status = program.run("hook", "status", "codex").out
     assert "9.9.9" in status
     assert status.splitlines()[1].split()[:5] == ["codex", "9.9.9", "yes", "no", "yes"]
@@ -146,3 +147,22 @@ def test_only_our_hooks_of_that_file_are_trusted(program: Program) -> None:
         assert own_hooks(seen, str(home / "other.json"), "ours") == []
         server.trust(ours)
         assert [one.trust for one in server.hooks()] == ["trusted", "untrusted"]
+
+
+@pytest.mark.terminal
+@all_rows("keys,code,written", [("y", 0, True), ("n", 2, False), (CTRL_C, 2, False)], fresh=True)
+def test_a_person_sees_the_change_and_says_yes_or_no(keys: str, code: int, written: bool, program: Program) -> None:
+    settings = program.home / ".copilot" / "hooks" / "harness.json"
+    with PlayedTerminal(
+        program.command("hook", "install", "copilot"),
+        cwd=program.workspace,
+        environment=program.environment,
+        lines=60,
+    ) as terminal:
+        terminal.wait_question("settings")
+        terminal.wait_keys()
+        assert '+   "hooks": {' in terminal.text()
+        assert not settings.exists()
+        terminal.send(keys)
+        assert terminal.exit_code() == code
+    assert settings.exists() is written
