@@ -94,7 +94,9 @@ def _deny(reason: str) -> HookAnswer:
 
 
 def _ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    return _decision("ask", reason) if arguments is None else _decision("ask", reason, modifiedArgs=dict(arguments))
+    if arguments is not None:
+        raise ValueError("GitHub Copilot CLI runs what it asked about as it was")
+    return _decision("ask", reason)
 
 
 def _wanted(command: str) -> Mapping[str, JsonValue]:
@@ -123,6 +125,7 @@ AGENT = GuardedAgent(
     wanted=_wanted,
     project_variables=("COPILOT_PROJECT_DIR",),
     unseen=(
+        "a command that it asks the person about is run by itself, without walls of ours",
         "hooks of a project count only where its folder is trusted",
         "hooks of calls at once wait for each other, and one that waits too long lets its call run",
         "web search runs at the provider",
