@@ -40,6 +40,8 @@ class Installed(Record):
     """A hook of ours, as the settings of an agent have it."""
 
     command: str
+    program: str
+    """The file that it starts."""
     policy: str
     """What it names; empty where it names none."""
     complete: bool
@@ -132,6 +134,7 @@ def installed(agent: GuardedAgent, path: str) -> Installed | None:
     found = _OURS.fullmatch(line)
     return Installed(
         command=ours,
+        program=_unquoted(found["program"].removesuffix(" -m harness")) if found else "",
         policy=_unquoted(found["policy"] or "") if found else "",
         complete=not installation(agent, path, line).changes,
     )

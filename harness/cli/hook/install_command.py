@@ -216,7 +216,7 @@ def _look(agent: GuardedAgent, environment: Mapping[str, str]) -> _Found:
         try:
             path = settings_path(agent, environment, project)
             places[name] = hook = installed(agent, path)
-            words[name] = "no" if hook is None else "yes" if hook.complete else "in part: install again"
+            words[name] = _in_a_word(hook)
         except UsageError as error:
             complain(str(error))
             words[name] = "?"
@@ -224,7 +224,7 @@ def _look(agent: GuardedAgent, environment: Mapping[str, str]) -> _Found:
     trusted = "-"
     if agent.name == "codex" and ours:
         trusted = "?" if program is None else _trusted(agent, program, places, environment)
-    sure = bool(ours) and all(one.complete for one in ours) and trusted in ("-", "yes")
+    sure = {"yes"} <= set(words.values()) <= {"yes", "no"} and trusted in ("-", "yes")
     return _Found(
         agent=agent,
         version=version,
@@ -234,6 +234,14 @@ def _look(agent: GuardedAgent, environment: Mapping[str, str]) -> _Found:
         policy=", ".join(dict.fromkeys(one.policy or "as for the prompt" for one in ours)) or "-",
         tone=Tone.GOOD if sure else Tone.WARNING if ours else Tone.QUIET,
     )
+
+
+def _in_a_word(hook: Installed | None) -> str:
+    if hook is None:
+        return "no"
+    if not os.access(hook.program, os.X_OK):
+        return "its program is gone"
+    return "yes" if hook.complete else "in part: install again"
 
 
 def _trusted(

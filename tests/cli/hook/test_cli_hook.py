@@ -112,6 +112,24 @@ def test_status_says_of_each_agent_what_is_there(program: Program) -> None:
 
 
 @all_rows(
+    "old,new,said",
+    [
+        ("hook claude", "hook claude", "yes"),
+        (sys.executable, "/nowhere/python", "its program is gone"),
+        ('"onFailure": "block"', '"onFailure": "allow"', "in part"),
+        ("hook claude", "hook nobody", "no"),
+    ],
+    fresh=True,
+)
+def test_status_says_what_is_wrong_with_a_hook(old: str, new: str, said: str, program: Program) -> None:
+    settings = program.home / ".claude" / "settings.json"
+    assert program.run("hook", "install", "claude", "--yes").code == 0
+    settings.write_text(settings.read_text().replace(old, new))
+    row = program.run("hook", "status", "claude").out.splitlines()[1]
+    assert f"  {said}" in row, row
+
+
+@all_rows(
     "words,said",
     [
         (["hook", "install"], "AGENT"),
