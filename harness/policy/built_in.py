@@ -36,13 +36,14 @@ PROTECTED_NAMES = frozenset(
         ".buildkite", ".travis.yml", "azure-pipelines.yml", "jenkinsfile", ".vscode", ".idea", ".husky",
         ".devcontainer", ".pre-commit-config.yaml", ".envrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn",
         ".pnpmfile.cjs", ".mvn", ".cargo", ".mcp.json", ".harness", ".claude", ".codex", ".cursor", ".gemini",
+        ".qwen", ".copilot", ".opencode", "opencode.json", "opencode.jsonc", ".kiro",
         ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile",
         ".zlogin", ".inputrc", ".ripgreprc", ".ssh", ".config", ".pypirc", ".netrc", ".gitea", ".forgejo",
         "bitbucket-pipelines.yml", ".drone.yml", ".woodpecker.yml", ".woodpecker", "appveyor.yml", ".appveyor.yml",
         ".cirrus.yml", ".teamcity", "lefthook.yml", ".lefthook.yml", ".gdbinit", ".exrc", ".vimrc", ".nvim.lua",
         ".zed", ".vs", ".dir-locals.el", "mise.toml", ".mise.toml", ".tool-versions", ".bazelrc", ".rprofile",
         ".irbrc", ".tmux.conf", ".curlrc", ".wgetrc", ".direnvrc", ".bash_aliases", ".venv", "agents.md",
-        "claude.md", "gemini.md", ".cursorrules", ".windsurfrules", ".continue", ".aider.conf.yml", "pip.conf",
+        "claude.md", "gemini.md", "qwen.md", ".cursorrules", ".windsurfrules", ".continue", ".aider.conf.yml", "pip.conf",
         "sitecustomize.py", "usercustomize.py", ".hg", ".svn", ".jj",
     )
 )  # fmt: skip
