@@ -23,6 +23,14 @@ PAGES = {
 LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)")
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the page of each agent behind the one on all of them."""
+    for entry in config.nav or ():
+        if "agents.md" in (pages := next(iter(entry.values()))):
+            pages += [f"agents/{path.name}" for path in sorted((ROOT / "docs/agents").glob("*.md"))]
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages of the root."""
     for source, page in PAGES.items():
