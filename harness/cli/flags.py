@@ -22,7 +22,7 @@ ACTIONS = {
     "schema": ("log", "result"),
     "config": ("show", "path"),
     "sessions": ("list", "resume", "fork"),
-    "hook": ("install", "uninstall", "status"),
+    "hook": ("install", "check", "status", "uninstall"),
 }
 """Commands that take an action, and the actions."""
 
@@ -197,6 +197,10 @@ def _hook_flags(parser: ArgumentParser, action: str) -> None:
     if action == "status":
         parser.description = "Say of each agent whether it asks harness, by which policy, and what it lets pass."
         parser.add_argument("agent", nargs="?", choices=tuple(AGENTS), metavar="AGENT", help=", ".join(AGENTS))
+        return
+    if action == "check":
+        parser.description = "Play three calls through an agent, without a key, and say what happened to each."
+        parser.add_argument("agent", choices=tuple(AGENTS), metavar="AGENT", help=", ".join(AGENTS))
         return
     if action == "install":
         parser.description = (

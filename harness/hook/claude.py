@@ -41,7 +41,7 @@ TOOLS: Mapping[str, ForeignTool] = {
         ignores=("cell_id", "cell_type", "edit_mode"),
         needs=("path",),
     ),
-    "Glob": ForeignTool(kind=ForeignKind.SEARCH, takes={"path": "path", "pattern": "glob"}),
+    "Glob": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path", "pattern": "glob"}),
     "Grep": ForeignTool(
         kind=ForeignKind.SEARCH,
         takes={"path": "path"},
@@ -72,6 +72,7 @@ def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
         use_id=text(fields, "tool_use_id"),
         mode=text(fields, "permission_mode"),
         subagent=text(fields, "agent_id"),
+        transcript=text(fields, "transcript_path"),
         response=fields.get("tool_response", fields.get("error")),
     )
 

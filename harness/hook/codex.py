@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
@@ -17,6 +19,9 @@ TOOLS: Mapping[str, ForeignTool] = {
     **dict.fromkeys(("update_plan", "tool_search"), ForeignTool(kind=ForeignKind.INWARD)),
 }
 
+MOST_OF_TRANSCRIPT = 4 * 1024 * 1024
+"""Bytes of its end that are looked through."""
+
 
 def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     # An allow without new arguments is "unsupported" there; silence says the same.
@@ -24,8 +29,25 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
 
 
 def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  # noqa: ARG001 - as GuardedAgent has it
-    """Say whether commands run without Codex's own sandbox: in it `harness exec` could not write what they came to."""
-    return event.mode == "bypassPermissions"
+    """Say whether commands run without Codex's own sandbox: in it `harness exec` could not note what they came to.
+
+    Only the transcript tells: the last `turn_context` in it, which is written before the first call of a turn.
+    """
+    try:
+        with open(event.transcript, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_OF_TRANSCRIPT))
+            lines = file.read().splitlines()
+    except OSError:
+        return False
+    for line in reversed(lines):
+        if b'"turn_context"' in line:
+            try:
+                told = json.loads(line)
+                if told["type"] == "turn_context":
+                    return bool(told["payload"]["sandbox_policy"] == {"type": "danger-full-access"})
+            except (ValueError, KeyError, TypeError, RecursionError):
+                return False
+    return False
 
 
 def _wanted(command: str) -> Mapping[str, JsonValue]:

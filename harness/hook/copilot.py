@@ -30,7 +30,7 @@ TOOLS: Mapping[str, ForeignTool] = {
         takes={"path": "path", "old_str": "old_string", "new_str": "new_string"},
         needs=("path", "old_string", "new_string"),
     ),
-    "glob": ForeignTool(kind=ForeignKind.SEARCH, takes={"paths": "path", "pattern": "glob"}),
+    "glob": ForeignTool(kind=ForeignKind.LIST, takes={"paths": "path", "pattern": "glob"}),
     "grep": ForeignTool(
         kind=ForeignKind.SEARCH,
         takes={"paths": "path"},

@@ -49,6 +49,8 @@ class HookEvent(Record):
     """Its own permission mode."""
     subagent: str = ""
     """Which of its subagents calls; empty for the main one."""
+    transcript: str = ""
+    """The file in which the agent writes what happens in its session."""
     response: JsonValue = None
     """After a call: what came of it."""
 

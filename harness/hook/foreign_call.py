@@ -15,6 +15,8 @@ class ForeignKind(Enum):
 
     SHELL = "shell"
     READ = "read"
+    LIST = "list"
+    """It tells the names in a folder and below it."""
     SEARCH = "search"
     """It reads a folder with all that is below it."""
     WRITE = "write"
@@ -29,6 +31,7 @@ class ForeignKind(Enum):
 NAMES: Mapping[ForeignKind, str] = {
     ForeignKind.SHELL: BASH.name,
     ForeignKind.READ: READ_FILE.name,
+    ForeignKind.LIST: READ_FILE.name,
     ForeignKind.SEARCH: READ_FILE.name,
     ForeignKind.WRITE: WRITE_FILE.name,
     ForeignKind.EDIT: EDIT_FILE.name,

@@ -63,8 +63,8 @@ class ForeignFiles:
         kind = self._call.kind
         if kind is ForeignKind.PATCH:
             return self._patched(call, arguments)
-        path = text(arguments, "path", "." if kind is ForeignKind.SEARCH else None)
-        reads = kind in (ForeignKind.READ, ForeignKind.SEARCH)
+        path = text(arguments, "path", "." if kind in (ForeignKind.LIST, ForeignKind.SEARCH) else None)
+        reads = kind in (ForeignKind.READ, ForeignKind.LIST, ForeignKind.SEARCH)
         found = self._workspace.resolve(path, Access.READ if reads else Access.WRITE, self._cwd)
         if reads:
             return self._action(call, arguments, (self._whole(found, arguments),), preview=visible_line(path, 4096))

@@ -49,7 +49,7 @@ TOOLS: Mapping[str, ForeignTool] = {
         needs=("path", "old_string", "new_string"),
     ),
     "glob": ForeignTool(
-        kind=ForeignKind.SEARCH,
+        kind=ForeignKind.LIST,
         takes={"dir_path": "path", "pattern": "glob"},
         ignores=("case_sensitive", "respect_git_ignore", "respect_gemini_ignore", _WAITS),
     ),

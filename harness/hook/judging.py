@@ -111,6 +111,8 @@ class _Judged:
         self._ticket: Ticket | None = None
         self._call = agent.call_of(event)
         self._calls = _parts_of(self._call)
+        self._asks = agent.ask is not None and agent.asks(event, parts.environment)
+        """Whether the agent asks the person where we would."""
         self._cwd = os.path.realpath(os.path.join(event.cwd, str(self._call.arguments.get("cwd", ""))))
         where = session.workspace if session.begun else _workspace_of(agent, event, parts.environment)
         self._workspace = Workspace(where, parts.home)
@@ -165,11 +167,10 @@ class _Judged:
 
     def _answered(self, gate: Gate, pending: list[PendingCall], policy: Policy) -> HookAnswer:
         """Decide on all parts of a call, the one first that will be refused, and return the answer: all of them, or none."""
-        asks = self._agent.ask is not None and self._agent.asks(self._event, self._parts.environment)
         pending.sort(key=lambda one: _strictness(gate, one), reverse=True)
         handed: list[HandedOver] = []
         for number, one in enumerate(pending):
-            end = gate.hand_over(one, held_by=self._held_by, asks_itself=asks)
+            end = gate.hand_over(one, held_by=self._held_by, asks_itself=self._asks)
             if isinstance(end, HandedOver):
                 handed.append(end)
                 continue
@@ -229,16 +230,19 @@ class _Judged:
 
     def _ticket_for(self, action: Action, verdict: Verdict) -> Ticket | None:
         takes = self._call.kind is ForeignKind.SHELL and self._agent.rewrites(self._event, self._parts.environment)
+        if verdict.decision is Decision.CONFIRM and self._asks and not self._agent.asks_rewritten:
+            return None
         possible = takes and self._parts.runner and self._walls.confines
         if not possible or verdict.effects.enforcement is Enforcement.OFF:
             return None
-        return Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden)
+        asked = verdict.decision is Decision.CONFIRM
+        return Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden, asked=asked)
 
     def _handed_over(self, calls: Sequence[HandedOver]) -> HookAnswer:
         """Keep what the parts of a call are about to change, note them as open, and let the call run."""
         arguments, ticket = None, ""
         asking = next((call for call in calls if call.asks), None)
-        if self._ticket is not None and (self._agent.asks_rewritten or asking is None):
+        if self._ticket is not None:
             line, ticket = self._rewritten(self._ticket, calls[0].proposal.number)
             arguments = {**self._event.arguments, self._call.key: line}
         for call in calls:

@@ -25,7 +25,7 @@ TOOLS: Mapping[str, ForeignTool] = {
     "read": ForeignTool(
         kind=ForeignKind.READ, takes={"filePath": "path"}, ignores=("offset", "limit"), needs=("path",)
     ),
-    "list": ForeignTool(kind=ForeignKind.SEARCH, takes={"path": "path"}, ignores=("ignore",)),
+    "list": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path"}, ignores=("ignore",)),
     "write": ForeignTool(
         kind=ForeignKind.WRITE, takes={"filePath": "path", "content": "content"}, needs=("path", "content")
     ),
@@ -40,7 +40,7 @@ TOOLS: Mapping[str, ForeignTool] = {
         needs=("path", "old_string", "new_string"),
     ),
     "apply_patch": ForeignTool(kind=ForeignKind.PATCH, takes={"patchText": "patch"}, needs=("patch",)),
-    "glob": ForeignTool(kind=ForeignKind.SEARCH, takes={"path": "path", "pattern": "glob"}),
+    "glob": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path", "pattern": "glob"}),
     "grep": ForeignTool(kind=ForeignKind.SEARCH, takes={"path": "path"}, ignores=("pattern", "include")),
     **dict.fromkeys(
         ("task", "todowrite", "todoread", "question", "plan_enter", "plan_exit", "invalid"),

@@ -55,7 +55,7 @@ TOOLS: Mapping[str, ForeignTool] = {
         ignores=("cell_id", "cell_type", "edit_mode"),
         needs=("path",),
     ),
-    "glob": ForeignTool(kind=ForeignKind.SEARCH, takes={"path": "path", "pattern": "glob"}),
+    "glob": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path", "pattern": "glob"}),
     "grep_search": ForeignTool(
         kind=ForeignKind.SEARCH, takes={"path": "path"}, ignores=("pattern", "glob", "limit")
     ),

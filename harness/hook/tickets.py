@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 GOOD_SECONDS = 600.0
 """How long after it was judged a command may begin: an agent runs what it was told yes to at once."""
+ASKED_SECONDS = 3_600.0
+"""How long where the agent asks a person first."""
 MOST_BYTES = 4_000_000
 _TOKEN_BYTES = 8
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -39,6 +41,7 @@ class Ticket(Record):
     """What holds it; `temporary` is made by whoever runs it."""
     keeps_temporary: bool
     """Whether it has a folder of its own for temporary files."""
+    good_seconds: float
     required: bool
     """Whether it runs only where all of this can be enforced."""
     variables: Mapping[str, str] = {}
@@ -49,7 +52,9 @@ class Ticket(Record):
     """The file that is told which folder it went to; empty where nobody wants to know."""
 
     @classmethod
-    def made(cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str]) -> Ticket:
+    def made(
+        cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str], asked: bool
+    ) -> Ticket:
         """Return the ticket for a command that may run, or is asked about."""
         from harness.process.environment import unasked_variables
         from harness.tools.command_walls import missing_folders, only_looks, walls_for
@@ -63,6 +68,7 @@ class Ticket(Record):
             walls=replace(walls, write=(*walls.write, *folders)),
             folders=folders,
             keeps_temporary=not only_looks(effects),
+            good_seconds=ASKED_SECONDS if asked else GOOD_SECONDS,
             required=effects.enforcement is Enforcement.REQUIRED,
             variables=unasked_variables(effects, os.defpath, workspace.root) if effects.unasked else {},
         )
@@ -114,7 +120,7 @@ class TicketFolder:
             ticket = Ticket(**{**held, "walls": Walls(**walls), "folders": tuple(held["folders"])})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UsageError(f"the ticket makes no sense: {error!r}") from None
-        if not 0 <= self._now() - made <= GOOD_SECONDS:
+        if not 0 <= self._now() - made <= ticket.good_seconds:
             raise UsageError("the ticket is too old: the command must be judged again")
         return ticket, call
 

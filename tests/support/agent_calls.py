@@ -8,19 +8,13 @@ from pathlib import Path
 
 from agent_rig import INNER_PROMPT
 
+from harness.cli.hook.agent_starts import AGENT_STARTS
 from harness.messages import ToolCall
 from harness.models.scripted import call
 
 Deeds = Mapping[str, tuple[ToolCall, ...]]
 """Calls by what they do: each is a step."""
-SHELL: Mapping[str, Callable[[str], ToolCall]] = {
-    "claude": lambda command: call("Bash", command=command, description="d"),
-    "codex": lambda command: call("exec_command", cmd=command),
-    "gemini": lambda command: call("run_shell_command", command=command, description="d"),
-    "qwen": lambda command: call("run_shell_command", command=command, description="d", is_background=False),
-    "copilot": lambda command: call("bash", command=command, description="d"),
-    "opencode": lambda command: call("bash", command=command, description="d"),
-}
+SHELL: Mapping[str, Callable[[str], ToolCall]] = {name: start.command for name, start in AGENT_STARTS.items()}
 PATCH = """\
 *** Begin Patch
 *** Update File: f.txt

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
+from harness.messages import ToolCall
+from harness.models.scripted import call
 from harness.record import Record
 
 KEY = "sk-played-0123456789-0123456789"
@@ -34,6 +36,8 @@ class AgentStart(Record):
     arguments: Callable[[PlayedPlace], tuple[str, ...]]
     """The prompt follows."""
     environment: Callable[[PlayedPlace], Mapping[str, str]]
+    command: Callable[[str], ToolCall]
+    """What the model says to have a command run."""
 
 
 def _claude_environment(place: PlayedPlace) -> dict[str, str]:
@@ -107,35 +111,41 @@ AGENT_STARTS: Mapping[str, AgentStart] = {
         program="claude",
         arguments=lambda _: ("--permission-mode", "bypassPermissions", "-p"),
         environment=_claude_environment,
+        command=lambda command: call("Bash", command=command, description="d"),
     ),
     "codex": AgentStart(
         package="@openai/codex@0.169.0",
         program="codex",
         arguments=_codex_arguments,
         environment=lambda _: {"PLAYED_KEY": KEY},
+        command=lambda command: call("exec_command", cmd=command),
     ),
     "gemini": AgentStart(
         package="@google/gemini-cli@0.61.0",
         program="gemini",
         arguments=lambda _: ("--yolo", "--model", "gemini-2.5-pro", "--prompt"),
         environment=_gemini_environment,
+        command=lambda command: call("run_shell_command", command=command, description="d"),
     ),
     "qwen": AgentStart(
         package="@qwen-code/qwen-code@0.24.4",
         program="qwen",
         arguments=lambda _: ("--yolo", "--auth-type", "openai", "--prompt"),
         environment=_qwen_environment,
+        command=lambda command: call("run_shell_command", command=command, description="d", is_background=False),
     ),
     "copilot": AgentStart(
         package="@github/copilot@1.0.102",
         program="copilot",
         arguments=lambda _: ("--allow-all-tools", "--prompt"),
         environment=_copilot_environment,
+        command=lambda command: call("bash", command=command, description="d"),
     ),
     "opencode": AgentStart(
         package="opencode-ai@1.18.33",
         program="opencode",
         arguments=lambda _: ("run",),
         environment=_opencode_environment,
+        command=lambda command: call("bash", command=command, description="d"),
     ),
 }

@@ -46,6 +46,10 @@ def hook_command_line(arguments: Namespace, environment: Mapping[str, str]) -> i
             return _install(arguments, environment)
         case "uninstall":
             return _uninstall(arguments, environment)
+        case "check":
+            from harness.cli.hook.check_command import check
+
+            return check(arguments, environment)
         case _:
             return _status(arguments, environment)
 
@@ -64,7 +68,7 @@ def _install(arguments: Namespace, environment: Mapping[str, str]) -> int:
         write(change, private=project is None)
         console.line(f"{agent.title}: the hook is installed: {visible_line(change.path, 1_000)}", Tone.GOOD)
     trusted = agent.name != "codex" or _trust(agent, path, environment, console)
-    if _program(agent, environment) is None:
+    if agent_program(agent, environment) is None:
         console.line(f"`{agent.program}` is not in PATH: nothing was tried", Tone.WARNING)
     for one in agent.unseen:
         console.line(f"not seen: {one}", Tone.QUIET)
@@ -135,7 +139,7 @@ def _wanted(
 
 def _trust(agent: GuardedAgent, path: str, environment: Mapping[str, str], console: Console) -> bool:
     """Let Codex trust our hooks, which it skips without a word otherwise; say whether it does."""
-    program, hook = _program(agent, environment), installed(agent, path)
+    program, hook = agent_program(agent, environment), installed(agent, path)
     if program is None or hook is None:
         complain(f"Codex trusts no hook by itself: {BY_HAND}")
         return False
@@ -155,7 +159,8 @@ def _trust(agent: GuardedAgent, path: str, environment: Mapping[str, str], conso
     return True
 
 
-def _program(agent: GuardedAgent, environment: Mapping[str, str]) -> str | None:
+def agent_program(agent: GuardedAgent, environment: Mapping[str, str]) -> str | None:
+    """Return where the agent's program is; None where PATH does not lead to one."""
     return shutil.which(agent.program, path=environment.get("PATH", os.defpath))
 
 
@@ -208,8 +213,8 @@ def _status(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _look(agent: GuardedAgent, environment: Mapping[str, str]) -> _Found:
-    program = _program(agent, environment)
-    version = "not found" if program is None else _version(program, agent, environment)
+    program = agent_program(agent, environment)
+    version = "not found" if program is None else version_of(program, agent, environment)
     places: dict[str, Installed | None] = {}
     words: dict[str, str] = {}
     for name, project in (("user", None), ("project", current_folder())):
@@ -261,7 +266,7 @@ def _trusted(
     return "yes"
 
 
-def _version(program: str, agent: GuardedAgent, environment: Mapping[str, str]) -> str:
+def version_of(program: str, agent: GuardedAgent, environment: Mapping[str, str]) -> str:
     """Return the version that an agent says of itself."""
     try:
         said = subprocess.run(
