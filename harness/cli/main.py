@@ -252,7 +252,10 @@ def _function_of(  # noqa: C901 - a case a command
         case "config":
             from harness.cli.config.config_command import config_command as run
         case "hook":
-            from harness.cli.hook.install_command import hook_command_line as run
+            if arguments.action == "check":
+                from harness.cli.hook.check_command import check as run
+            else:
+                from harness.cli.hook.install_command import hook_command_line as run
         case _:  # the prompt; `sessions resume` and `sessions fork` come to it too
             from harness.cli.repl.repl_command import repl_command as run
     return run

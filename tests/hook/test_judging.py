@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hook_scene import HookScene, word_of
+from hook_scene import UNBOUND, HookScene, word_of
 from judged_world import Row, hostile, made_with_secrets
 from rows import all_rows
 
@@ -113,6 +113,27 @@ def test_what_an_agent_changed_can_be_undone(
     undone = restore(step, Workspace(str(scene.workspace)), scene.parts.images)
     assert undone.result is (UndoResult.REMOVED if back is None else UndoResult.RESTORED), undone.detail
     assert (path.read_text() if path.exists() else None) == back
+
+
+@all_rows(
+    "lines,held",
+    [
+        ([UNBOUND], True),
+        ([], False),
+        ([UNBOUND, {"type": "turn_context", "payload": {"sandbox_policy": {"type": "workspace-write"}}}], False),
+        ([{"type": "turn_context", "payload": {"sandbox_policy": {"type": "read-only"}}}, UNBOUND], True),
+        ([UNBOUND, {"type": "turn_context", "payload": {}}], False),
+        ([UNBOUND, {"type": "message", "text": json.dumps({"type": "turn_context"})}], True),
+    ],
+    ids=["off", "nothing told", "on since", "off since", "not understood", "only words"],
+)
+def test_a_command_of_codex_gets_our_walls_only_where_it_has_none_of_its_own(
+    lines: list[object], held: bool, tmp_path: Path
+) -> None:
+    scene = _scene(tmp_path, agent="codex")
+    scene.transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    reply = scene.event("PreToolUse", "Bash", {"command": "ls"}, permission_mode="bypassPermissions")
+    assert (reply.code, "exec --ticket" in reply.stdout) == (0, held)
 
 
 PATCH = """*** Begin Patch

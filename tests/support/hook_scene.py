@@ -21,6 +21,9 @@ from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.redaction.redactor import Redactor
 
+UNBOUND = {"type": "turn_context", "payload": {"sandbox_policy": {"type": "danger-full-access"}}}
+"""What Codex writes of a turn whose commands run without its own sandbox."""
+
 
 def no_advice(policy: Policy, action: Action, verdict: Verdict) -> Advice:
     return Advice(why="none here")
@@ -46,6 +49,8 @@ class HookScene:
         self.workspace = workspace or folder / "w"
         self.workspace.mkdir(exist_ok=True)
         self.policy = parse_policy(policy, "p.toml") if isinstance(policy, bytes) else policy
+        self.transcript = folder / "transcript.jsonl"
+        self.transcript.write_text(json.dumps(UNBOUND) + "\n")
         self.logs = folder / "logs"
         self.logs.mkdir()
         self.parts = HookParts(
@@ -77,6 +82,7 @@ class HookScene:
         """Send an event of Claude's form, and return the answer."""
         fields = {
             "session_id": "S",
+            "transcript_path": str(self.transcript),
             "cwd": str(self.workspace),
             "hook_event_name": name,
             "permission_mode": "default",

@@ -46,10 +46,6 @@ def hook_command_line(arguments: Namespace, environment: Mapping[str, str]) -> i
             return _install(arguments, environment)
         case "uninstall":
             return _uninstall(arguments, environment)
-        case "check":
-            from harness.cli.hook.check_command import check
-
-            return check(arguments, environment)
         case _:
             return _status(arguments, environment)
 

@@ -135,7 +135,7 @@ def test_status_says_what_is_wrong_with_a_hook(old: str, new: str, said: str, pr
         (["hook", "install"], "AGENT"),
         (["hook", "install", "emacs"], "emacs"),
         (["hook", "status", "--yes"], "--yes"),
-        (["hook", "fix"], "install, uninstall, status"),
+        (["hook", "fix"], "install, check, status, uninstall"),
     ],
 )
 def test_words_that_make_no_sense_are_refused(words: list[str], said: str, program: Program) -> None:
