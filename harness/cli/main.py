@@ -251,11 +251,10 @@ def _function_of(  # noqa: C901 - a case a command
             from harness.cli.schema import schema_command as run
         case "config":
             from harness.cli.config.config_command import config_command as run
+        case "hook" if action == "check":
+            from harness.cli.hook.check_command import check as run
         case "hook":
-            if arguments.action == "check":
-                from harness.cli.hook.check_command import check as run
-            else:
-                from harness.cli.hook.install_command import hook_command_line as run
+            from harness.cli.hook.install_command import hook_command_line as run
         case _:  # the prompt; `sessions resume` and `sessions fork` come to it too
             from harness.cli.repl.repl_command import repl_command as run
     return run
