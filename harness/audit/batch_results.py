@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from harness.regex import regex
+
 TASK, ATTEMPTS, LOG = "task.json", "attempts", "log.jsonl"
 """In the folder of a task: what was asked, and a folder for each attempt at it, with its log."""
-_SUMMARY = re.compile(r"summary(-[0-9]+-of-[0-9]+)?\.jsonl?", re.ASCII)
+_SUMMARY = regex(r"summary(-[0-9]+-of-[0-9]+)?\.jsonl?", re.ASCII)
 
 
 def summary_name(shard: tuple[int, int] | None) -> str:

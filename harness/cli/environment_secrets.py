@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.cli.state import State
@@ -12,13 +11,14 @@ from harness.redaction.known_values import MIN_SECRET_CHARACTERS, forms_of_lines
 from harness.redaction.redactor import Redactor
 from harness.redaction.secret_checks import is_long_chance
 from harness.redaction.shapes import shape_spans, shapes_for
+from harness.regex import regex
 from harness.safe_files import MAY_USE, open_private, sync_path
 
 KEY_BYTES = 32
 """As long as what SHA-256 gives: RFC 2104, section 3, wants no less."""
 
-_ONE_WORD = re.compile(r"[A-Za-z0-9_+/=.~-]{20,4096}")
-_PUBLIC = re.compile(
+_ONE_WORD = regex(r"[A-Za-z0-9_+/=.~-]{20,4096}")
+_PUBLIC = regex(
     r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}"  # a commit, a digest
     r"|(?=[a-z0-9.-]*[.-])[a-z0-9.-]+"  # a name of a host, a pod, a build (RFC 1123, section 2.1)
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from harness.record import Record
+from harness.regex import regex
 from harness.text.visible import visible
 
 MAX_LINES = 4_000
@@ -26,7 +26,7 @@ _MAX_ALL_PAIRS = 200_000
 _LEAST_PAIRS = 20
 """That are counted however short the lists are: each takes difflib some time."""
 
-_LIKE_AN_ESCAPE = re.compile(r"\\(?:[xuU][0-9a-f]|\Z)")
+_LIKE_AN_ESCAPE = regex(r"\\(?:[xuU][0-9a-f]|\Z)")
 
 
 class Diff(Record):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from harness.programs.git_config import programs_named
+from harness.regex import regex
 from harness.safe_files import read_small
 
 _MODES = frozenset(mode.to_bytes(4, "big") for mode in (0o100644, 0o100755, 0o100664, 0o120000, 0o160000))
@@ -214,8 +215,8 @@ def _line_of(path: str) -> str:
     return (read_small(path, 4096) or b"").decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 
-_OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REFERENCE = re.compile(r"refs/[^\0-\x20]{1,500}")
+_OBJECT = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_REFERENCE = regex(r"refs/[^\0-\x20]{1,500}")
 _MAX_PACKED_BYTES = 16_000_000
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from harness import __version__
@@ -36,14 +35,15 @@ from harness.policy.session_grants import Grant
 from harness.policy.verdict import Verdict
 from harness.record import Record, replace
 from harness.redaction.redactor import Redactor
+from harness.regex import regex
 from harness.safe_files import read_small
 from harness.tools.bash import BashTool
 from harness.tools.command_walls import CommandWalls
 
 MOST_LOGGED_RESPONSE = 20_000
 """Characters of what an agent says of an outcome that the log keeps."""
-_PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:-]+")
-_MOVES = re.compile(r"\b(?:cd|pushd|popd)\b")
+_PLAIN = regex(r"[A-Za-z0-9_./@%+,:-]+")
+_MOVES = regex(r"\b(?:cd|pushd|popd)\b")
 OTHER_PART = "another part of the same patch was refused"
 MOST_ADVICE = 2_000
 """Characters of rules that a refusal names."""

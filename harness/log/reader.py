@@ -6,7 +6,6 @@ import fcntl
 import json
 import math
 import os
-import re
 import stat
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.log.order import LogRecord
 from harness.log.schema import MAX_RECORD_BYTES
+from harness.regex import regex
 from harness.text.strict_json import no_number, once
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def is_number(value: JsonValue, wanted: int) -> bool:
     return type(value) is int and value == wanted
 
 
-_KIND = re.compile(rb'"kind":"([a-z_]{1,40})","')
+_KIND = regex(rb'"kind":"([a-z_]{1,40})","')
 
 
 def records(

@@ -11,13 +11,14 @@ from itertools import pairwise
 
 from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.programs.runners import name_of
+from harness.regex import regex
 from harness.text.visible import visible_line
 
 _WITH_VALUE = frozenset(
     "-C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env --attr-source --shallow-file".split()
 )
 """Options before the subcommand whose value is a word of its own (git(1))."""
-_LOOKS_LIKE_FILE = re.compile(
+_LOOKS_LIKE_FILE = regex(
     r"\.|:/.*|\.{1,2}/.*|.*/|.*\.[A-Za-z][A-Za-z0-9]{0,9}"
     r"|(?:.*/)?(?:GNU)?(?:[Mm]akefile|Dockerfile|Gemfile|Procfile|Rakefile|Jenkinsfile|README|LICENSE|COPYING|CHANGELOG)"
 )
@@ -330,7 +331,7 @@ _BY_WORDS: dict[str, Callable[[Sequence[str]], Iterator[str]]] = {
 }
 
 
-_CODE = re.compile(
+_CODE = regex(
     r"\b(?:rmtree|os\.remove|fs\.rm(?:Sync|dir)?|rmSync|unlink(?:Sync)?|rm_rf|remove_dir_all|remove_tree|File\.delete|FileUtils\.rm"
     r"|drop\s+(?:table|database|schema|owned|view|index|user|role)|truncate\s+table|delete\s+from"
     r"|dropDatabase|deleteMany|flushall|flushdb)\b",
@@ -343,8 +344,8 @@ _WINDOW = 200
 """Words behind a name that are taken for its operands, where a text is only looked through."""
 _OFTEN = 50
 """Times that a text names a program; from then on a tenth of the window is looked at, since the words would be so many."""
-_PIECES = re.compile(r"[\s;&|()`'\"]+")
-_EMPTIES = re.compile(r"(?<![>&\d])>\|?\s*[^>&\s]")
+_PIECES = regex(r"[\s;&|()`'\"]+")
+_EMPTIES = regex(r"(?<![>&\d])>\|?\s*[^>&\s]")
 """Output that goes over what a file holds (Bash manual, 3.6.2)."""
 _PRINT_NOTHING = ((":",), ("true",), ("cat", "/dev/null"), ("echo", "-n"))
 _TAKES_TEXT = frozenset("git patch gh glab curl http xh mail tee".split())

@@ -7,13 +7,13 @@ full harms no command.
 from __future__ import annotations
 
 import os
-import re
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
 
 from harness.limits import Limits
 from harness.record import Record
+from harness.regex import regex
 from harness.text.visible import visible
 from harness.tool_kinds import READ_FILE
 
@@ -37,7 +37,7 @@ _MIB = 1 << 20
 # Bytes kept per character that may be shown: escape sequences are dropped, and a character takes up to four bytes.
 _HEAD_BYTES, _TAIL_BYTES = 2, 3
 
-_ESCAPE_SEQUENCE = re.compile(
+_ESCAPE_SEQUENCE = regex(
     r"\x1b(?:"
     r"\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor (ECMA-48, 5.4)
     r"|\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # OSC: titles, links (ECMA-48, 5.6; BEL as xterm ends it)

@@ -19,15 +19,17 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from harness.regex import regex
+
 BLOCK_BYTES = 4_096
 """What is typed is read in pieces of this size: a pseudo-terminal takes no more at once."""
-_SWITCH = re.compile(
+_SWITCH = regex(
     rb"\x1b\[(?:\?(?P<modes>[0-9;]{1,60})(?P<to>[hl])"
     rb"|(?P<stack>[<>])(?P<count>[0-9]{0,3})u|>4(?:;(?P<keys>[0-9]))?m|(?P<shape>[0-9]{0,2}) q)"
 )
 """DECSET and DECRST, modifyOtherKeys and DECSCUSR (xterm, "Control Sequences"); the stack of kitty's keyboard protocol."""
 _LEFT_OWN_SCREEN = b"\x1b[?1049l"
-_UNSEEN = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78])|\r")
+_UNSEEN = regex(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78])|\r")
 """Sequences and the return: nothing of them is seen in the line."""
 _LONGEST = 70
 _MOST_PUSHED = 99

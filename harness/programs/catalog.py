@@ -16,6 +16,7 @@ from harness.programs.python import MODULES
 from harness.programs.runners import FIND_RUNS, name_of, unversioned
 from harness.programs.variables import HARMLESS, PASSED, SET, changes_the_shell, steers
 from harness.record import replace
+from harness.regex import regex
 
 # A new model goes into the file of its kind (`PROGRAMS` there), and its name into this list.
 FILES = {
@@ -159,7 +160,7 @@ def names_for(program: str, names: FileNames) -> FileNames:
 
 # --- Which variables it obeys
 
-_OBEYED = re.compile(
+_OBEYED = regex(
     r"_?POSIX|TMP|TEMP|GREP_|AWK|GAWK|MAWK|WHINY|LOCPATH|NLSPATH|LANGUAGE|OUTPUT_CHARSET|CHARSET|TZDIR|DATEMSK|TERMINFO|TERMCAP|"
     r"GETCONF|ICU_|MALLOC|GLIBC|MUSL|LIBC|RES_|HOSTALIASES|LOCALDOMAIN|JQ_|RIPGREP|GMON|GCOV|ASAN|UBSAN|LSAN|MSAN|TSAN|XDG_|OMP_|"
     r"COMMAND_MODE|UNIX_STD|NSS_|DYLD",

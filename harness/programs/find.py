@@ -12,6 +12,7 @@ from harness.actions import Access, Act
 from harness.programs.catalog import names_for
 from harness.programs.options import stricter
 from harness.programs.program import FileNames, Found, Inner, PathUse, Program, Unknown, Use, handed_over
+from harness.regex import regex
 
 _ALONE = frozenset(
     """
@@ -34,7 +35,7 @@ _READ = frozenset(("-newer", "-anewer", "-cnewer", "-samefile"))
 _WRITE = frozenset(("-fprint", "-fprint0", "-fls", "-fprintf"))
 _RUN = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _BRANCHES = frozenset(("-o", "-or", ",", "("))
-_NEWER = re.compile(r"-newer[aBcm][aBcmt]")
+_NEWER = regex(r"-newer[aBcm][aBcmt]")
 
 
 def _read(argv: Sequence[str]) -> Use:

@@ -14,13 +14,14 @@ from harness.programs.git_pathspecs import ShownFiles, is_exclusion, object_ids
 from harness.programs.options import stricter
 from harness.programs.program import Found, Inner, Parsed, PathUse, Unknown, Use, gap
 from harness.record import replace
+from harness.regex import regex
 
 # --- Paths inside revisions, pathspecs, words that are options after all
 
 _FREE_TEXT = "-S -G -e --grep -I --anchored --word-diff-regex --format --pretty --sort --dirty --broken -m".split()
 """Options whose value may well begin with a dash, and has been allowed to be the next word in every version."""
 _TELLING = tuple("--output --ext-diff --textconv --show-signature --submodule --no-index --open -O --stdin".split())
-_FILE_IN_REVISION = re.compile(r"(?!.*\.\.)(?:[\w./~^-]|@\{\d+\})*:(?![!^/(]).+")
+_FILE_IN_REVISION = regex(r"(?!.*\.\.)(?:[\w./~^-]|@\{\d+\})*:(?![!^/(]).+")
 """No range, and without braces that may hold a colon themselves (`HEAD^{/a:b}` is a commit)."""
 _FORMATS = ("--format", "--pretty", "--sort", "--batch-check")
 _PATCH = (

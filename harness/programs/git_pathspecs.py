@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from harness.record import Record
+from harness.regex import regex
 
-_SPECIAL = re.compile(r"[*?\[\\]")
-_BEYOND_STARS = re.compile(r"[?\[\\]")
-_OBJECT_ID = re.compile(r"\^?([0-9a-fA-F]{4,64})(?:\^\{\w*\})*")
+_SPECIAL = regex(r"[*?\[\\]")
+_BEYOND_STARS = regex(r"[?\[\\]")
+_OBJECT_ID = regex(r"\^?([0-9a-fA-F]{4,64})(?:\^\{\w*\})*")
 
 
 class ShownFiles(Record):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.record import Record
+from harness.regex import regex
 
 OPENING = "[redacted:"
-MARK = re.compile(r"\[redacted:([a-z0-9_-]{1,40}):[0-9a-f]{8}\]")
+MARK = regex(r"\[redacted:([a-z0-9_-]{1,40}):[0-9a-f]{8}\]")
 
 
 class Span(Record):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import os
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 
@@ -13,14 +12,15 @@ from harness.record import Record
 from harness.redaction.known_values import KNOWN, NOTHING, Candidates, KnownValues, known_spans
 from harness.redaction.marks import MARK, OPENING, Span, marks_in
 from harness.redaction.shapes import Shape, shape_spans, shapes_for
+from harness.regex import regex
 
 ROUNDS = 8
 """How often a text is gone through at most: where a secret stood right before another one, only the second time shows it."""
 _MOST_MARKS_KEPT = 4_096
 """Of how many secrets the marks are kept, so that one that comes often is not hashed each time."""
 
-_DIGEST = re.compile("[0-9a-f]{64}")
-_SESSION = re.compile("[0-9a-f]{12}")
+_DIGEST = regex("[0-9a-f]{64}")
+_SESSION = regex("[0-9a-f]{12}")
 _APART = "\x00"
 """Between texts that are looked at as one: no variable of an environment holds it, and it ends no line."""
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from harness.regex import regex
+
 MOST = 2**63 - 1
 """What bash counts with. Of a value beyond it only that it is an integer is known."""
 _MAX_TOKENS = 100
@@ -18,11 +20,11 @@ UNREADABLE = "more than names, numbers and + - * / % ** ( )"
 _MAY_FAIL = "a division or a power that may fail"
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_TOKEN = re.compile(
+_TOKEN = regex(
     rf"[ \t]*(?:(?P<number>0|[1-9][0-9]{{0,17}})(?![A-Za-z0-9_])|(?P<name>{_NAME})|\$(?P<plain>{_NAME})"
     rf"|\$\{{(?P<braced>{_NAME})\}}|(?P<operator>\*\*|[-+*/%()]))"
 )
-_INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,17})")
+_INTEGER = regex("-?(?:0|[1-9][0-9]{0,17})")
 
 
 def is_integer(value: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from harness.regex import regex
 from harness.shell.arithmetic import is_integer
 from harness.shell.cursor import Cursor
 from harness.shell.syntax import Arithmetic, Literal, Number, Parameter, Word
@@ -15,10 +16,10 @@ from harness.shell.words import WordReader
 
 _UNARY_TESTS = frozenset("-n -z -e -f -d -r -w -x -s -L -h".split())
 NUMBER_TESTS = frozenset("-eq -ne -lt -le -gt -ge".split())
-_BINARY_TEST = re.compile(r"(?:==|=~|=|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge)(?=[ \t])")
-_EXPRESSION = re.compile(r"(?:[A-Za-z0-9_.^*+?()|\[\]{},:/=@%-]|\\[^\sA-Za-z0-9\0]|\$(?=[ \t)|]))+(?=[ \t])")
-_NEGATION = re.compile(r"!(?=[ \t])")
-_TEST_END = re.compile(r"\]\](?=[ \t\n;&|<>)\0])")
+_BINARY_TEST = regex(r"(?:==|=~|=|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge)(?=[ \t])")
+_EXPRESSION = regex(r"(?:[A-Za-z0-9_.^*+?()|\[\]{},:/=@%-]|\\[^\sA-Za-z0-9\0]|\$(?=[ \t)|]))+(?=[ \t])")
+_NEGATION = regex(r"!(?=[ \t])")
+_TEST_END = regex(r"\]\](?=[ \t\n;&|<>)\0])")
 _TEST_ENDS = frozenset(("]]",))
 _NO_OPERANDS = frozenset("]] == = != =~ ! -o".split()) | NUMBER_TESTS
 

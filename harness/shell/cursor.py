@@ -6,8 +6,7 @@ deep and how many words, are counted here.
 
 from __future__ import annotations
 
-import re
-
+from harness.regex import regex
 from harness.shell.syntax import Literal, Word
 
 MAX_DEPTH = 20
@@ -23,7 +22,7 @@ ALPHANUMERIC = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 # same where the character behind the join can be no part of what began before it, here of an operator.
 _AFTER_JOINED_OPERATOR = ALPHANUMERIC | frozenset(" \t'\"$/._~")
 
-_DELIMITER = re.compile(rf"""([A-Za-z0-9_.-]+)|'([^'\n{END}]+)'|"([^"$`\\\n{END}]+)"|\\([A-Za-z0-9_.-]+)""")
+_DELIMITER = regex(rf"""([A-Za-z0-9_.-]+)|'([^'\n{END}]+)'|"([^"$`\\\n{END}]+)"|\\([A-Za-z0-9_.-]+)""")
 
 
 class Stop(Exception):

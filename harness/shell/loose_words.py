@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.actions import Access, Opaque
 from harness.programs.catalog import only_reads
+from harness.regex import regex
 from harness.shell.disk import Disk
 
 MAX_CLUSTER_LETTERS = 24
@@ -67,20 +68,20 @@ def _inner_paths(word: str, *, whole_trees: bool) -> Iterator[str]:
         yield word.rpartition("/")[0] or "/"
 
 
-_REDIRECTIONS = re.compile(r"[<>]&|&>|>\|")
-_COMMAND_ENDS = re.compile(r"[;&|\n()`]+")
-_WORD_ENDS = re.compile(r"[\s<>{},]+")
+_REDIRECTIONS = regex(r"[<>]&|&>|>\|")
+_COMMAND_ENDS = regex(r"[;&|\n()`]+")
+_WORD_ENDS = regex(r"[\s<>{},]+")
 _QUOTES = str.maketrans("", "", "'\"\\")
 _EXPANSIONS = (("${IFS}", " "), ("$IFS", " "), ("${HOME}", "~"), ("$HOME", "~"), ("${PWD}", "."), ("$PWD", "."))
 # `${X:-rm}/y` is the word `X/y`, which is no folder `/y`, and perhaps the word `rm`.
-_PARAMETER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+])?([^{}]*)\}([^\s;&|<>(){}`,]*)")
+_PARAMETER = regex(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+])?([^{}]*)\}([^\s;&|<>(){}`,]*)")
 
-_PIECES = re.compile(
+_PIECES = regex(
     r"""(?P<single>'[^']*')|(?P<double>"(?:[^"\\]|\\.)*")|(?P<escaped>\\.)|(?P<blank>[ \t]+)
     |(?P<redirection>[0-9]*(?:&>>?|<<<|<<-?|<>|>\||[<>]&|>>?|<))|(?P<end>[;&|\n()`]+)|(?P<plain>[^\s'"\\;&|()`<>]+|.)""",
     re.DOTALL | re.VERBOSE,
 )
-_ESCAPED = re.compile(r"\\([$`\"\\])")
+_ESCAPED = regex(r"\\([$`\"\\])")
 
 
 MAX_PATHS = 10_000

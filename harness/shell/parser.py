@@ -8,10 +8,10 @@ odd form (`if(ls)then`, `! ! x`, `{ (ls) }`), this refuses it: a tree is given o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import ClassVar
 
+from harness.regex import regex
 from harness.shell.conditions import read_condition
 from harness.shell.cursor import END, Cursor, Stop
 from harness.shell.redirections import read_redirection
@@ -40,7 +40,7 @@ from harness.text.visible import visible
 MAX_CHARACTERS = 10_000
 """A longer text is not read: a person could not follow it either."""
 
-_KEYWORD = re.compile(
+_KEYWORD = regex(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|\{|\}|\[\[|select|function|coproc|time|!)(?=[ \t\n;&|<>)\0])"
 )
 _RESERVED = frozenset(
@@ -51,10 +51,10 @@ _UNREAD_KEYWORDS = {
     "function": "a function definition",
     "coproc": "a coprocess",
 }
-_IN = re.compile(r"in(?=[ \t\n;])")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TIME_OPTION = re.compile(r"-p(?=[ \t])")
-_PREFIX = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)")
+_IN = regex(r"in(?=[ \t\n;])")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_TIME_OPTION = regex(r"-p(?=[ \t])")
+_PREFIX = regex(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)")
 _CONNECTORS = {"&&": Connector.AND, "||": Connector.OR}
 
 _COMMAND_ENDS = frozenset("\n;|)" + END)

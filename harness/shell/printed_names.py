@@ -19,6 +19,7 @@ from harness.programs.program import FileNames, Found, Incoming, Inner, Listed, 
 from harness.programs.runners import name_of
 from harness.programs.variables import steers
 from harness.record import replace
+from harness.regex import regex
 from harness.shell.builtins import BUILTINS_WITHOUT_PROGRAM
 from harness.shell.command_line import CommandLine
 from harness.shell.loops import Lines
@@ -44,7 +45,7 @@ _FILTERS = {
 """Programs that only drop lines of what they read, or put them in another order."""
 _FILTERS["egrep"] = _FILTERS["fgrep"] = _FILTERS["grep"]
 _PATTERN_FIRST = frozenset(("grep", "egrep", "fgrep", "sed"))
-_SED_DROPS = re.compile(r"(?:[0-9]+|\$|/[\w.^$* -]+/)(?:,(?:[0-9]+|\$))?!?[dpq]|[0-9]+q")
+_SED_DROPS = regex(r"(?:[0-9]+|\$|/[\w.^$* -]+/)(?:,(?:[0-9]+|\$))?!?[dpq]|[0-9]+q")
 
 _GREP = Program(
     options="-r|--recursive -R|--dereference-recursive -l|--files-with-matches -L|--files-without-match -i|-y|--ignore-case "
@@ -196,7 +197,7 @@ _SOURCES: Mapping[str, Callable[[Sequence[str]], FileNames | None]] = {
 }
 
 
-_BEGINS_A_PATH = re.compile(r"[\w./]")
+_BEGINS_A_PATH = regex(r"[\w./]")
 """How a start begins that is not taken for an option: `-odir/f` is one."""
 _SPLITS = {" ": XARGS_SPLITS, "*": SHELL_SPLITS}
 _LOOKED_AT = (Place.INSIDE, Place.ROOT, Place.ADDED)

@@ -6,11 +6,11 @@ command: each file that a redirection opens becomes a facet, or a path of the co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from harness.actions import Access, PathAccess
 from harness.programs.program import Unknown
+from harness.regex import regex
 from harness.shell.command_line import CommandLine
 from harness.shell.cursor import Cursor
 from harness.shell.expansion import is_pattern
@@ -18,9 +18,9 @@ from harness.shell.shell_state import ShellState, StopReading
 from harness.shell.syntax import Redirection
 from harness.shell.words import WordReader, check_no_array_element
 
-_DESCRIPTOR = re.compile(r"[0-9]+(?=[<>])")
-_OPERATOR = re.compile(r"&>>|&>|<<<|<<-|<<|<&|<>|<|>>|>&|>\||>")
-_PLAIN_TARGET = re.compile(r"-|[A-Za-z0-9_./][A-Za-z0-9_./,:=@%+-]*")
+_DESCRIPTOR = regex(r"[0-9]+(?=[<>])")
+_OPERATOR = regex(r"&>>|&>|<<<|<<-|<<|<&|<>|<|>>|>&|>\||>")
+_PLAIN_TARGET = regex(r"-|[A-Za-z0-9_./][A-Za-z0-9_./,:=@%+-]*")
 
 
 def read_redirection(cursor: Cursor, words: WordReader, char: str) -> Redirection | None:

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
+from harness.regex import regex
 from harness.shell.cursor import ALPHANUMERIC, END, Cursor
 from harness.shell.syntax import Glob, Literal, Piece
 
 # What may stand behind a continued line inside a word (cursor.py): no part of an expansion or of a pattern before it.
 _AFTER_JOINED_WORD = ALPHANUMERIC | frozenset(" \t\n_./,:=@%+^-'\"$" + END)
 
-_ANSI_QUOTED = re.compile(rf"\$'((?:[^'\\{END}]|\\[^{END}])*+)'")
-_ANSI_ESCAPE = re.compile(
+_ANSI_QUOTED = regex(rf"\$'((?:[^'\\{END}]|\\[^{END}])*+)'")
+_ANSI_ESCAPE = regex(
     r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c([A-Za-z])|(.))",
     re.DOTALL,
 )
@@ -26,9 +27,9 @@ _ANSI_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", stri
 _MAX_TEXTS = 500
 
 _PART = r"[A-Za-z0-9_./+%@^*?-]*"
-_LIST = re.compile(rf"\{{({_PART}(?:,{_PART})+)\}}")
-_NUMBERS = re.compile(r"\{(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.-?([0-9]{1,9}))?\}")
-_LETTERS = re.compile(r"\{(?:([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z]))\}")
+_LIST = regex(rf"\{{({_PART}(?:,{_PART})+)\}}")
+_NUMBERS = regex(r"\{(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.-?([0-9]{1,9}))?\}")
+_LETTERS = regex(r"\{(?:([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z]))\}")
 _IN_FRONT = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:=@%+^*?-}")
 
 

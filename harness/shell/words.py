@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
+from harness.regex import regex
 from harness.shell.arithmetic import UNREADABLE, is_readable
 from harness.shell.cursor import END, MAX_WORDS, WORD_ENDS, Cursor
 from harness.shell.syntax import (
@@ -35,18 +36,18 @@ _AFTER_TILDE = _METACHARACTERS | frozenset("/")
 _AFTER_QUOTED_DOLLAR = frozenset(" \t\n\"'/.,%^+=:;&|<>)]}~\\")
 
 _ESCAPED_IN_DOUBLE_QUOTES = frozenset('$`"\\')
-_IN_DOUBLE_QUOTES = re.compile(rf'[^"\\$`{END}]+')
-_PLAIN = re.compile(rf"""[^ \t\n"'$&()*;<>?[\]\\`{{|}}~{END}]+""")
-_BACKQUOTED = re.compile(rf"`((?:[^`\\{END}]|\\[^{END}])*+)`")
-_CLASS = re.compile(r"\[[!^]?[A-Za-z0-9_.,-][A-Za-z0-9_.,!^-]*\]")
-_PARAMETER = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9@*!-])|\{([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*!-])\})")
-_MODIFIED = re.compile(
+_IN_DOUBLE_QUOTES = regex(rf'[^"\\$`{END}]+')
+_PLAIN = regex(rf"""[^ \t\n"'$&()*;<>?[\]\\`{{|}}~{END}]+""")
+_BACKQUOTED = regex(rf"`((?:[^`\\{END}]|\\[^{END}])*+)`")
+_CLASS = regex(r"\[[!^]?[A-Za-z0-9_.,-][A-Za-z0-9_.,!^-]*\]")
+_PARAMETER = regex(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9@*!-])|\{([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*!-])\})")
+_MODIFIED = regex(
     r"\$\{([A-Za-z_][A-Za-z0-9_]*|[0-9]+)(?:(:?[-+])([A-Za-z0-9_./,:=@%+^ -]*)|(%%?|##?)([A-Za-z0-9_./,:=@+^ *?-]*))\}"
 )
-_COUNT = re.compile(r"\$(?:[?#$]|\{(?:[?#$]|#[A-Za-z_][A-Za-z0-9_]*)\})")
-_IN_ARITHMETIC = re.compile(r"[A-Za-z0-9_${} \t+*/%()-]*")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BRACES_LEFT_ALONE = re.compile(r"\{\}|\{(?:-?[0-9]{1,9}|[a-z]{1,9})\}(?![{<>@])")
+_COUNT = regex(r"\$(?:[?#$]|\{(?:[?#$]|#[A-Za-z_][A-Za-z0-9_]*)\})")
+_IN_ARITHMETIC = regex(r"[A-Za-z0-9_${} \t+*/%()-]*")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_BRACES_LEFT_ALONE = regex(r"\{\}|\{(?:-?[0-9]{1,9}|[a-z]{1,9})\}(?![{<>@])")
 
 _NOT_BESIDE_BRACES = (Substitution, Modified, Number, Arithmetic)
 

@@ -7,9 +7,11 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]*?)\s*\]\]?")
-_KEY = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*[.=]""")
-_STRING_OR_MARK = re.compile(
+from harness.regex import regex
+
+_HEADER = regex(r"\s*(\[\[?)\s*([^\]]*?)\s*\]\]?")
+_KEY = regex(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*[.=]""")
+_STRING_OR_MARK = regex(
     r'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}\n]', re.DOTALL
 )
 

@@ -26,6 +26,7 @@ from harness.policy.policy import Policy
 from harness.policy.rules import Rule
 from harness.process.start import NotConfinedError
 from harness.record import Record, replace
+from harness.regex import regex
 from harness.sandbox.walls import Walls
 from harness.text.visible import visible_line
 
@@ -336,20 +337,20 @@ def _is_socket(path: str) -> bool:
 
 MAX_PLACES = 8
 
-_REFUSED = re.compile(
+_REFUSED = regex(
     r"Permission denied|Operation not permitted|Read-only file system|EACCES|EPERM|EROFS|PermissionError"
     r"|Invalid cross-device link|EXDEV|cannot create temp file for here-document"
 )
-_UNREACHABLE = re.compile(
+_UNREACHABLE = regex(
     r"Could not resolve|Temporary failure in name resolution|Name or service not known|Network is unreachable|getaddrinfo"
     r"|ENETUNREACH|EAI_AGAIN|ENOTFOUND|Connection refused|nodename nor servname|unable to (?:access|connect)"
     r"|Failed to (?:connect|establish)|only-if-cached|GOPROXY=off|--offline was specified|network was disabled"
 )
 
 
-_TERMINAL = re.compile(r"out of pty devices|no more ptys|pseudo-?terminal|/dev/ptmx|openpty|forkpty")
-_MEMORY = re.compile(r"Cannot allocate memory|MemoryError|bad_alloc|[Oo]ut of memory|ENOMEM")
-_COMPLAINT = re.compile(
+_TERMINAL = regex(r"out of pty devices|no more ptys|pseudo-?terminal|/dev/ptmx|openpty|forkpty")
+_MEMORY = regex(r"Cannot allocate memory|MemoryError|bad_alloc|[Oo]ut of memory|ENOMEM")
+_COMPLAINT = regex(
     r"^[\w./+-]+: .*(?:: Permission denied|: Operation not permitted|cannot create temp file for here-document.*)$",
     re.MULTILINE,
 )

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from harness.regex import regex
 from harness.text.visible import visible
 
 MIN_APPLIED_CHARACTERS = 4
@@ -33,9 +34,9 @@ LEAST_LIKENESS = 0.5
 MAX_SHOWN_LINES = 10
 MAX_SHOWN_CHARACTERS = 200
 
-_PREFIX = re.compile(r"^ *\d+\t", re.MULTILINE)
-_ESCAPE = re.compile(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})")
-_WORD = re.compile(r"\w+|[^\w\s]")
+_PREFIX = regex(r"^ *\d+\t", re.MULTILINE)
+_ESCAPE = regex(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})")
+_WORD = regex(r"\w+|[^\w\s]")
 _BLANKS = b" \t\r\x0b\x0c"
 # Characters that editors and models put in the place of plain ones, one for one.
 _LIKE = {

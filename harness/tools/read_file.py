@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from typing import BinaryIO
 
 from harness.actions import SUMMARY_CHARACTERS, Access, Action, Effects, PathAccess
@@ -30,6 +29,7 @@ from harness.messages import ToolCall
 from harness.model import ToolSpec
 from harness.process.capture import RESERVED_CHARACTERS, result_characters
 from harness.record import Record
+from harness.regex import regex
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import READ_FILE
 
@@ -41,7 +41,7 @@ MAX_COUNTED_BYTES = 32 * 1024 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _BLOCK_BYTES = 1024 * 1024
-_LIKE_AN_ESCAPE = re.compile(r"\\[xuU][0-9a-f]")
+_LIKE_AN_ESCAPE = regex(r"\\[xuU][0-9a-f]")
 
 
 class Page(Record):

@@ -6,13 +6,13 @@ wrapped: no text can begin a row of its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from harness.cli.terminal.styles import UNICODE, Fill, Ink, Palette, Tone
 from harness.record import Record
+from harness.regex import regex
 from harness.text.visible import one_line, visible
 
 _EMOJI_STYLE = "\ufe0f"
@@ -266,7 +266,7 @@ HANGING = "    "
 _ENDS_SGR = "\x1b[0m"
 _TO_THE_END = "\x1b[K"
 """Colours the rest of a row without a blank in it: what is copied ends where the text does (EL, ECMA-48 8.3.41)."""
-_SGRS = re.compile(r"\x1b\[[0-9;]*+[mK]")
+_SGRS = regex(r"\x1b\[[0-9;]*+[mK]")
 _NARROW = "   "
 """Likewise, where there is hardly room."""
 
