@@ -90,16 +90,21 @@ def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: 
 
     What looks secret by its value alone, `withheld_secrets` finds: a password in DATABASE_URL.
     """
-    from urllib.parse import parse_qsl, unquote, urlsplit
-
     found = [value for name, value in environment.items() if _sounds_secret(name)]
-    try:
-        parts = urlsplit(address)
-        found += [parts.password or "", unquote(parts.password or ""), *(value for _, value in parse_qsl(parts.query))]
-    except ValueError:
-        pass  # what is no address is refused elsewhere
+    if address:
+        found += _secrets_in_address(address)
     found.append(environment.get(key_variable, ""))
     return list(dict.fromkeys(value for value in found if value))
+
+
+def _secrets_in_address(address: str) -> list[str]:
+    from urllib.parse import parse_qsl, unquote, urlsplit
+
+    try:
+        parts = urlsplit(address)
+        return [parts.password or "", unquote(parts.password or ""), *(value for _, value in parse_qsl(parts.query))]
+    except ValueError:
+        return []  # what is no address is refused elsewhere
 
 
 def _sounds_secret(name: str) -> bool:
@@ -122,15 +127,16 @@ def withheld_secrets(environment: Mapping[str, str]) -> list[str]:
 
 
 def _secrets_in(value: str) -> Iterator[str]:
-    from urllib.parse import unquote
-
     word = value.strip()
     if _ONE_WORD.fullmatch(word) and not _PUBLIC.fullmatch(word) and is_long_chance(word):
         yield word
     for span in shape_spans(value, shapes_for(value)):
         secret = value[span.start : span.end]
         yield secret
-        yield unquote(secret)
+        if "%" in secret:
+            from urllib.parse import unquote
+
+            yield unquote(secret)
 
 
 def installation_key(state: State, tell: Callable[[str], None] = _ignore) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import fcntl
 import json
 import os
@@ -187,6 +186,8 @@ def _as_text(seconds: float) -> str:
 
 
 def _as_seconds(text: object) -> float:
+    import calendar  # loads `locale`
+
     return calendar.timegm(time.strptime(str(text), _TIME))
 
 

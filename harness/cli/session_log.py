@@ -7,17 +7,15 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.cli.console import complain
 from harness.cli.state import State
 from harness.errors import LogError
 from harness.log.action_log import ActionLog
-from harness.log.findings import judge_log
-from harness.log.heads_file import HeadsFile, KnownHead
 from harness.paths import is_within
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.actions import JsonValue
+    from harness.log.heads_file import HeadsFile, KnownHead
     from harness.redaction.redactor import Redactor
 
 
@@ -54,6 +52,8 @@ class HeadNotes:
             self._state.record_head(self._log, closed=False)
         except LogError as error:
             if self._is_first:
+                from harness.cli.console import complain
+
                 complain(str(error))
         self._is_first = False
 
@@ -71,6 +71,8 @@ def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace:
         state.check_heads()
         log = ActionLog.open(new, redactor=redactor)
     else:
+        from harness.log.heads_file import HeadsFile
+
         heads = HeadsFile(state.heads)
         _refuse_an_emptied_one(path, heads)
         log = ActionLog.open(path, redactor=redactor)
@@ -115,6 +117,8 @@ def _refuse_an_emptied_one(path: str, heads: HeadsFile) -> None:
 
 def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:
     """Raise LogError where what stands in a log is not all what was written; its lock is held."""
+    from harness.log.findings import judge_log
+
     findings = judge_log(log.path, heads)
     why = findings.unfit
     if not why and (findings.found.records, findings.found.head) != (log.count, log.head):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from harness.audit.batch_results import ATTEMPTS, LOG, TASK, is_summary
 from harness.errors import LogError, PolicyError, UsageError
 from harness.safe_files import append_line, is_locked_within, open_private
 from harness.text.visible import visible_line
@@ -247,6 +246,8 @@ def logs_in(folder: str) -> list[str]:
 
     Of the results of a batch these are the logs of its tasks: neither summaries, nor what a folder that was kept holds.
     """
+    from harness.audit.batch_results import ATTEMPTS, LOG, TASK, is_summary
+
     paths = []
     for top, folders, files in os.walk(folder):
         if TASK in files and ATTEMPTS in folders:
@@ -256,16 +257,13 @@ def logs_in(folder: str) -> list[str]:
             names = [
                 name
                 for name in files
-                if name.endswith(".jsonl") and name != HEADS_NAME and not _is_summary(name, files)
+                if name.endswith(".jsonl")
+                and name != HEADS_NAME
+                and not (is_summary(name) and name.removesuffix("l") in files)  # a batch's, which lies beside it
             ]
         found = [os.path.join(top, name) for name in names]
         paths += [path for path in found if os.path.isfile(path)]  # no pipe, no link that leads nowhere
     return sorted(paths, key=lambda path: (os.path.basename(path), path))
-
-
-def _is_summary(name: str, files: Collection[str]) -> bool:
-    """Say whether a file is the lines of a batch's summary, which lies beside them."""
-    return is_summary(name) and name.removesuffix("l") in files
 
 
 def _make_private(folder: str) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from harness.actions import Action
-from harness.policy.session_grants import GrantPattern, GrantScope
-from harness.policy.verdict import Verdict
 from harness.record import Record
+
+if TYPE_CHECKING:
+    from harness.actions import Action
+    from harness.policy.session_grants import GrantPattern, GrantScope
+    from harness.policy.verdict import Verdict
 
 
 class Answer(Enum):
@@ -47,6 +49,8 @@ class Approval(Record):
     @property
     def is_sound(self) -> bool:
         """Whether the fields are what they should be: no type checker sees every approver."""
+        from harness.policy.session_grants import GrantScope
+
         answer: object = self.answer
         scope: object = self.scope
         known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))

@@ -15,7 +15,7 @@ from harness.errors import GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
 from harness.gate.grants_in_force import GrantsInForce, GrantStore
 from harness.gate.place_watch import AskPlaces, PlacesAnswer, PlaceWatch, nobody_to_ask, words_of
-from harness.gate.records import Advice, CallRecords, Proposal, sha256_of
+from harness.gate.records import Advice, CallRecords, GateState, Proposal, sha256_of
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, rule_on
 from harness.gate.tool import Attempt, TimedTool
@@ -81,15 +81,6 @@ class HandedOver(Record):
     """The fields of its intent: on disk, unless `asks` is set; then it is written when that program was told yes."""
     asks: bool
     """Whether that program asks the person first."""
-
-
-class GateState(Record):
-    """What a gate knows of a session besides its log and its grants: for one that goes on with it in another process."""
-
-    proposed: int = 0
-    """How many calls were proposed."""
-    unseen: tuple[tuple[str, str], ...] = ()
-    """Changes of entry points that no person has seen: what was done, and the diff."""
 
 
 class Gate:

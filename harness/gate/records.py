@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects, Facet, JsonValue, describe_facet
 from harness.gate.approval import Answer, Approval
 from harness.log.action_log import ActionLog
 from harness.log.order import MOST_FACETS
 from harness.messages import ToolCall, ToolResult
-from harness.place_changes import PlaceReturn, PlacesFound, change_fields
-from harness.policy.policy import Policy
-from harness.policy.session_grants import Grant, pattern_fields
-from harness.policy.verdict import Verdict
 from harness.record import Record, field_names
 from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.place_changes import PlaceReturn, PlacesFound
+    from harness.policy.policy import Policy
+    from harness.policy.session_grants import Grant
+    from harness.policy.verdict import Verdict
+
+
+class GateState(Record):
+    """What a gate knows of a session besides its log and its grants: for one that goes on with it in another process."""
+
+    proposed: int = 0
+    """How many calls were proposed."""
+    unseen: tuple[tuple[str, str], ...] = ()
+    """Changes of entry points that no person has seen: what was done, and the diff."""
 
 
 class Advice(Record):
@@ -178,6 +190,8 @@ class CallRecords:
 
         `not_kept` says why it is not kept in the workspace, or why its end is not.
         """
+        from harness.policy.session_grants import pattern_fields
+
         fields: dict[str, JsonValue] = {
             "grant": grant.id,
             "change": change,
@@ -227,6 +241,8 @@ class CallRecords:
 
     def places_changed(self, call: int, grants: Sequence[Grant], found: PlacesFound, not_kept: str) -> None:
         """Record that a command changed protected places, and which grants sleep; on disk when this returns."""
+        from harness.place_changes import change_fields
+
         fields: dict[str, JsonValue] = {
             "call": call,
             "grants": [grant.id for grant in grants],

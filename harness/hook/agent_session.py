@@ -9,23 +9,26 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.gate.approval import Answer, Approval
-from harness.gate.gate import GateState, HandedOver
-from harness.gate.records import CallRecords, Proposal
+from harness.gate.records import CallRecords, GateState, Proposal
 from harness.hook.event import HookEvent
 from harness.log.action_log import ActionLog
 from harness.log.order import Ledger
 from harness.log.reader import read_log
 from harness.messages import ToolCall
-from harness.policy.session_grants import Grant, GrantScope, pattern_fields, pattern_from, session_grant
 from harness.record import Record, field_names, replace
 from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, open_private, write_whole
+
+if TYPE_CHECKING:
+    from harness.gate.gate import HandedOver
+    from harness.policy.session_grants import Grant
 
 VERSION = 1
 _STATE, _LOCK = "session.json", "lock"
@@ -192,10 +195,7 @@ class AgentSession:
         self.latch = str(held["latch"])
         unseen = tuple((str(what), str(diff)) for what, diff in _pairs(held["unseen"]))
         self.state = GateState(proposed=_count(held["proposed"]), unseen=unseen)
-        self.grants = tuple(
-            session_grant(str(one["id"]), pattern_from(_fields(one["pattern"])), _count(one["call"]))
-            for one in map(_fields, _listed(held["grants"]))
-        )
+        self.grants = tuple(map(_grant, map(_fields, _listed(held["grants"]))))
         self.open = [OpenCall(**_fields(one)) for one in _listed(held["open"])]  # type: ignore[arg-type]  # as written
         session = str(held["session"])
         if (held["records"], held["head"]) == (self._log.count, self._log.head):
@@ -235,11 +235,7 @@ class AgentSession:
             "latch": self.latch,
             "proposed": self.state.proposed,
             "unseen": [list(one) for one in self.state.unseen],
-            "grants": [
-                {"id": one.id, "call": one.origin.line, "pattern": pattern_fields(one.pattern)}
-                for one in self.grants
-                if one.scope is GrantScope.SESSION
-            ],
+            "grants": [*filter(None, map(_kept_grant, self.grants))],
             "open": [{name: getattr(one, name) for name in field_names(OpenCall)} for one in self.open],
         }
         path = os.path.join(self.folder, _STATE)
@@ -263,6 +259,11 @@ class AgentSession:
             self._lock = -1
 
 
+def session_folder(folder: str, agent: str, session: str) -> str:
+    """Return the folder of one session; the agent's own name for it may be anything."""
+    return os.path.join(folder, f"{agent}-{sha256(session.encode()).hexdigest()[:16]}")
+
+
 def key_of(event: HookEvent) -> str:
     """Return what the outcome of a call is recognised by."""
     return event.use_id or f"{event.tool}:{json.dumps(dict(event.arguments), sort_keys=True)}"
@@ -279,6 +280,24 @@ def _is_used_up(ticket: str) -> bool:
 
 def _end_of(call: OpenCall, status: str, content: str) -> Mapping[str, JsonValue]:
     return {"call": call.number, "tool": call.tool, "status": status, "content": content}
+
+
+# With grants alone: PostToolUse and `harness exec` need nothing of policies.
+
+
+def _grant(held: Mapping[str, JsonValue]) -> Grant:
+    from harness.policy.session_grants import pattern_from, session_grant
+
+    return session_grant(str(held["id"]), pattern_from(_fields(held["pattern"])), _count(held["call"]))
+
+
+def _kept_grant(grant: Grant) -> dict[str, JsonValue] | None:
+    """Return what is kept of a grant; None for one that does not end with the session: it is kept elsewhere."""
+    from harness.policy.session_grants import GrantScope, pattern_fields
+
+    if grant.scope is not GrantScope.SESSION:
+        return None
+    return {"id": grant.id, "call": grant.origin.line, "pattern": pattern_fields(grant.pattern)}
 
 
 def _fields(value: JsonValue) -> dict[str, JsonValue]:

@@ -9,6 +9,9 @@ from harness.actions import JsonValue
 from harness.record import Record
 from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
 
+MOST_KEPT_BYTES = 64 * 1024 * 1024
+"""Of a file before it is changed: of a larger one no copy is kept, and its change cannot be undone."""
+
 
 class ForeignKind(Enum):
     """What a foreign tool does, as far as we know."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import NoReturn
 
@@ -24,7 +24,7 @@ from harness.files.file_changes import write_and_read
 from harness.files.workspace import Workspace
 from harness.gate.arguments import flag, text
 from harness.gate.tool import Arguments, Tool, ToolOutput
-from harness.hook.foreign_call import ForeignCall, ForeignKind
+from harness.hook.foreign_call import MOST_KEPT_BYTES, ForeignCall, ForeignKind
 from harness.messages import ToolCall
 from harness.model import ToolSpec
 from harness.record import Record
@@ -32,8 +32,6 @@ from harness.safe_files import read_small
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import READ_FILE, ToolKind, tool_kind
 
-MOST_KEPT_BYTES = 64 * 1024 * 1024
-"""Of a file before it is changed: of a larger one no copy is kept, and its change cannot be undone."""
 MOST_SHOWN = 20_000
 """Characters of a text that a preview holds."""
 _ANYTHING: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": True}
@@ -166,10 +164,10 @@ class ForeignOther:
         _not_ours(action, effects)
 
 
-def foreign_tool(call: ForeignCall, workspace: Workspace, cwd: str, shell: Tool) -> Tool:
-    """Return the tool that prepares one call; `shell` prepares commands."""
+def foreign_tool(call: ForeignCall, workspace: Workspace, cwd: str, shell: Callable[[], Tool]) -> Tool:
+    """Return the tool that prepares one call; `shell` makes the one that prepares commands."""
     if call.kind is ForeignKind.SHELL:
-        return shell
+        return shell()
     if call.kind in (ForeignKind.INWARD, ForeignKind.UNKNOWN):
         return ForeignOther(call, workspace)
     return ForeignFiles(call, workspace, cwd)

@@ -1,105 +1,49 @@
-"""An event of an agent in, an answer in its own form out: the road of each call of another agent.
+"""One call of another agent on its way through the gate: the workspace it is in, the policy, the verdict, the answer.
 
-INVARIANT: nothing is answered before the decision is on disk, and whatever goes wrong on the way is a refusal: whoever calls
-`answer` turns every exception into one.
+INVARIANT: nothing is answered before the decision is on disk.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.actions import Action, Enforcement, JsonValue
 from harness.errors import ToolError
-from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
-from harness.gate.approval import Approver
 from harness.gate.gate import Gate, HandedOver, PendingCall
-from harness.gate.grants_in_force import GrantStore
-from harness.gate.records import Advice, CallRecords, policy_fields
+from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.hook.agent_session import AgentSession, OpenCall, key_of
-from harness.hook.event import HookEvent, When, parse
-from harness.hook.foreign_call import ForeignCall, ForeignKind
-from harness.hook.foreign_tools import MOST_KEPT_BYTES, foreign_tool
+from harness.hook.event import HookEvent
+from harness.hook.foreign_call import MOST_KEPT_BYTES, ForeignCall, ForeignKind
+from harness.hook.foreign_tools import foreign_tool
 from harness.hook.guarded_agent import GuardedAgent, HookAnswer
-from harness.hook.tickets import Ticket, TicketFolder, told_of
-from harness.log.action_log import ActionLog
-from harness.messages import ResultStatus, ToolCall, ToolResult
-from harness.policy.policy import Policy
+from harness.hook.hook_parts import HookParts, quoted
+from harness.messages import ResultStatus, ToolCall
 from harness.policy.rules import Decision
-from harness.policy.session_grants import Grant
-from harness.policy.verdict import Verdict
-from harness.record import Record, replace
-from harness.redaction.redactor import Redactor
+from harness.record import replace
 from harness.regex import regex
 from harness.safe_files import read_small
-from harness.tools.bash import BashTool
-from harness.tools.command_walls import CommandWalls
 
-MOST_LOGGED_RESPONSE = 20_000
-"""Characters of what an agent says of an outcome that the log keeps."""
-_PLAIN = regex(r"[A-Za-z0-9_./@%+,:-]+")
+if TYPE_CHECKING:
+    from harness.hook.tickets import Ticket
+    from harness.policy.policy import Policy
+    from harness.policy.verdict import Verdict
+    from harness.tools.bash import BashTool
+    from harness.tools.command_walls import CommandWalls
+
 _MOVES = regex(r"\b(?:cd|pushd|popd)\b")
 OTHER_PART = "another part of the same patch was refused"
 MOST_ADVICE = 2_000
 """Characters of rules that a refusal names."""
 
 
-class HookParts(Record):
-    """What the program gives a hook: places, policy, and who is asked."""
-
-    folder: str
-    """Where sessions of agents are kept, a folder each."""
-    home: str | None
-    environment: Mapping[str, str]
-    redactor: Redactor
-    images: BeforeImages
-    hidden: tuple[str, ...]
-    """What no command may read: our own folders."""
-    policy_at: Callable[[Workspace], Policy]
-    """The policy that holds in a workspace. Raises PolicyError."""
-    new_log: Callable[[str], str]
-    """Names a log for a session in a workspace."""
-    note_head: Callable[[ActionLog, bool], None]
-    """Notes the head of a log, which is closed or goes on."""
-    grants_at: Callable[[str], tuple[Sequence[Grant], GrantStore | None]]
-    """What is granted in a workspace, and where more is kept."""
-    approver: Approver
-    """Asks somebody where the agent cannot."""
-    advise: Callable[[Policy, Action, Verdict], Advice]
-    runner: str
-    """The command line, quoted, of what runs a ticket; empty where no call is rewritten."""
-    about: Mapping[str, JsonValue]
-    """What a session's first record says besides: user, host."""
-    wait_seconds: float
-    """How long another call of the same session is waited for."""
-
-
-def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
-    """Return the answer to one event, which is `data`.
-
-    Raises EventError, HarnessError and OSError: the call must be refused then.
-    """
-    event = agent.event_of(parse(data))
-    folder = session_folder(parts.folder, agent.name, event.session)
-    with AgentSession(folder, parts.redactor, wait_seconds=parts.wait_seconds) as session:
-        match event.when:
-            case When.BEFORE:
-                return _Judged(agent, event, session, parts).reply(hashlib.sha256(data).hexdigest())
-            case When.AFTER | When.FAILED:
-                _settle(agent, event, session)
-            case When.ENDED:
-                if session.begun:
-                    session.end("completed")
-                    parts.note_head(session.log, True)
-    return HookAnswer()
-
-
-class _Judged:
+class JudgedCall:
     """One call of an agent on its way through the gate."""
 
     def __init__(self, agent: GuardedAgent, event: HookEvent, session: AgentSession, parts: HookParts) -> None:
@@ -116,7 +60,17 @@ class _Judged:
         self._cwd = os.path.realpath(os.path.join(event.cwd, str(self._call.arguments.get("cwd", ""))))
         where = session.workspace if session.begun else _workspace_of(agent, event, parts.environment)
         self._workspace = Workspace(where, parts.home)
-        self._walls = CommandWalls(self._workspace, hide=parts.hidden)
+
+    @cached_property
+    def _walls(self) -> CommandWalls:
+        from harness.tools.command_walls import CommandWalls
+
+        return CommandWalls(self._workspace, hide=self._parts.hidden)
+
+    def _shell(self) -> BashTool:
+        from harness.tools.bash import BashTool
+
+        return BashTool(self._workspace, environment=self._parts.environment, walls=self._walls)
 
     def reply(self, event_sha256: str) -> HookAnswer:
         """Judge the call, and return the answer."""
@@ -131,12 +85,11 @@ class _Judged:
         else:
             exact = [one for one in exact if one.id in session.log.granted]
             self._follow(policy)
-        shell = BashTool(self._workspace, environment=self._parts.environment, walls=self._walls)
         gate = Gate(
             policy=policy,
             approver=self._parts.approver,
             log=session.log,
-            tools=ToolRegistry((foreign_tool(self._call, self._workspace, self._cwd, shell),)),
+            tools=ToolRegistry((foreign_tool(self._call, self._workspace, self._cwd, self._shell),)),
             grants=(*session.grants, *exact),
             kept=kept,
             advise=self._advise,
@@ -193,7 +146,7 @@ class _Judged:
             "harness": __version__,
             **policy_fields(policy),
             "confinement": self._walls.level,
-            **self._parts.about,
+            **self._parts.about(),
         }
         log = self._parts.new_log(self._workspace.root)
         self._session.begin(log, self._workspace.root, policy.sha256, about)
@@ -235,6 +188,8 @@ class _Judged:
         possible = takes and self._parts.runner and self._walls.confines
         if not possible or verdict.effects.enforcement is Enforcement.OFF:
             return None
+        from harness.hook.tickets import Ticket
+
         asked = verdict.decision is Decision.CONFIRM
         return Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden, asked=asked)
 
@@ -272,6 +227,8 @@ class _Judged:
 
         Where the agent keeps the folder that a command goes to, that folder is brought to its shell behind it.
         """
+        from harness.hook.tickets import TicketFolder, told_of
+
         moves = self._agent.keeps_folder and _MOVES.search(ticket.command) is not None
         path = TicketFolder(self._session.folder).put(ticket, call, tells_folder=moves)
         name = f"{os.path.basename(self._session.folder)}.{os.path.basename(path)}"
@@ -288,30 +245,6 @@ class _Judged:
         if not rules or len(rules) > MOST_ADVICE:
             return ""
         return f"\nThe person may allow it with this rule in a policy of theirs ({policy.name} holds now):\n{rules}"
-
-
-def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession) -> None:
-    """Record what the agent says that a call came to. A call that is not known, or is seen by us, is passed over."""
-    while session.begun and (call := session.take(key_of(event))) is not None:
-        if call.intent is not None:  # it was carried out, so somebody there said yes
-            call = session.record_yes(call)
-        records = CallRecords(session.log)
-        said = event.response if isinstance(event.response, str) else json.dumps(event.response, ensure_ascii=False)
-        content = records.redact(said)
-        result = ToolResult(
-            call_id=call.id,
-            status=ResultStatus.OK if event.when is When.AFTER else ResultStatus.FAILED,
-            content=content[:MOST_LOGGED_RESPONSE],
-            output_bytes=len(said),
-            truncated=len(content) > MOST_LOGGED_RESPONSE,
-        )
-        held = read_small(call.path, MOST_KEPT_BYTES) if call.path else None
-        after = None if held is None else hashlib.sha256(held).hexdigest()
-        if after is not None and after != call.before_sha256:
-            result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
-        records.ended(call.proposal, result, ran=True, seen_by=agent.name)
-        if event.use_id == "":  # such calls are told apart by their order alone: one outcome, one call
-            return
 
 
 def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
@@ -347,15 +280,3 @@ def _workspace_of(agent: GuardedAgent, event: HookEvent, environment: Mapping[st
         if os.path.isabs(environment.get(name, "")):
             return environment[name]
     return git_top(os.path.realpath(event.cwd))
-
-
-def session_folder(folder: str, agent: str, session: str) -> str:
-    """Return the folder of one session; the agent's own name for it may be anything."""
-    return os.path.join(folder, f"{agent}-{hashlib.sha256(session.encode()).hexdigest()[:16]}")
-
-
-def quoted(text: str) -> str:
-    """Return a text as one word of a shell; as it is where nothing in it is special."""
-    if _PLAIN.fullmatch(text):
-        return text
-    return "'" + text.replace("'", "'\\''") + "'"

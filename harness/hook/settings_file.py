@@ -15,7 +15,7 @@ from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.files import atomic
 from harness.hook.guarded_agent import GuardedAgent
-from harness.hook.judging import quoted
+from harness.hook.hook_parts import quoted
 from harness.record import Record
 from harness.safe_files import read_regular
 from harness.text.strict_json import NotJsonError, read_one

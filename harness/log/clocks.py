@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+import time
 
 from harness.actions import JsonValue
 from harness.log.order import LogRecord
 from harness.log.reader import LARGEST, whole
 from harness.record import Record
+from harness.regex import regex
 
 NANO = 1_000_000_000
 _APART = 2 * NANO
 """What two clocks that were read one after the other may differ by: a process waits in between, and a second leaps."""
-_RFC3339 = re.compile(
+_RFC3339 = regex(
     r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)",
     re.ASCII,
 )
@@ -59,8 +60,9 @@ class Clocks:
 
 def timestamp(seconds: float, *, digits: int = 0) -> str:
     """Return seconds since 1970 as RFC 3339 in UTC, with 6 digits of a second or with none."""
-    moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=round(seconds * 1_000_000))
-    return moment.isoformat(timespec="microseconds" if digits else "seconds").replace("+00:00", "Z")
+    whole_seconds, rest = divmod(round(seconds * 1_000_000), 1_000_000)
+    fraction = f".{rest:06d}" if digits else ""
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole_seconds))}{fraction}Z"
 
 
 def nanoseconds(text: JsonValue) -> int | None:
@@ -68,6 +70,8 @@ def nanoseconds(text: JsonValue) -> int | None:
     found = _RFC3339.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
+    from datetime import datetime
+
     minutes, seconds, fraction, zone = found.groups()
     is_leap = seconds == "60"  # which RFC 3339 has, and datetime has not
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
@@ -79,6 +78,8 @@ class GrantPattern(Record):
         if self.program and not self.argv:
             return "any known command"
         if self.argv:
+            import shlex
+
             set_before = (f"{name}=..." for name in self.variables)
             return " ".join((*set_before, shlex.join(self.argv), *("*" for _ in range(self.program))))
         does, path = "edits" if Access.WRITE in self.access else "reads", self.path.removeprefix("/")

@@ -15,21 +15,18 @@ Not here: whether a call may run (gate/), how files are replaced (files/), how a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
-from harness.files.baselines import Baselines
-from harness.files.before_images import BeforeImages
-from harness.files.workspace import Workspace
-from harness.gate.tool import Tool
 from harness.limits import Limits
-from harness.process.capture import OutputFolder
-from harness.process.lent_terminal import LentTerminal
-from harness.tools.bash import BashTool
-from harness.tools.command_walls import CommandWalls
-from harness.tools.edit_file import EditFileTool
-from harness.tools.read_file import ReadFileTool
-from harness.tools.write_file import WriteFileTool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from harness.files.before_images import BeforeImages
+    from harness.files.workspace import Workspace
+    from harness.gate.tool import Tool
+    from harness.process.lent_terminal import LentTerminal
 
 
 def builtin_tools(
@@ -52,6 +49,14 @@ def builtin_tools(
     command of theirs; `interrupts` counts how often a person asked to stop, so that the second time kills at once. The full
     output of long commands is kept in the workspace's `outputs` folder, where it has one.
     """
+    from harness.files.baselines import Baselines
+    from harness.process.capture import OutputFolder
+    from harness.tools.bash import BashTool
+    from harness.tools.command_walls import CommandWalls
+    from harness.tools.edit_file import EditFileTool
+    from harness.tools.read_file import ReadFileTool
+    from harness.tools.write_file import WriteFileTool
+
     baselines = Baselines()
     outputs = None if workspace.outputs is None else OutputFolder(workspace.outputs)
     return (

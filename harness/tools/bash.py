@@ -27,10 +27,7 @@ from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
 from harness.model import ToolSpec
-from harness.process.capture import Capture, Live, OutputFolder, ReadableOutput, result_characters
-from harness.process.command import STANDARD_PACE, CommandEnding, Ended, Pace, run_group
 from harness.process.environment import at_a_terminal, child_environment, unasked_variables, walled_variables
-from harness.process.start import Launch, NotConfinedError, find_bash
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.shell.disk import Witness
@@ -42,6 +39,8 @@ from harness.tools.command_walls import CommandWalls, HeldTo, only_looks, wall_n
 if TYPE_CHECKING:
     from harness.files.before_images import BeforeImages
     from harness.files.protected_places import ProtectedPlaces
+    from harness.process.capture import Capture, OutputFolder
+    from harness.process.command import Ended, Pace
     from harness.process.lent_terminal import LentTerminal
 
 MAX_COMMAND_BYTES = 1_000_000
@@ -95,7 +94,7 @@ class BashTool:
         on_output: Callable[[str], None] | None = None,
         lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
         interrupts: Callable[[], int] | None = None,
-        pace: Pace = STANDARD_PACE,
+        pace: Pace | None = None,
     ) -> None:
         """Take what commands are given, and who is told.
 
@@ -111,7 +110,6 @@ class BashTool:
         self.check_place = workspace.check
         self._limits = limits
         self._seconds = limits.filled().command_seconds or DEFAULT_COMMAND_SECONDS
-        self._characters = result_characters(limits)
         self._environment = child_environment(os.environ if environment is None else environment)
         self.walls = walls or CommandWalls(workspace)
         self._temporary = temporary or TemporaryFolder()
@@ -199,6 +197,10 @@ class BashTool:
 
     def run_for(self, action: Action, effects: Effects, seconds: float | None) -> ToolOutput:
         """Do as `run`, for `seconds` at most: the time that the run has left."""
+        # Only now: a call that is refused, or that another agent carries out, needs none of it.
+        from harness.process.capture import Capture, result_characters
+        from harness.process.start import NotConfinedError
+
         request = action.request
         if not isinstance(request, BashRequest):
             raise TypeError("the action was not prepared by bash")
@@ -210,7 +212,7 @@ class BashTool:
             raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
         lending = self._lend() if self._lend is not None else None
         spill = self._outputs.spill() if self._outputs is not None and lending is None else None
-        capture = Capture(self._characters, spill)
+        capture = Capture(result_characters(self._limits), spill)
         try:
             with lending or nullcontext() as lent:
                 ended, walls = self._run(request, effects, capture, lent)
@@ -230,6 +232,10 @@ class BashTool:
 
         At a terminal that was lent to it a command takes as long as the person does.
         """
+        from harness.process.capture import Live
+        from harness.process.command import STANDARD_PACE, run_group
+        from harness.process.start import Launch, find_bash
+
         bash = find_bash(self._environment["PATH"].split(":"))
         if not bash:
             raise ToolError("Cannot start bash: it is not installed.")
@@ -264,7 +270,7 @@ class BashTool:
                 output=capture,
                 live=lent or (Live(self._on_output) if self._on_output is not None else None),
                 interrupts=self._interrupts,
-                pace=self._pace,
+                pace=self._pace or STANDARD_PACE,
             )
             return ended, None if confinement is None else HeldTo(walls=confinement.walls, gaps=confinement.gaps)
         finally:
@@ -338,6 +344,8 @@ def _script(command: str) -> int | None:
 def _output(request: BashRequest, capture: Capture, ended: Ended, held: HeldTo | None, *, lent: bool) -> ToolOutput:
     """Return the result; `held` is what the kernel held the command to; `lent`: it had the person's terminal, and what it
     showed there is for them alone."""
+    from harness.process.capture import ReadableOutput
+
     printed = ReadableOutput(text=NOT_KEPT, truncated=True) if lent else capture.readable()
     body = printed.text or "(no output)"
     status, exit_code, last_line = _end_of(request, ended)
@@ -357,6 +365,8 @@ def _output(request: BashRequest, capture: Capture, ended: Ended, held: HeldTo |
 
 def _notes(ended: Ended) -> list[str]:
     """Say what became of processes that the command left, where it left any."""
+    from harness.process.command import CommandEnding
+
     notes = []
     if ended.terminated and ended.ending in (CommandEnding.EXITED, CommandEnding.SIGNALLED, CommandEnding.UNKNOWN):
         one = len(ended.terminated) == 1
@@ -380,6 +390,8 @@ def _end_of(request: BashRequest, ended: Ended) -> tuple[ResultStatus, int | Non
 
     The exit code of a killed shell is 128 and the signal's number, as a shell would say it of its own child.
     """
+    from harness.process.command import CommandEnding
+
     seconds = f"{ended.seconds:.1f} s"
     match ended.ending:
         case CommandEnding.EXITED:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from harness.actions import Access, Effects, Enforcement
 from harness.errors import ToolError
-from harness.files.tree_listing import NOTHING_LISTED, ListedTree, TreeListing
 from harness.files.workspace import Workspace
 from harness.paths import is_within
 from harness.policy.forbidden_files import (
@@ -24,13 +23,13 @@ from harness.policy.forbidden_files import (
 from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule
-from harness.process.start import NotConfinedError
 from harness.record import Record, replace
 from harness.regex import regex
 from harness.sandbox.walls import Walls
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from harness.files.tree_listing import ListedTree, TreeListing
     from harness.sandbox import Confinement, Machine
 
 
@@ -66,8 +65,13 @@ class CommandWalls:
         self._workspace = workspace
         self._hide = tuple(hide)
         self._given = machine
-        self._listing = TreeListing(workspace.root)
         self._found: tuple[object, tuple[ForbiddenFiles, ForbiddenFiles]] | None = None
+
+    @cached_property
+    def _listing(self) -> TreeListing:
+        from harness.files.tree_listing import TreeListing
+
+        return TreeListing(self._workspace.root)
 
     @cached_property
     def _machine(self) -> Machine:
@@ -122,6 +126,7 @@ class CommandWalls:
 
     def here(self, policy: Policy, tool: str) -> WallsHere:
         """Return what can hold a program that a person grants, as the workspace is now."""
+        from harness.files.tree_listing import NOTHING_LISTED
         from harness.sandbox import hides_where_it_may_write
 
         root = self._workspace.root
@@ -202,6 +207,8 @@ class CommandWalls:
         except Unenforceable as error:
             raise ToolError(f"This command cannot be confined to what it may do: {error}. Nothing was run.") from None
         except OSError as error:
+            from harness.process.start import NotConfinedError
+
             raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
 
 

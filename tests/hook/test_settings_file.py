@@ -12,7 +12,7 @@ from rows import all_rows
 
 from harness.errors import UsageError
 from harness.hook.guarded_agent import AGENTS, agent_named
-from harness.hook.judging import quoted
+from harness.hook.hook_parts import quoted
 from harness.hook.settings_file import (
     SettingsChange,
     hook_command,

@@ -10,8 +10,9 @@ from harness.actions import Action
 from harness.files.before_images import BeforeImages
 from harness.gate.approval import Approver, deny_all
 from harness.gate.records import Advice
+from harness.hook.answering import answer
 from harness.hook.guarded_agent import GuardedAgent, HookAnswer, agent_named
-from harness.hook.judging import HookParts, answer
+from harness.hook.hook_parts import HookParts
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
@@ -72,7 +73,7 @@ class HookScene:
             approver=approver,
             advise=advise,
             runner=runner,
-            about={},
+            about=dict,
             wait_seconds=60.0,
         )
 

@@ -16,12 +16,13 @@ from harness.errors import HarnessError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.actions import Action
+    from harness.actions import Action, JsonValue
+    from harness.files.workspace import Workspace
     from harness.gate.grants_in_force import GrantStore
     from harness.gate.records import Advice
     from harness.hook.confined_run import CommandEnd
     from harness.hook.guarded_agent import GuardedAgent, HookAnswer
-    from harness.hook.judging import HookParts
+    from harness.hook.hook_parts import HookParts
     from harness.log.action_log import ActionLog
     from harness.policy.policy import Policy
     from harness.policy.session_grants import Grant
@@ -66,7 +67,7 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
 
 
 def _answer(agent: GuardedAgent, words: Sequence[str], environment: Mapping[str, str]) -> HookAnswer:
-    from harness.hook.judging import answer
+    from harness.hook.answering import answer
 
     policy = None
     if words:
@@ -79,13 +80,10 @@ def _answer(agent: GuardedAgent, words: Sequence[str], environment: Mapping[str,
 
 def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
     from harness.cli.environment_secrets import redactor_for
-    from harness.cli.kept_grants import KeptGrants
-    from harness.cli.policy.policies import assemble
-    from harness.cli.session_log import who_and_where
     from harness.cli.state import State
     from harness.files.before_images import BeforeImages
     from harness.gate.approval import deny_all
-    from harness.hook.judging import HookParts
+    from harness.hook.hook_parts import HookParts
 
     state = State.of(environment)
     home = environment.get("HOME")
@@ -94,7 +92,19 @@ def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
         if closed or log.count < 8:
             state.record_head(log, closed=closed)
 
+    def policy_at(workspace: Workspace) -> Policy:
+        from harness.cli.policy.policies import assemble
+
+        return assemble(state, workspace.root, named=named, fallback="default")
+
+    def about() -> Mapping[str, JsonValue]:
+        from harness.cli.session_log import who_and_where
+
+        return who_and_where()
+
     def grants_at(workspace: str) -> tuple[Sequence[Grant], GrantStore]:
+        from harness.cli.kept_grants import KeptGrants
+
         kept = KeptGrants(state.grants, state.name_of(workspace), workspace)
         return kept.read().grants, kept
 
@@ -105,14 +115,14 @@ def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
         redactor=redactor_for(state, environment, (), unless=(home or "",)),
         images=BeforeImages(state.before_images),
         hidden=state.guarded,
-        policy_at=lambda workspace: assemble(state, workspace.root, named=named, fallback="default"),
+        policy_at=policy_at,
         new_log=state.new_log_path,
         note_head=note_head,
         grants_at=grants_at,
         approver=deny_all,
         advise=_advise,
         runner=f"{own_command()} exec",
-        about=who_and_where(),
+        about=about,
         wait_seconds=WAIT_SECONDS,
     )
 
@@ -132,7 +142,7 @@ def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
 
 def own_command() -> str:
     """Return the command line of this program, by which an agent's shell finds it from any folder."""
-    from harness.hook.judging import quoted
+    from harness.hook.hook_parts import quoted
 
     path = os.path.abspath(sys.argv[0])
     is_program = not path.endswith(".py") and os.access(path, os.X_OK)

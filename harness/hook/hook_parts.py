@@ -1,0 +1,62 @@
+"""What the program gives a hook: places, policy, and who is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.record import Record
+from harness.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from harness.actions import Action, JsonValue
+    from harness.files.before_images import BeforeImages
+    from harness.files.workspace import Workspace
+    from harness.gate.approval import Approver
+    from harness.gate.grants_in_force import GrantStore
+    from harness.gate.records import Advice
+    from harness.log.action_log import ActionLog
+    from harness.policy.policy import Policy
+    from harness.policy.session_grants import Grant
+    from harness.policy.verdict import Verdict
+    from harness.redaction.redactor import Redactor
+
+_PLAIN = regex(r"[A-Za-z0-9_./@%+,:-]+")
+
+
+class HookParts(Record):
+    """See the module. What is a function here is made when an event needs it: each hook is a process of its own."""
+
+    folder: str
+    """Where sessions of agents are kept, a folder each."""
+    home: str | None
+    environment: Mapping[str, str]
+    redactor: Redactor
+    images: BeforeImages
+    hidden: tuple[str, ...]
+    """What no command may read: our own folders."""
+    policy_at: Callable[[Workspace], Policy]
+    """The policy that holds in a workspace. Raises PolicyError."""
+    new_log: Callable[[str], str]
+    """Names a log for a session in a workspace."""
+    note_head: Callable[[ActionLog, bool], None]
+    """Notes the head of a log, which is closed or goes on."""
+    grants_at: Callable[[str], tuple[Sequence[Grant], GrantStore | None]]
+    """What is granted in a workspace, and where more is kept."""
+    approver: Approver
+    """Asks somebody where the agent cannot."""
+    advise: Callable[[Policy, Action, Verdict], Advice]
+    runner: str
+    """The command line, quoted, of what runs a ticket; empty where no call is rewritten."""
+    about: Callable[[], Mapping[str, JsonValue]]
+    """Returns what a session's first record says besides: user, host."""
+    wait_seconds: float
+    """How long another call of the same session is waited for."""
+
+
+def quoted(text: str) -> str:
+    """Return a text as one word of a shell; as it is where nothing in it is special."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "'" + text.replace("'", "'\\''") + "'"
