@@ -128,10 +128,10 @@ class State:
 
     def name_of(self, workspace: str) -> str:
         """Return the name under which things of a workspace are kept: its own, and a digest of its path."""
-        import hashlib
+        from harness.digest import digest_of
 
         slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.path.basename(workspace))[:40] or "root"
-        digest = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        digest = digest_of(workspace.encode("utf-8", "surrogateescape"))[:8]
         return f"{slug}-{digest}"
 
     def new_export_path(self, session: str) -> str:

@@ -5,9 +5,9 @@ It lives in memory, as long as the session.
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 
+from harness.digest import digest_of
 from harness.record import Record
 
 MAX_FILES = 10_000
@@ -46,7 +46,7 @@ class Baselines:
         """
         self._forget(real)
         kept = content if len(content) <= _MAX_KEPT_BYTES else None
-        self._by_path[real] = Baseline(sha256=sha256 or hashlib.sha256(content).hexdigest(), content=kept)
+        self._by_path[real] = Baseline(sha256=sha256 or digest_of(content), content=kept)
         self._bytes += len(kept or b"")
         self._bound()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 
+from harness.digest import digest_of
 from harness.regex import regex
 from harness.safe_files import replace_file, sync_path
 
@@ -27,7 +27,7 @@ class BeforeImages:
 
         Raises OSError; then it is not to be counted on.
         """
-        digest = hashlib.sha256(data).hexdigest()
+        digest = digest_of(data)
         # INVARIANT: touched before it is looked at: `audit prune` removes none that is younger than a day.
         if self._touch(digest) and self.get(digest) == data:
             return digest
@@ -51,7 +51,7 @@ class BeforeImages:
                 data = file.read()
         except OSError:
             return None
-        return data if hashlib.sha256(data).hexdigest() == sha256 else None
+        return data if digest_of(data) == sha256 else None
 
     def _touch(self, digest: str) -> bool:
         """Say that what is kept under this digest is needed from now on; return whether there is such a file."""

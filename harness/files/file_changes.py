@@ -6,10 +6,10 @@ It decides nothing: what is written was made and shown before, and here it is on
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 
 from harness.actions import Access, FileChange, PathAccess
+from harness.digest import digest_of
 from harness.errors import ErrorCode, ToolError
 from harness.files import atomic
 from harness.files.baselines import Baseline
@@ -83,11 +83,6 @@ def write_and_read(path: PathAccess, *, new: bool = False) -> tuple[PathAccess, 
     return (path, replace(path, access=Access.READ, shared=False, new=new))
 
 
-def sha256(data: bytes) -> str:
-    """Return the digest in hex."""
-    return hashlib.sha256(data).hexdigest()
-
-
 def change_to(path: PathAccess, old: Present | None, content: bytes, *, before: bytes, after: bytes) -> Replacement:
     """Return the change of the file at `path`, which is `old` (None: there is none), to `content`.
 
@@ -98,17 +93,17 @@ def change_to(path: PathAccess, old: Present | None, content: bytes, *, before: 
     """
     return Replacement(
         path=path,
-        before_sha256=None if old is None else sha256(old.data),
+        before_sha256=None if old is None else digest_of(old.data),
         before_mode=None if old is None else old.mode,
         content=content,
-        after_sha256=sha256(content),
+        after_sha256=digest_of(content),
         diff=compare(before, after),
     )
 
 
 def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
     """Return why the model must look again before it changes a file that holds `data`; None if it knows that."""
-    if sha256(data) == baseline.sha256:
+    if digest_of(data) == baseline.sha256:
         return None
     said = f"The file changed on disk after it was read: {shown(path)}."
     if baseline.content is not None:
@@ -233,7 +228,7 @@ def _judged_content(folder: int, name: str, change: Replacement) -> bytes:
         data = read_in(folder, name, change.path)
     except FileNotFoundError:
         data = None
-    if (None if data is None else sha256(data)) != change.before_sha256:
+    if (None if data is None else digest_of(data)) != change.before_sha256:
         raise _changed(change.path)
     return data or b""
 

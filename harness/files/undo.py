@@ -9,10 +9,11 @@ from enum import Enum
 from typing import TypeAlias, assert_never
 
 from harness.actions import Access, Enforcement, JsonValue, PathAccess, Place
+from harness.digest import digest_of
 from harness.errors import ErrorCode, ToolError
 from harness.files.atomic import TornError
 from harness.files.before_images import BeforeImages
-from harness.files.file_changes import change_to, put, sha256
+from harness.files.file_changes import change_to, put
 from harness.files.folders import open_folder
 from harness.files.judged_files import Present, read_in, read_whole
 from harness.files.workspace import Workspace
@@ -310,7 +311,7 @@ def examine(
         return _refused(step, str(error))
     except OSError as error:
         return _refused(step, f"what it was before cannot be read: {error.strerror or error}")
-    digest = pretended.get(step.path, None if present is None else sha256(present.data))
+    digest = pretended.get(step.path, None if present is None else digest_of(present.data))
     match standing(step, digest):
         case FileStanding.UNDONE:
             return StepOutcome(step=step, result=Result.ALREADY)
@@ -344,7 +345,7 @@ def _carry_out(ready: Ready, images: BeforeImages) -> StepOutcome:
     except ToolError as error:
         return _refused(step, _JUST_NOW if error.code is ErrorCode.STALE else str(error))
     except TornError as error:
-        return _refused(step, f"{error} It was: {images.path_of(sha256(ready.present.data))}")
+        return _refused(step, f"{error} It was: {images.path_of(digest_of(ready.present.data))}")
     except OSError as error:
         return _refused(step, f"{error.strerror or error}; not touched")
     now, then = ready.present.mode & 0o777, step.before_mode

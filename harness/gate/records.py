@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects, Facet, JsonValue, describe_facet
+from harness.digest import digest_of
 from harness.gate.approval import Answer, Approval
 from harness.log.action_log import ActionLog
 from harness.log.order import MOST_FACETS
@@ -315,7 +315,7 @@ class CallRecords:
 
 def sha256_of(text: str) -> str:
     """Return the digest of a text as the log notes it."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest_of(text.encode("utf-8", "surrogatepass"))
 
 
 def policy_fields(policy: Policy) -> dict[str, JsonValue]:

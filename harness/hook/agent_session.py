@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from harness.actions import JsonValue
+from harness.digest import digest_of
 from harness.errors import LogError
 from harness.gate.approval import Answer, Approval
 from harness.gate.records import CallRecords, GateState, Proposal
@@ -261,7 +261,7 @@ class AgentSession:
 
 def session_folder(folder: str, agent: str, session: str) -> str:
     """Return the folder of one session; the agent's own name for it may be anything."""
-    return os.path.join(folder, f"{agent}-{sha256(session.encode()).hexdigest()[:16]}")
+    return os.path.join(folder, f"{agent}-{digest_of(session.encode())[:16]}")
 
 
 def key_of(event: HookEvent) -> str:

@@ -6,9 +6,9 @@ INVARIANT: nothing is answered before the decision is on disk, and whatever goes
 
 from __future__ import annotations
 
-import hashlib
 import json
 
+from harness.digest import digest_of
 from harness.gate.records import CallRecords
 from harness.hook.agent_session import AgentSession, key_of, session_folder
 from harness.hook.event import HookEvent, When, parse
@@ -35,7 +35,7 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
             case When.BEFORE:
                 from harness.hook.judging import JudgedCall
 
-                return JudgedCall(agent, event, session, parts).reply(hashlib.sha256(data).hexdigest())
+                return JudgedCall(agent, event, session, parts).reply(digest_of(data))
             case When.AFTER | When.FAILED:
                 _settle(agent, event, session)
             case When.ENDED:
@@ -61,7 +61,7 @@ def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession) -> Non
             truncated=len(content) > MOST_LOGGED_RESPONSE,
         )
         held = read_small(call.path, MOST_KEPT_BYTES) if call.path else None
-        after = None if held is None else hashlib.sha256(held).hexdigest()
+        after = None if held is None else digest_of(held)
         if after is not None and after != call.before_sha256:
             result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
         records.ended(call.proposal, result, ran=True, seen_by=agent.name)

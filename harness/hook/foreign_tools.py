@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 from typing import NoReturn
 
 from harness.actions import (
@@ -19,6 +18,7 @@ from harness.actions import (
     PathAccess,
     ToolUse,
 )
+from harness.digest import digest_of
 from harness.errors import ToolError
 from harness.files.file_changes import write_and_read
 from harness.files.workspace import Workspace
@@ -186,7 +186,7 @@ def _change_to(path: str, after: bytes | None) -> FileChange | None:
     """Return what a file is, and what it is thought to become, by digest; None where that cannot be foretold."""
     if after is None:
         return None
-    made = sha256(after).hexdigest()
+    made = digest_of(after)
     try:
         mode = os.lstat(path).st_mode & 0o7777
     except FileNotFoundError:
@@ -196,7 +196,7 @@ def _change_to(path: str, after: bytes | None) -> FileChange | None:
     before = read_small(path, MOST_KEPT_BYTES)
     if before is None:
         return None
-    return FileChange(path=path, before_sha256=sha256(before).hexdigest(), after_sha256=made, before_mode=mode)
+    return FileChange(path=path, before_sha256=digest_of(before), after_sha256=made, before_mode=mode)
 
 
 def _content_after(kind: ForeignKind, arguments: Arguments, path: str) -> bytes | None:

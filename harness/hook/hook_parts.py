@@ -36,8 +36,9 @@ class HookParts(Record):
     images: BeforeImages
     hidden: tuple[str, ...]
     """What no command may read: our own folders."""
-    policy_at: Callable[[Workspace], Policy]
-    """The policy that holds in a workspace. Raises PolicyError."""
+    policy_at: Callable[[Workspace, str], Policy]
+    """Takes a workspace and the digest of a policy whose examples were tried before, and returns the policy that holds.
+    Raises PolicyError."""
     new_log: Callable[[str], str]
     """Names a log for a session in a workspace."""
     note_head: Callable[[ActionLog, bool], None]

@@ -75,7 +75,7 @@ class JudgedCall:
     def reply(self, event_sha256: str) -> HookAnswer:
         """Judge the call, and return the answer."""
         session, event, agent = self._session, self._event, self._agent
-        policy = self._parts.policy_at(self._workspace)
+        policy = self._parts.policy_at(self._workspace, session.policy_sha256)
         grants, kept = self._parts.grants_at(self._workspace.root)
         # What a granted program did to protected places is looked at when it ends: only our own tool does that.
         exact = [one for one in grants if not one.pattern.program]

@@ -6,7 +6,6 @@ appended any more, so that nothing runs unrecorded.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
+from harness.digest import digest_of
 from harness.errors import LogError
 from harness.log.clocks import timestamp
 from harness.log.order import Ledger, LogRecord
@@ -176,7 +176,7 @@ class ActionLog:
         if len(line) > MAX_RECORD_BYTES:
             raise LogError(f"the action log takes no record of {len(line)} bytes ({kind}): {self.path}")
         self._write(line + b"\n", sync=sync)
-        self._previous = hashlib.sha256(line).hexdigest()
+        self._previous = digest_of(line)
         self._seq += 1
         self._size += len(line) + 1
         self._whole = True
@@ -256,4 +256,4 @@ def _continue_from(descriptor: int, path: str, wait_seconds: float) -> tuple[int
     seq = record["seq"] if record is not None and is_number(record["v"], VERSION) else None
     if line is None or not isinstance(seq, int) or isinstance(seq, bool):
         raise LogError(f"the action log does not end in a whole record; start another file: {path}")
-    return seq + 1, hashlib.sha256(line).hexdigest()
+    return seq + 1, digest_of(line)

@@ -16,7 +16,7 @@ from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, place_problem
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, check_pattern
 from harness.policy.policy import Policy, PolicySource
-from harness.policy.rule_examples import example_matches, rule_problem
+from harness.policy.rule_examples import rule_problem
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
 from harness.record import replace
 from harness.safe_files import read_regular
@@ -43,10 +43,13 @@ MAX_POLICY_BYTES = 1_000_000
 """A repository's policy is not the operator's own file."""
 
 
-def load_policy(path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = ()) -> Policy:
+def load_policy(
+    path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = (), examples: bool = True
+) -> Policy:
     """Return the policy in the TOML file at `path`.
 
-    `extra_tools` names tools besides those that ship, that the file may speak of.
+    `extra_tools` names tools besides those that ship, that the file may speak of. Without `examples` those of its rules are
+    not tried: for one who knows by the digest that they were.
 
     Raises PolicyError, whose text names file, line and key, if anything in it is not understood.
     """
@@ -56,11 +59,13 @@ def load_policy(path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[s
         raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > MAX_POLICY_BYTES:
         raise PolicyError(f"{path}: is larger than {MAX_POLICY_BYTES} bytes")
-    policy = parse_policy(data, path, layer=layer, extra_tools=extra_tools)
+    policy = parse_policy(data, path, layer=layer, extra_tools=extra_tools, examples=examples)
     return policy.guarding(os.path.realpath(path))
 
 
-def parse_policy(data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = ()) -> Policy:
+def parse_policy(
+    data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = (), examples: bool = True
+) -> Policy:
     """Return the policy in `data`, TOML in UTF-8; `file` is what messages call it. Pure.
 
     Raises PolicyError as `load_policy` does.
@@ -70,7 +75,7 @@ def parse_policy(data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_too
     except ValueError as error:
         raise PolicyError(f"{file}: {error}") from None
     source = PolicySource(layer=layer, path=file, content=data)
-    return _Loader(file, key_lines(text), layer, (*SHIPPED_TOOLS, *extra_tools)).policy(table, source)
+    return _Loader(file, key_lines(text), layer, (*SHIPPED_TOOLS, *extra_tools), examples).policy(table, source)
 
 
 def combine(policies: Sequence[Policy]) -> Policy:
@@ -116,12 +121,18 @@ class _Loader:
     """One file being read; holds what messages need."""
 
     def __init__(
-        self, file: str, lines: Mapping[tuple[str, int, str], int], layer: Layer, tools: Sequence[str]
+        self,
+        file: str,
+        lines: Mapping[tuple[str, int, str], int],
+        layer: Layer,
+        tools: Sequence[str],
+        examples: bool,
     ) -> None:
         self.file = file
         self.lines = lines
         self.layer = layer
         self.tools = tools
+        self.examples = examples
 
     def policy(self, table: Table, source: PolicySource) -> Policy:
         self.check_keys(table, TOP_KEYS, "", 0)
@@ -313,7 +324,8 @@ class _Loader:
         problem = rule_problem(rule)
         if problem is not None:
             self.fail("rule", index, *problem)
-        self.run_examples(rule, table, index)
+        if self.examples:
+            self.run_examples(rule, table, index)
         return rule
 
     def rule_tools(self, table: Table, index: int) -> tuple[str, ...]:
@@ -384,6 +396,8 @@ class _Loader:
         return PathPatterns(patterns=patterns)
 
     def run_examples(self, rule: Rule, table: Table, index: int) -> None:
+        from harness.policy.rule_examples import example_matches
+
         for example in self.strings(table, "match", index):
             if not example_matches(rule, example):
                 self.fail("rule", index, "match", f"the rule does not match its example {example!r}")

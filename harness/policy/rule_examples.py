@@ -14,8 +14,6 @@ from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of, name_of
 from harness.programs.variables import steers
 from harness.record import replace
-from harness.shell.builtins import KNOWN_BUILTINS, UNKNOWN_BUILTINS
-from harness.shell.facets import read_commands
 from harness.tool_kinds import BASH, READ_FILE, Does, tool_kind
 
 
@@ -25,11 +23,16 @@ def example_matches(rule: Rule, example: str) -> bool:
         accesses = [EXAMPLE_DISK.resolve(example, access) for access in rule.access or (Access.READ, Access.WRITE)]
         tool = rule.tools[0] if rule.tools else READ_FILE.name
         return any(_decides(rule, _action(tool, (path,), "")) for path in accesses)
+    from harness.shell.facets import read_commands
+
     return _decides(rule, _action(BASH.name, read_commands(example, EXAMPLE_DISK), example))
 
 
 def plain_command(words: Sequence[str]) -> Command | None:
     """Return these words as the one command that bash reads in them; None for one that runs another or steers the shell."""
+    from harness.shell.builtins import KNOWN_BUILTINS, UNKNOWN_BUILTINS
+    from harness.shell.facets import read_commands
+
     name = name_of(words[0])
     if name in WRAPPERS or name in SHELLS or name in KNOWN_BUILTINS or name in UNKNOWN_BUILTINS:
         return None

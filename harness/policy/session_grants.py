@@ -7,12 +7,12 @@ grant_offers.py says; gate/grants_in_force.py keeps grants.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from harness.actions import Access, Act, Command, JsonValue
+from harness.digest import digest_of
 from harness.paths import is_within
 from harness.place_changes import PlaceChange
 from harness.policy.built_in import ENTRY_POINTS
@@ -212,7 +212,7 @@ def session_grant(identity: str, pattern: GrantPattern, call: int = 0) -> Grant:
 def kept_id(pattern: GrantPattern) -> str:
     """Return the id of a grant that is kept: told by what it is, so that no two that differ share one."""
     data = json.dumps(pattern_fields(pattern), sort_keys=True).encode()
-    return f"kept-{hashlib.sha256(data).hexdigest()[:12]}"
+    return f"kept-{digest_of(data)[:12]}"
 
 
 def with_grants(policy: Policy, grants: Sequence[Grant]) -> Policy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
@@ -119,6 +118,8 @@ class Redactor:
         """Return the mark that stands for a secret, which counts as issued from now on."""
         made = self._made.get((span.rule, span.plain))
         if made is None:
+            import hmac
+
             digest = hmac.digest(self._key, span.plain.encode("utf-8", "surrogatepass"), "sha256").hex()
             made = f"{OPENING}{span.rule}:{digest[:8]}]"
             if len(self._made) >= _MOST_MARKS_KEPT:

@@ -189,16 +189,16 @@ def brace_list_at(text: str, position: int, *, first: bool) -> BraceList | None:
     """Return the list that begins at `position`, or None for what is not read; `first`: a word begins there, too."""
     if not first and text[position - 1] not in _IN_FRONT:
         return None
-    match = _LIST.match(text, position) or _NUMBERS.match(text, position) or _LETTERS.match(text, position)
-    if match is None:
-        return None
-    if match.re is _LIST:
-        texts: tuple[str, ...] | None = tuple(match[1].split(","))
-    elif match.re is _NUMBERS:
+    texts: tuple[str, ...] | None
+    if match := _LIST.match(text, position):
+        texts = tuple(match[1].split(","))
+    elif match := _NUMBERS.match(text, position):
         texts = _numbers(match[1], match[2], int(match[3] or 1))
-    else:
+    elif match := _LETTERS.match(text, position):
         begin, end = (ord(letter) for letter in match.groups() if letter)
         texts = tuple(map(chr, _steps(begin, end, 1)))
+    else:
+        return None
     return None if texts is None or len(texts) > _MAX_TEXTS else BraceList(texts, match.end())
 
 

@@ -66,7 +66,7 @@ class HookScene:
             redactor=Redactor(),
             images=BeforeImages(str(folder / "images")),
             hidden=(),
-            policy_at=lambda workspace: self.policy,
+            policy_at=lambda workspace, known: self.policy,
             new_log=lambda workspace: str(self.logs / f"{len(list(self.logs.iterdir()))}.jsonl"),
             note_head=_no_heads,
             grants_at=lambda workspace: ((), None),

@@ -92,10 +92,11 @@ def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
         if closed or log.count < 8:
             state.record_head(log, closed=closed)
 
-    def policy_at(workspace: Workspace) -> Policy:
+    def policy_at(workspace: Workspace, known: str) -> Policy:
         from harness.cli.policy.policies import assemble
 
-        return assemble(state, workspace.root, named=named, fallback="default")
+        policy = assemble(state, workspace.root, named=named, fallback="default", examples=False)
+        return policy if policy.sha256 == known else assemble(state, workspace.root, named=named, fallback="default")
 
     def about() -> Mapping[str, JsonValue]:
         from harness.cli.session_log import who_and_where

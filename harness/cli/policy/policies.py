@@ -30,42 +30,51 @@ def shipped_policy_path(name: str) -> str:
     return inside if os.path.exists(inside) else os.path.join(os.path.dirname(package), "policies", f"{name}.toml")
 
 
-def load_named(name: str) -> Policy:
+def load_named(name: str, *, examples: bool = True) -> Policy:
     """Return the shipped policy of that name, or the one in the file of that path.
 
     A shipped name always means the shipped policy: no file in the current folder can take its place.
     Raises PolicyError.
     """
     if name in SHIPPED:
-        return load_policy(shipped_policy_path(name), layer=Layer.FILE)
+        return load_policy(shipped_policy_path(name), layer=Layer.FILE, examples=examples)
     if "/" not in name and not name.endswith(".toml") and not os.path.lexists(name):
         raise PolicyError(f"there is no file and no shipped policy named {name!r}{nearest(name, SHIPPED)}")
-    return load_policy(name, layer=Layer.FILE)
+    return load_policy(name, layer=Layer.FILE, examples=examples)
 
 
-def assemble(state: State, workspace: str, *, named: str | None, fallback: str, pinned: str | None = None) -> Policy:
+def assemble(
+    state: State,
+    workspace: str,
+    *,
+    named: str | None,
+    fallback: str,
+    pinned: str | None = None,
+    examples: bool = True,
+) -> Policy:
     """Return the policy that holds in `workspace`: managed, then `named` or the user's or the shipped `fallback`,
     then the project's, which only tightens until the user trusts exactly its content.
 
-    `pinned` is the SHA-256 that the file of the policy `named` must have. Raises UsageError if nothing is named to have it,
+    `pinned` is the SHA-256 that the file of the policy `named` must have; `examples` as in `load_policy`. Raises
+    UsageError if nothing is named to have it,
     and PolicyError for another digest, and for anything that cannot be read and understood: a layer is never left out
     because it is broken.
     """
     layers = []
     if os.path.lexists(MANAGED_POLICY):
         _check_managed(MANAGED_POLICY)
-        layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED))
+        layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED, examples=examples))
     if named is not None:
-        layers.append(_pinned(load_named(named), pinned))
+        layers.append(_pinned(load_named(named, examples=examples), pinned))
     elif pinned is not None:
         raise UsageError("--policy-sha256 is the digest of the file of --policy, and none is named")
     elif fallback == "default" and os.path.lexists(state.user_policy):
-        layers.append(load_policy(state.user_policy, layer=Layer.USER))
+        layers.append(load_policy(state.user_policy, layer=Layer.USER, examples=examples))
     else:
-        layers.append(load_policy(shipped_policy_path(fallback), layer=Layer.SHIPPED))
+        layers.append(load_policy(shipped_policy_path(fallback), layer=Layer.SHIPPED, examples=examples))
     project = os.path.join(workspace, PROJECT_POLICY)
     if os.path.lexists(project):
-        layers.append(_project_policy(state, project))
+        layers.append(_project_policy(state, project, examples))
     # No call may write the policies, the trust file or the logs.
     return combine(layers).guarding(*state.guarded)
 
@@ -101,8 +110,8 @@ def _pinned(policy: Policy, sha256: str | None) -> Policy:
     return policy
 
 
-def _project_policy(state: State, path: str) -> Policy:
-    policy = load_policy(path, layer=Layer.PROJECT)
+def _project_policy(state: State, path: str, examples: bool) -> Policy:
+    policy = load_policy(path, layer=Layer.PROJECT, examples=examples)
     return policy if state.is_trusted(policy.sha256) else tightening_only(policy)
 
 
