@@ -6,21 +6,24 @@ Loading OpenSSL takes 3 ms, and each call of another agent is a short process or
 from __future__ import annotations
 
 import sys
-from functools import cache
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
+
+
+def _algorithm() -> Callable[[bytes], Any]:
+    try:
+        module = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256")
+    except ImportError:  # a Python that was built without
+        module = import_module("hashlib")
+    found: Callable[[bytes], Any] = module.sha256
+    return found
+
+
+_sha256 = _algorithm()
 
 
 def digest_of(data: bytes) -> str:
     """Return it in hex."""
-    text: str = _module().sha256(data).hexdigest()
+    text: str = _sha256(data).hexdigest()
     return text
-
-
-@cache
-def _module() -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256")
-    except ImportError:  # a Python that was built without
-        return import_module("hashlib")
