@@ -367,7 +367,7 @@ def test_what_is_not_a_log_to_go_on_with_is_refused_and_not_touched(
 
 
 UNREADABLE_FOLDER = """
-import os, sys
+import datetime, os, sys  # before this process may not read it any more
 from harness.log.action_log import ActionLog
 from harness.log.verify import verify
 ActionLog.open(sys.argv[1] + "/first.jsonl").close()  # imports what it needs, while this process may read it
