@@ -190,7 +190,10 @@ class AgentSession:
     def _take_up(self, held: Mapping[str, JsonValue]) -> None:
         if held["v"] != VERSION:
             raise ValueError(f"version {held['v']}")
-        self._log = ActionLog.open(str(held["log"]), redactor=self._redactor, wait_seconds=self._wait)
+        path = str(held["log"])
+        if not os.path.exists(path):
+            raise self._lost(path)
+        self._log = ActionLog.open(path, redactor=self._redactor, wait_seconds=self._wait)
         self.workspace, self.policy_sha256 = str(held["workspace"]), str(held["policy_sha256"])
         self.latch = str(held["latch"])
         unseen = tuple((str(what), str(diff)) for what, diff in _pairs(held["unseen"]))
@@ -203,23 +206,35 @@ class AgentSession:
                 self._log.resume_session(session, Ledger.restored(session, _fields(held["ledger"])))
                 self._open_in_log = True
             return
-        self._read_log(session)
+        self._read_log(session, _count(held["records"]), str(held["head"]))
 
-    def _read_log(self, session: str) -> None:
-        """Take up a session from its log: the file beside it is older, or newer, than that."""
-        ledger, highest = Ledger(), self.state.proposed
+    def _read_log(self, session: str, known: int, head: str) -> None:
+        """Take up a session from its log, in which more stands than the file beside it knows: `known` records, that end in
+        `head`. Raises LogError where those are not there: what was blocked may be among them."""
+        ledger, highest, seen = Ledger(), self.state.proposed, 0
         for record in read_log(self.log.path):
+            if seen == known and record["prev"] != head:
+                raise self._lost(self.log.path)
+            seen += 1
             ledger.enter(record)
             if record["session"] == session:
                 number = record.get("call")
                 highest = max(highest, number) if isinstance(number, int) else highest
                 if record.get("status") == "blocked":
                     self.latch = str(record.get("content"))
+        if seen <= known:
+            raise self._lost(self.log.path)
         self.state = GateState(proposed=highest, unseen=self.state.unseen)
         self._open_in_log = session in ledger.open_sessions
         if self._open_in_log:
             self.log.resume_session(session, ledger)
         self.open = [call for call in self.open if ledger.last_step(session, call.number) is not None]
+
+    def _lost(self, path: str) -> LogError:
+        return LogError(
+            f"{path}: records of this session are gone from its log; a person who knows why begins it anew by removing "
+            f"{self.folder}"
+        )
 
     def _write(self) -> None:
         log = self.log

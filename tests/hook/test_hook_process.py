@@ -201,15 +201,14 @@ def test_a_session_that_makes_no_sense_refuses(hooked: Hooked, spoil: Spoiling) 
     assert is_refusal(done), done
 
 
-def test_a_log_that_lost_its_end_is_not_gone_on_with_as_if_nothing_were(hooked: Hooked) -> None:
-    """The decisions of the calls whose records were cut off are gone; their numbers are not given to others."""
+def test_a_log_that_lost_its_end_is_not_gone_on_with(hooked: Hooked) -> None:
     hooked.hook(hooked.event(use_id="c1"))
     hooked.hook(hooked.event(use_id="c2"))
     lines = the_log(hooked).read_bytes().splitlines(keepends=True)
     the_log(hooked).write_bytes(b"".join(lines[:4]))
     done = hooked.hook(hooked.event(use_id="c3"))
-    numbers = [record["call"] for record in hooked.records() if record["kind"] == "call_proposed"]
-    assert is_refusal(done) or numbers == [1, 3]
+    assert is_refusal(done), done
+    assert "gone" in done.err
 
 
 def test_nothing_of_the_account_is_needed(hooked: Hooked) -> None:
@@ -366,8 +365,9 @@ def test_hooks_side_by_side_write_one_log(hooked: Hooked) -> None:
     assert codes == [(0, 0, 2)[number % 3] for number in range(many)]
     records = hooked.records()
     assert len(hooked.program.logs()) == 1
-    assert sorted(record["call"] for record in records if record["kind"] == "call_proposed") == list(range(1, many + 1))
-    assert sorted(record["call"] for record in records if record["kind"] == "decision") == list(range(1, many + 1))
+    for kind in ("call_proposed", "decision"):
+        assert {record["call"] for record in records if record["kind"] == kind} == {*range(1, many + 1)}
+        assert [record["kind"] for record in records].count(kind) == many
     assert [record["kind"] for record in records].count("session_started") == 1
 
 

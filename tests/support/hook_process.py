@@ -60,7 +60,7 @@ class Hooked:
         """Give an event to the hook, and return what it left behind."""
         return finished(self.start(*flags, **options), data)
 
-    def words(self, command: str, use_id: str = "c1", **more: object) -> list[str]:
+    def words(self, command: str, use_id: str = "c1", **more: Any) -> list[str]:
         """Have a command judged, and return the words of `harness exec` that run it."""
         done = self.hook(self.event(command=command, use_id=use_id, **more))
         assert done.code == 0, done

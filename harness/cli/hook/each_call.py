@@ -32,12 +32,9 @@ OWN_SECONDS = 20.0
 """How long a decision may take: far less than any agent waits (30 s and more), and then it is a no."""
 WAIT_SECONDS = 15.0
 """How long another call of the same session is waited for."""
+REFUSES = "harness refuses this call, since it cannot be judged"
 HOOK_USAGE = "harness hook AGENT [--policy FILE]"
 EXEC_USAGE = "harness exec --ticket NAME -- COMMAND"
-
-
-class TooLateError(Exception):
-    """The decision took too long."""
 
 
 def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -45,6 +42,7 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
     import gc
 
     gc.disable()
+    closed = _fill_closed_streams()
     if words[0] == "exec":
         _execute(words[1:], environment)
     from harness.hook.guarded_agent import AGENTS, agent_named, refusal
@@ -56,14 +54,38 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
             return
         agent = agent_named(words[1])
         deny = agent.deny
-        signal.signal(signal.SIGALRM, _too_late)
+
+        def leave_too_late(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
+            _leave(deny(f"{REFUSES}: it took longer than {OWN_SECONDS:g} s"))
+
+        signal.signal(signal.SIGALRM, leave_too_late)
         signal.setitimer(signal.ITIMER_REAL, OWN_SECONDS)
+        if 1 in closed:
+            raise UsageError("stdout is closed")  # noqa: TRY301 - whatever it is, it is told below
         reply = _answer(agent, words[2:], environment)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the call is refused
-        said = str(error) if isinstance(error, (HarnessError, TooLateError)) else f"{type(error).__name__}: {error}"
-        reply = deny(f"harness refuses this call, since it cannot be judged: {said}")
+        said = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+        reply = deny(f"{REFUSES}: {said}")
     signal.setitimer(signal.ITIMER_REAL, 0)
     _leave(reply)
+
+
+def _fill_closed_streams() -> frozenset[int]:
+    """Return which of the three streams are closed, and let nothing that is opened from here on take their place.
+
+    What stands there instead goes with execve(2): a command finds them closed, as it would in the agent's own shell.
+    """
+    closed = set()
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            closed.add(descriptor)
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor, inheritable=False)
+                os.close(null)
+    return frozenset(closed)
 
 
 def _answer(agent: GuardedAgent, words: Sequence[str], environment: Mapping[str, str]) -> HookAnswer:
@@ -147,11 +169,9 @@ def own_command() -> str:
 
     path = os.path.abspath(sys.argv[0])
     is_program = not path.endswith(".py") and os.access(path, os.X_OK)
-    return quoted(path) if is_program else f"{quoted(sys.executable)} -m harness"
-
-
-def _too_late(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
-    raise TooLateError(f"it took longer than {OWN_SECONDS:g} s")
+    return (
+        quoted(path) if is_program else f"{quoted(sys.executable)} -P -m harness"
+    )  # -P: nothing of the agent's folder
 
 
 def _leave(reply: HookAnswer) -> NoReturn:
