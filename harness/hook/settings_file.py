@@ -27,7 +27,8 @@ _CLOSED = "|| { [ $? = 2 ] || echo harness failed >&2; exit 2; }"
 """Behind our program: whatever becomes of it, also where it is gone, is a refusal. One by exit code 2 has said why."""
 _WORD = r"(?:'(?:[^']|'\\'')*+'|[^\s']++)++"
 _OURS = re.compile(
-    rf"(?P<program>{_WORD}(?: -m harness)?) hook (?P<agent>[a-z]+)(?: --policy (?P<policy>{_WORD}))?(?: \|\| .*)?",
+    rf"(?P<program>{_WORD})(?P<module>(?: -[A-Z]+)? -m harness)? hook (?P<agent>[a-z]+)"
+    rf"(?: --policy (?P<policy>{_WORD}))?(?: \|\| .*)?",
     re.DOTALL,
 )
 _IN_SH = re.compile(r"/bin/sh -c (?P<line>'(?:[^']|'\\'')*+')", re.DOTALL)
@@ -134,7 +135,7 @@ def installed(agent: GuardedAgent, path: str) -> Installed | None:
     found = _OURS.fullmatch(line)
     return Installed(
         command=ours,
-        program=_unquoted(found["program"].removesuffix(" -m harness")) if found else "",
+        program=_unquoted(found["program"]) if found else "",
         policy=_unquoted(found["policy"] or "") if found else "",
         complete=not installation(agent, path, line).changes,
     )
@@ -234,8 +235,7 @@ def _is_ours(command: JsonValue, agent: str) -> bool:
     found = _OURS.fullmatch(_line(command)) if isinstance(command, str) else None
     if found is None or found["agent"] != agent:
         return False
-    program = _unquoted(found["program"].removesuffix(" -m harness"))
-    return found["program"].endswith(" -m harness") or os.path.basename(program) == "harness"
+    return found["module"] is not None or os.path.basename(_unquoted(found["program"])) == "harness"
 
 
 def _unquoted(word: str) -> str:

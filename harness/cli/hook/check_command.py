@@ -18,8 +18,7 @@ from harness.cli.exits import Exit
 from harness.cli.hook.agent_run import AgentRun, run_agent
 from harness.cli.hook.agent_starts import AGENT_STARTS, PlayedPlace
 from harness.cli.hook.codex_trust import AppServer, own_hooks
-from harness.cli.hook.each_call import own_command
-from harness.cli.hook.install_command import agent_program, version_of
+from harness.cli.hook.install_command import agent_program, isolated_command, version_of
 from harness.cli.hook.played_model import PlayedModel, PlayedScene
 from harness.cli.state import State, logs_in
 from harness.cli.tables import Column, Table, TableRow
@@ -116,7 +115,7 @@ def _settings_in(agent: GuardedAgent, program: str, folder: str, environment: Ma
     os.makedirs(os.path.dirname(path), exist_ok=True)
     own = _own_settings(agent, environment)
     if own is None:
-        write(installation(agent, path, hook_command(own_command(), agent.name)), private=True)
+        write(installation(agent, path, hook_command(isolated_command(), agent.name)), private=True)
     else:
         write_new(path, own)
     hook = installed(agent, path)

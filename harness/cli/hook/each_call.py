@@ -164,14 +164,17 @@ def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
 
 
 def own_command() -> str:
-    """Return the command line of this program, by which an agent's shell finds it from any folder."""
+    """Return the command line of this program, by which an agent's shell finds it from any folder.
+
+    An isolated Python takes no code from the folder or by the variables of the agent, which may lead into the workspace
+    (PYTHONPATH): a hook starts what it runs like itself. See `harness hook install`.
+    """
     from harness.hook.hook_parts import quoted
 
     path = os.path.abspath(sys.argv[0])
-    is_program = not path.endswith(".py") and os.access(path, os.X_OK)
-    return (
-        quoted(path) if is_program else f"{quoted(sys.executable)} -P -m harness"
-    )  # -P: nothing of the agent's folder
+    if sys.flags.isolated or path.endswith(".py") or not os.access(path, os.X_OK):
+        return f"{quoted(sys.executable)} {'-I' if sys.flags.isolated else '-P'} -m harness"
+    return quoted(path)
 
 
 def _leave(reply: HookAnswer) -> NoReturn:

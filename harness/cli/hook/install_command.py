@@ -19,6 +19,7 @@ from harness.cli.tables import Column, Table, TableRow
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.hook.guarded_agent import AGENTS, GuardedAgent, agent_named
+from harness.hook.hook_parts import quoted
 from harness.hook.settings_file import (
     Installed,
     SettingsChange,
@@ -55,7 +56,7 @@ def _install(arguments: Namespace, environment: Mapping[str, str]) -> int:
     project = _project(arguments)
     path = settings_path(agent, environment, project)
     console = FinishedOutput(environment)
-    change = installation(agent, path, hook_command(own_command(), agent.name, _policy(arguments.policy)))
+    change = installation(agent, path, hook_command(isolated_command(), agent.name, _policy(arguments.policy)))
     if not change.changes:
         console.line(f"{agent.title}: the hook is installed already: {visible_line(change.path, 1_000)}")
     elif not _wanted(change, f"let {agent.title} ask harness before each tool call", arguments, environment, console):
@@ -153,6 +154,16 @@ def _trust(agent: GuardedAgent, path: str, environment: Mapping[str, str], conso
         return False
     console.line("Codex trusts it")
     return True
+
+
+def isolated_command() -> str:
+    """Return the command line of this program that is written into settings: isolated, where it is found so."""
+    words = [sys.executable, "-I", "-m", "harness"]
+    try:
+        found = subprocess.run([*words, "--version"], capture_output=True, timeout=VERSION_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return own_command()
+    return f"{quoted(words[0])} -I -m harness" if found.returncode == 0 else own_command()
 
 
 def agent_program(agent: GuardedAgent, environment: Mapping[str, str]) -> str | None:
