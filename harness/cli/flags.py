@@ -40,6 +40,7 @@ work
   demo         a scripted model, without key or network
   sessions     list, resume, fork; harness -c goes on with the newest one here
   undo         put back what a session changed
+  approve      answer what other agents ask, behind `harness hook`
 decide
   policy       {policy}
   hook         put the same gate before Claude Code, Codex and other agents
@@ -120,7 +121,7 @@ def is_unquoted(message: str) -> bool:
     return words != message and not any(word.startswith("-") for word in words.split())
 
 
-def parser_for(command: str, action: str) -> ArgumentParser:
+def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901 - a case a command
     """Return the parser of `harness COMMAND ACTION`; the empty command is the prompt."""
     name = " ".join(word for word in ("harness", command, action) if word)
     parser = ArgumentParser(name, formatter_class=_Formatter)
@@ -130,6 +131,10 @@ def parser_for(command: str, action: str) -> ArgumentParser:
             (run_flags if command == "run" else batch_flags)(parser)
         case "demo", _:
             _demo_flags(parser)
+        case "approve", _:
+            parser.description = "Answer here, as long as this runs, what agents ask that `harness hook` stands before."
+            parser.add_argument("--list", action="store_true", help="print what waits, one JSON object a line")
+            _terminal_flags(parser)
         case "policy", _:
             _policy_flags(parser, action)
         case "audit", _:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 LIGHT = ("--version", "help", "policy", "audit", "schema", "config", "sessions list")
 """Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
-COMMANDS = ("run", "batch", "demo", "policy", "audit", "undo", "doctor", "config", "sessions", "schema", "hook")
+COMMANDS = (
+    "run", "batch", "demo", "approve", "policy", "audit", "undo", "doctor", "config", "sessions", "schema", "hook",
+)  # fmt: skip
 
 _WISHES = {"version": "--version"}
 _NEAR = 0.75
@@ -237,6 +239,8 @@ def _function_of(  # noqa: C901 - a case a command
             from harness.cli.batch.batch_command import batch_command as run
         case "demo":
             from harness.cli.demo.demo_command import demo_command as run
+        case "approve":
+            from harness.cli.hook.approve_command import approve_command as run
         case "policy":
             from harness.cli.policy.policy_command import policy_command as run
         case "audit":

@@ -76,6 +76,8 @@ class State:
         """The folder of conversations that were written for the person, where they named no other place."""
         self.grants = os.path.join(state, "grants")
         """The folder of what was granted for workspaces, one file each."""
+        self.waiting = os.path.join(state, "approve")
+        """The folder of questions that hooks ask and `harness approve` answers."""
         self.trust = os.path.join(state, "trusted_policies")
         """The file of the digests of project policies that the user trusts, and of those that they declined."""
         self.redaction_key = os.path.join(state, "redaction_key")

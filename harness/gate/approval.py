@@ -36,7 +36,7 @@ class Approval(Record):
     by: str
     """`person`, `script` or `nobody`; a refusal never claims a person where there was none."""
     words: str = ""
-    """Of a no why, of a yes what goes with it, in the person's words; they reach the model."""
+    """Of a no why, of a yes what goes with it, in the person's words; of NOBODY why nobody answered. They reach the model."""
     arguments: str = ""
     """With EDIT: the arguments of the call as it is wanted, as JSON text."""
     scope: GrantScope | None = None

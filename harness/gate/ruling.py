@@ -136,7 +136,8 @@ def refusal_text(
     if approval is None:
         text = f"{word} by {by}: {about}{hint}"
     elif approval.answer is Answer.NOBODY:
-        text = f"{word}: this needs a person's yes ({by}) and nobody is there to ask. {about}{hint}"
+        nobody = approval.words or "nobody is there to ask"
+        text = f"{word}: this needs a person's yes ({by}) and {nobody}. {about}{hint}"
     elif approval.answer is Answer.EDIT:
         return f"Not run: the {approval.by} put another call in its place."
     else:

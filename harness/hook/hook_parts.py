@@ -13,16 +13,32 @@ if TYPE_CHECKING:
     from harness.actions import Action, JsonValue
     from harness.files.before_images import BeforeImages
     from harness.files.workspace import Workspace
-    from harness.gate.approval import Approver
+    from harness.gate.approval import Approval
     from harness.gate.grants_in_force import GrantStore
     from harness.gate.records import Advice
     from harness.log.action_log import ActionLog
+    from harness.policy.grant_offers import Offer
     from harness.policy.policy import Policy
     from harness.policy.session_grants import Grant
     from harness.policy.verdict import Verdict
     from harness.redaction.redactor import Redactor
 
 _PLAIN = regex(r"[A-Za-z0-9_./@%+,:-]+")
+
+
+class AskedCall(Record):
+    """A call that a person is asked about, and for whom; see WaitingQuestion."""
+
+    agent: str
+    session: str
+    workspace: str
+    confinement: str
+    level: str
+    writes: tuple[str, ...]
+    action: Action
+    verdict: Verdict
+    offer: Callable[[], Offer | str]
+    """Works out what may be granted."""
 
 
 class HookParts(Record):
@@ -45,7 +61,7 @@ class HookParts(Record):
     """Notes the head of a log, which is closed or goes on."""
     grants_at: Callable[[str], tuple[Sequence[Grant], GrantStore | None]]
     """What is granted in a workspace, and where more is kept."""
-    approver: Approver
+    ask: Callable[[AskedCall], Approval]
     """Asks somebody where the agent cannot."""
     advise: Callable[[Policy, Action, Verdict], Advice]
     runner: str

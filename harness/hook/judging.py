@@ -23,7 +23,7 @@ from harness.hook.event import HookEvent
 from harness.hook.foreign_call import MOST_KEPT_BYTES, ForeignCall, ForeignKind
 from harness.hook.foreign_tools import foreign_tool
 from harness.hook.guarded_agent import GuardedAgent, HookAnswer
-from harness.hook.hook_parts import HookParts, quoted
+from harness.hook.hook_parts import AskedCall, HookParts, quoted
 from harness.messages import ResultStatus, ToolCall
 from harness.policy.rules import Decision
 from harness.record import replace
@@ -31,6 +31,7 @@ from harness.regex import regex
 from harness.safe_files import read_small
 
 if TYPE_CHECKING:
+    from harness.gate.approval import Approval
     from harness.hook.tickets import Ticket
     from harness.policy.policy import Policy
     from harness.policy.verdict import Verdict
@@ -85,9 +86,9 @@ class JudgedCall:
         else:
             exact = [one for one in exact if one.id in session.log.granted]
             self._follow(policy)
-        gate = Gate(
+        gate: Gate = Gate(
             policy=policy,
-            approver=self._parts.approver,
+            approver=lambda action, verdict: self._asked(gate, action, verdict),
             log=session.log,
             tools=ToolRegistry((foreign_tool(self._call, self._workspace, self._cwd, self._shell),)),
             grants=(*session.grants, *exact),
@@ -169,29 +170,49 @@ class JudgedCall:
                 }
         return json.dumps(arguments, ensure_ascii=False)
 
+    def _asked(self, gate: Gate, action: Action, verdict: Verdict) -> Approval:
+        """Ask about the call where the agent cannot, and return the answer."""
+        return self._parts.ask(
+            AskedCall(
+                agent=self._agent.title,
+                session=self._event.session,
+                workspace=self._workspace.root,
+                confinement=self._confinement(verdict) if self._call.kind is ForeignKind.SHELL else "",
+                level=self._walls.level,
+                writes=gate.policy.sandbox.write,
+                action=action,
+                verdict=verdict,
+                offer=lambda: gate.offer(action, verdict),
+            )
+        )
+
+    def _confinement(self, verdict: Verdict) -> str:
+        """Return what holds the call to its effects, in words."""
+        if self._runs_by_ticket(verdict):
+            return self._walls.in_words(verdict.effects)
+        return f"none: {self._agent.title} carries it out"
+
     def _held_by(self, action: Action, verdict: Verdict) -> str:
         """Return what holds the call to its effects; make a ticket where that is us. Raises ToolError."""
-        self._ticket = self._ticket_for(action, verdict)
-        if self._ticket is not None:
-            return self._walls.in_words(verdict.effects)
-        if self._call.kind is ForeignKind.SHELL and verdict.effects.enforcement is Enforcement.REQUIRED:
+        if self._runs_by_ticket(verdict):
+            from harness.hook.tickets import Ticket
+
+            asked = verdict.decision is Decision.CONFIRM
+            self._ticket = Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden, asked=asked)
+        elif self._call.kind is ForeignKind.SHELL and verdict.effects.enforcement is Enforcement.REQUIRED:
             raise ToolError(
                 f"the policy requires that commands are confined, and {self._agent.title} runs this one itself. "
                 "Do not retry this call."
             )
-        return f"none: {self._agent.title} carries it out"
+        return self._confinement(verdict)
 
-    def _ticket_for(self, action: Action, verdict: Verdict) -> Ticket | None:
+    def _runs_by_ticket(self, verdict: Verdict) -> bool:
+        """Say whether the call is a command that runs in our walls, by a ticket."""
         takes = self._call.kind is ForeignKind.SHELL and self._agent.rewrites(self._event, self._parts.environment)
         if verdict.decision is Decision.CONFIRM and self._asks and not self._agent.asks_rewritten:
-            return None
-        possible = takes and self._parts.runner and self._walls.confines
-        if not possible or verdict.effects.enforcement is Enforcement.OFF:
-            return None
-        from harness.hook.tickets import Ticket
-
-        asked = verdict.decision is Decision.CONFIRM
-        return Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden, asked=asked)
+            return False
+        possible = takes and bool(self._parts.runner) and self._walls.confines
+        return possible and verdict.effects.enforcement is not Enforcement.OFF
 
     def _handed_over(self, calls: Sequence[HandedOver]) -> HookAnswer:
         """Keep what the parts of a call are about to change, note them as open, and let the call run."""

@@ -70,7 +70,7 @@ class HookScene:
             new_log=lambda workspace: str(self.logs / f"{len(list(self.logs.iterdir()))}.jsonl"),
             note_head=_no_heads,
             grants_at=lambda workspace: ((), None),
-            approver=approver,
+            ask=lambda asked: approver(asked.action, asked.verdict),
             advise=advise,
             runner=runner,
             about=dict,

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.actions import Action, JsonValue
+    from harness.cli.state import State
     from harness.files.workspace import Workspace
+    from harness.gate.approval import Approval
     from harness.gate.grants_in_force import GrantStore
     from harness.gate.records import Advice
     from harness.hook.confined_run import CommandEnd
     from harness.hook.guarded_agent import GuardedAgent, HookAnswer
-    from harness.hook.hook_parts import HookParts
+    from harness.hook.hook_parts import AskedCall, HookParts
     from harness.log.action_log import ActionLog
     from harness.policy.policy import Policy
     from harness.policy.session_grants import Grant
@@ -104,7 +106,6 @@ def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
     from harness.cli.environment_secrets import redactor_for
     from harness.cli.state import State
     from harness.files.before_images import BeforeImages
-    from harness.gate.approval import deny_all
     from harness.hook.hook_parts import HookParts
 
     state = State.of(environment)
@@ -142,12 +143,19 @@ def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
         new_log=state.new_log_path,
         note_head=note_head,
         grants_at=grants_at,
-        approver=deny_all,
+        ask=lambda asked: _ask(state, asked),
         advise=_advise,
         runner=f"{own_command()} exec",
         about=about,
         wait_seconds=WAIT_SECONDS,
     )
+
+
+def _ask(state: State, asked: AskedCall) -> Approval:
+    """Ask a person at another terminal, where one listens."""
+    from harness.hook.waiting import WaitingList, timer_stopped
+
+    return WaitingList(state.waiting, clock_stopped=timer_stopped).ask(asked)
 
 
 def agents_folder(state: str) -> str:

@@ -13,7 +13,7 @@ from harness.cli.terminal.choices import permanent_line
 from harness.cli.terminal.dialog import Seat
 from harness.cli.terminal.keys import Keyboard
 from harness.cli.terminal.places_dialog import PlacesDialog
-from harness.cli.terminal.question import Question, Usual, by_model, question_rows
+from harness.cli.terminal.question import Asker, Question, Usual, by_model, question_rows
 from harness.cli.terminal.question_dialog import QuestionDialog
 from harness.cli.terminal.screen import Screen
 from harness.cli.terminal.styles import Tone
@@ -62,6 +62,7 @@ class TerminalApprover:
         advise: Callable[[Action, Verdict], str] = nothing_to_advise,
         paused: Callable[[], AbstractContextManager[None]] = nullcontext,
         usual: Callable[[], Usual] = Usual,
+        asker: Asker | None = None,
         descriptors: tuple[int, int] | None = None,
         keyboard_of: Callable[[int, Callable[[str], None], Callable[[], None]], Keyboard] = keyboard_at,
         monotonic: Callable[[], float] = time.monotonic,
@@ -71,6 +72,7 @@ class TerminalApprover:
         `environment` is the person's: their editor, and what a command is given of it. Keys that were pressed before a question
         and within `dead_seconds` of it are thrown away. `offer` says what can be granted, `advise` what rule does it where
         nothing can. `paused` keeps others from reading keys during a question. `usual` says what commands usually have by now.
+        `asker` is another agent, where the call is its own.
         `descriptors` are what keys are read from and what echo is written to: stdin and stdout where it is None.
         `keyboard_of` makes the keyboard of a descriptor, of what writes the switch of bracketed paste, and of whom to tell
         that something else had the terminal.
@@ -83,6 +85,7 @@ class TerminalApprover:
         self._advise = advise
         self._paused = paused
         self._usual = usual
+        self._asker = asker
         self._dead_seconds = dead_seconds
         self._source, self._target = descriptors or (sys.stdin.fileno(), sys.stdout.fileno())
         self._keyboard_of = keyboard_of
@@ -131,9 +134,10 @@ class TerminalApprover:
             verdict=verdict,
             confinement=self._confinement(action.tool, verdict.effects),
             usual=self._usual(),
-            variables=own,
+            variables=own if self._asker is None else None,
             set_variables=len(given) - len(own),
             destroys=destroys(action),
+            asker=self._asker,
         )
         self._screen.settle()
         try:

@@ -44,6 +44,8 @@ VIEW = Choice(key="v", word="view", does="shows it again from the top")
 HELP = Choice(key="?", word="help", does="shows all keys, what is as always, and of every part what decided it")
 NEXT = Choice(key="space", word="next page", does="shows the next page, End all that is left")
 ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
+SAID_ELSEWHERE = "Esc, Ctrl-D and Ctrl-C refuse. Enter answers nothing."
+"""At the question of another agent, whose turn goes on."""
 
 
 def key_line(choices: Sequence[Choice], room: int, *, left: int = 0, waits: Choice = YES) -> str:

@@ -6,6 +6,7 @@ always stands in question_help.py.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Sequence
 
 from harness.actions import Access, Action, Enforcement, PathAccess, Unconfined
@@ -36,6 +37,8 @@ _TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
 
 _COMMAND, _FURTHER, _TEXT, _NOTE = "  $ ", "  > ", "    ", "  ! "
 _ASKS, _AUTO, _PART_FURTHER, _PART_NOTE = "  ASKS  ", "  auto  ", "      > ", "      ! "
+_SESSION = 8
+"""Characters of a session's name that stand in a title; the facts have all of it."""
 _WORD = slice(2, 6)
 """Where the word stands in the gutter of a part."""
 
@@ -56,6 +59,17 @@ def usual_here(folder: str, level: str, policy: Policy) -> Usual:
     return Usual(folder=folder, confinement="" if is_unbound(level) else level, write=policy.sandbox.write)
 
 
+class Asker(Record):
+    """Another agent, where the call is its own, and this question stands at another terminal than its."""
+
+    agent: str
+    session: str
+    folder: str
+    """The workspace."""
+    until: str
+    """When the call is refused without an answer, on the person's clock."""
+
+
 class Question(Record):
     """What is asked."""
 
@@ -70,6 +84,8 @@ class Question(Record):
     usual: Usual = Usual()
     destroys: tuple[str, ...]
     """What cannot be taken back, a sentence each: of `destroys`, which is not asked anew at every key."""
+    asker: Asker | None = None
+    """Who asks, where that is another agent than the harness's own."""
 
     @property
     def by_model(self) -> bool:
@@ -83,7 +99,10 @@ class Question(Record):
 
     def title(self, width: int) -> str:
         """For the line above the question: what asks, and of a file what is done to it where that has room there."""
-        action = self.action
+        action, asker = self.action, self.asker
+        if asker is not None:
+            who = f"{asker.agent} in {posixpath.basename(asker.folder)}, session {asker.session[:_SESSION]}"
+            return visible_line(f"{action.tool} asks for {who}", 1_000)
         if action.text or (self.head and not self.has_room(width)):
             return f"{action.tool} asks"
         return self._whole_title
@@ -97,7 +116,7 @@ class Question(Record):
 
     def has_room(self, width: int) -> bool:
         """Say whether a title that names what is done stands whole in a line of that width."""
-        return cells(self._whole_title) <= min(width, WIDEST_RULE) - 6
+        return self.asker is None and cells(self._whole_title) <= min(width, WIDEST_RULE) - 6
 
     @property
     def _whole_title(self) -> str:
@@ -236,6 +255,8 @@ class Fact(Record):
 def facts_of(question: Question) -> Iterator[Fact]:
     """Yield what a command gets, and of every call that changes something whether undo reaches it."""
     action, effects = question.action, question.verdict.effects
+    if question.asker is not None:
+        yield from _of_asker(question.asker)
     yield from _of_command(question) if action.cwd else ()
     if action.change is not None:
         new = action.change.before_sha256 is None
@@ -247,11 +268,18 @@ def facts_of(question: Question) -> Iterator[Fact]:
         yield Fact(name="undo", text="no, what this tool changes is not kept", usual=False)
 
 
+def _of_asker(asker: Asker) -> Iterator[Fact]:
+    said = f"{asker.agent}, session {asker.session}, in {asker.folder}"
+    yield Fact(name="asked by", text=one_line(said), usual=False)
+    yield Fact(name="refused without an answer", text=f"at {asker.until}", usual=False)
+
+
 def _of_command(question: Question) -> Iterator[Fact]:
     action, usual = question.action, question.usual
     yield Fact(name="folder", text=one_line(action.cwd), usual=action.cwd == usual.folder)
-    limit = "none" if action.seconds is None else f"{action.seconds:g} s"
-    yield Fact(name="time limit", text=limit, usual=action.seconds == DEFAULT_COMMAND_SECONDS)
+    if question.asker is None:  # how long another agent lets a command run is its own matter
+        limit = "none" if action.seconds is None else f"{action.seconds:g} s"
+        yield Fact(name="time limit", text=limit, usual=action.seconds == DEFAULT_COMMAND_SECONDS)
     if question.variables is not None:
         odd = [name for name in question.variables if name not in PASSED | SET | {"PATH"}]
         names = ", ".join(question.variables) or "none"

@@ -46,7 +46,9 @@ class QuestionDialog(Dialog[Approval]):
         self._advise = advise
         self._echo = echo
         self._environment = environment
-        self._is_editable = question.by_model and is_editable(question.action)
+        # Another agent's call cannot be edited, words with a yes do not reach its model, and its turn is not ours to end.
+        self._is_own = question.by_model and question.asker is None
+        self._is_editable = self._is_own and is_editable(question.action)
         self._words = ""
         """What the person wrote to go with their answer."""
 
@@ -57,7 +59,7 @@ class QuestionDialog(Dialog[Approval]):
 
     @property
     def _also(self) -> str:
-        return choices.ALWAYS_SAID
+        return choices.ALWAYS_SAID if self._question.asker is None else choices.SAID_ELSEWHERE
 
     def _ended(self, by: Event) -> Approval:
         match by:
@@ -74,7 +76,7 @@ class QuestionDialog(Dialog[Approval]):
                 return Approval(answer=Answer.NO, by="person", words=self._words)
             case "n" | "esc":
                 return self._no()
-            case "h" if self._question.by_model:
+            case "h" if self._is_own:
                 return Approval(answer=Answer.HALT, by="person", words=self._words)
             case "r" if self._question.hears_words:
                 return self._reason()
@@ -96,7 +98,7 @@ class QuestionDialog(Dialog[Approval]):
                 return self._grant(GrantScope.WORKSPACE)
             case "e" if self._is_editable:
                 return self._edit()
-            case "tab" if self._question.by_model and self._may_be_allowed:
+            case "tab" if self._is_own and self._may_be_allowed:
                 return self._add_words()
             case _:
                 return self._rest()
@@ -253,9 +255,9 @@ class QuestionDialog(Dialog[Approval]):
             choices.PROJECT: is_open and grants,
             choices.REASON: question.hears_words and by_model,
             choices.REPLY: question.hears_words and not by_model,
-            choices.WORDS: is_open and by_model,
+            choices.WORDS: is_open and self._is_own,
             choices.EDIT: self._pages.seen and self._is_editable,
-            choices.HALT: by_model,
+            choices.HALT: self._is_own,
             choices.VIEW: True,
             choices.HELP: True,
         }

@@ -1,0 +1,171 @@
+"""A question as a file: a judged call and what may be granted for it, whole, so that another process shows the very same.
+
+Records are kept in a list, each once, and named by their place in it: parts that are the same object stay so. Only the records
+named here can come out of a file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+from harness import __version__
+from harness.actions import (
+    Access,
+    Act,
+    Action,
+    Command,
+    Effects,
+    Enforcement,
+    FileChange,
+    JsonValue,
+    Opaque,
+    PathAccess,
+    Place,
+    ToolUse,
+    Unconfined,
+)
+from harness.messages import ToolCall
+from harness.paths import NO_NAMES
+from harness.policy.grant_offers import GrantChoice, Offer
+from harness.policy.rules import Decision, Layer, Origin, Rule
+from harness.policy.session_grants import GrantPattern
+from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.record import Record, field_names
+from harness.tool_kinds import Does, ToolKind
+
+
+class QuestionError(Exception):
+    """A file that holds no question that could be shown; the text says why."""
+
+
+class WaitingQuestion(Record):
+    """A call that another agent wants to make, and that waits for a person."""
+
+    agent: str
+    """As its maker calls it."""
+    session: str
+    """The agent's name of its session."""
+    workspace: str
+    confinement: str
+    """What will hold the call to its effects, in words."""
+    level: str
+    """What holds the commands of this workspace to theirs."""
+    writes: tuple[str, ...]
+    """What every command may write that a person allows: the policy says so."""
+    asked: float
+    """When, in seconds since 1970."""
+    until: float
+    """When it is refused without an answer."""
+    action: Action
+    """Without its raw arguments, and without what a tool would run."""
+    verdict: Verdict
+    offer: Offer | str
+    """What may be granted, or why nothing."""
+
+
+_RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind
+    for kind in (
+        WaitingQuestion, Action, ToolCall, ToolKind, Command, PathAccess, Opaque, Unconfined, ToolUse, FileChange,
+        Verdict, FacetVerdict, Rule, Origin, Effects, Offer, GrantChoice, GrantPattern,
+    )
+}  # fmt: skip
+_WORDS: Mapping[str, type[Enum]] = {
+    kind.__name__: kind for kind in (Access, Act, Place, Enforcement, Decision, Layer, Source, Does)
+}
+_LEFT_OUT: Mapping[tuple[type[Record], str], Any] = {
+    (ToolCall, "arguments"): "",
+    (Action, "arguments"): {},
+    (Action, "request"): None,
+    (PathAccess, "below"): NO_NAMES,
+}
+"""Fields that no question shows, which may be large, and what stands in their place."""
+_OF_RULES = ("id", "decision", "origin", "layer")
+"""Of a rule, all that is shown."""
+
+
+def packed(question: WaitingQuestion) -> bytes:
+    """Return a question as bytes."""
+    packing = _Packing()
+    packing.value(question)
+    return json.dumps({"harness": __version__, "records": packing.records}, allow_nan=False).encode()
+
+
+def unpacked(data: bytes) -> WaitingQuestion:
+    """Return the question that `packed` made these bytes of. Raises QuestionError."""
+    try:
+        held = json.loads(data)
+        if held["harness"] != __version__:
+            raise QuestionError("another version of harness asks; start `harness approve` anew")
+        records: list[Record] = []
+        for one in held["records"]:
+            records.append(_record(one, records))
+        question = records[-1]
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise QuestionError(f"it makes no sense: {error!r}") from None
+    if not isinstance(question, WaitingQuestion):
+        raise QuestionError("it makes no sense")
+    return question
+
+
+class _Packing:
+    """Turns records into JSON."""
+
+    def __init__(self) -> None:
+        self.records: list[JsonValue] = []
+        """Each behind those that it holds."""
+        self._places: dict[int, int] = {}
+
+    def value(self, value: object) -> JsonValue:
+        match value:
+            case Enum():
+                return {"word": [type(value).__name__, value.value]}
+            case None | bool() | int() | float() | str():
+                return value
+            case Record():
+                if id(value) not in self._places:
+                    held = self._record(value)
+                    self._places[id(value)] = len(self.records)
+                    self.records.append(held)
+                return {"record": self._places[id(value)]}
+            case tuple() | list():
+                return [self.value(one) for one in value]
+            case _:
+                raise TypeError(f"no question holds a {type(value).__name__}")
+
+    def _record(self, record: Record) -> JsonValue:
+        kind = type(record)
+        if _RECORDS.get(kind.__name__) is not kind:
+            raise TypeError(f"no question holds a {kind.__name__}")
+        return {"kind": kind.__name__, "fields": {name: self.value(getattr(record, name)) for name in _names(kind)}}
+
+
+def _names(kind: type[Record]) -> Iterable[str]:
+    if kind is Rule:
+        return _OF_RULES
+    return [name for name in field_names(kind) if (kind, name) not in _LEFT_OUT]
+
+
+def _record(held: Mapping[str, Any], records: list[Record]) -> Record:
+    kind = _RECORDS[held["kind"]]
+    fields = {name: _value(value, records) for name, value in held["fields"].items()}
+    if set(fields) != set(_names(kind)):
+        raise ValueError(f"other fields than a {kind.__name__} has")
+    return kind(**fields, **{name: value for (of, name), value in _LEFT_OUT.items() if of is kind})
+
+
+def _value(value: Any, records: list[Record]) -> Any:
+    match value:
+        case {"word": [name, word]}:
+            return _WORDS[name](word)
+        case {"record": place}:
+            return records[place]
+        case list():
+            return tuple(_value(one, records) for one in value)
+        case dict():
+            raise ValueError("an object that is neither word nor record")
+        case _:
+            return value
