@@ -74,7 +74,7 @@ def answered_nobody(why: str) -> Approval:
 
 @contextmanager
 def timer_stopped() -> Iterator[None]:
-    """Let the timer of this process (setitimer(2)) stand still: what it limits is our own work, and a person takes their time."""
+    """Let the timer of this process (setitimer(2)) stand still: what it limits is our own work, not a person's."""
     left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
     try:
         yield
