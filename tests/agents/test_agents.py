@@ -24,7 +24,7 @@ pytestmark = [
 ]
 TABLE = Path(__file__).parent / "what_runs.txt"
 MARK = "ran.txt"
-HOOKED: Mapping[str, tuple[str, Mapping[str, object]]] = {
+HOOKED: Mapping[str, tuple[str, Mapping[str, str]]] = {
     **{agent: (agent, {}) for agent in BEFORE if agent != "opencode"},
     "claude with onFailure": ("claude", {"onFailure": "block"}),
 }
@@ -53,8 +53,8 @@ FAILINGS = {
 }
 
 
-def _asked(agent: str, folder: Path, failing: Failing, **keys: object) -> tuple[Played, bool]:
-    rig = AgentRig(agent, folder / "rig", seconds=failing.seconds, python=failing.python, **keys)
+def _asked(agent: str, folder: Path, failing: Failing, keys: Mapping[str, str] | None = None) -> tuple[Played, bool]:
+    rig = AgentRig(agent, folder / "rig", seconds=failing.seconds, python=failing.python, keys=keys)
     played = rig.play([[SHELL[agent](f"echo hi > {MARK}")]], answers={BEFORE[agent]: failing.answer})
     return played, (rig.workspace / MARK).exists()
 
@@ -90,9 +90,7 @@ def what_runs() -> dict[str, set[str]]:
 def test_what_an_agent_lets_through_when_its_hook_fails(row: str, tmp_path: Path) -> None:
     agent, keys = HOOKED[row]
     ran = {
-        name
-        for name, failing in FAILINGS.items()
-        if _asked(agent, tmp_path / name.replace(" ", "-"), failing, **keys)[1]
+        name for name, failing in FAILINGS.items() if _asked(agent, tmp_path / name.replace(" ", "-"), failing, keys)[1]
     }
     assert ran == what_runs()[row]
 

@@ -85,14 +85,25 @@ class AgentRig:
     """Plays scenes to one agent, each in a home and a workspace of its own."""
 
     def __init__(
-        self, agent: str, folder: Path, *, seconds: int = 60, python: str = sys.executable, **keys: object
+        self,
+        agent: str,
+        folder: Path,
+        *,
+        records: bool = True,
+        seconds: int = 60,
+        python: str = sys.executable,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
-        """Take the agent, a new folder, how long the agent waits for its hook, what runs the hook, and more that its
-        entry in the settings says."""
+        """Take the agent and a new folder.
+
+        Its hook records, unless `records` is false: then there is none. The agent waits for it for `seconds`, `python`
+        runs it, and `keys` stand in its entry in the settings.
+        """
         self.agent = agent
         self.seconds = seconds
         self._python = python
-        self._keys = keys
+        self._keys = keys or {}
+        self._records = records
         self.folder = folder
         self.home = folder / "home"
         self.workspace = folder / "w"
@@ -103,7 +114,31 @@ class AgentRig:
         (self.workspace / "f.txt").write_text("alpha\nbeta\ngamma\n")
         subprocess.run(["git", "init", "-q", "."], cwd=self.workspace, check=True)
         shutil.copy(SCRIPTS / "recording_hook.py", self._hook)
-        _SETTINGS[agent](self)
+        if records:
+            _SETTINGS[agent](self)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All that the agent, and what a person starts beside it, finds in the environment."""
+        return {
+            "HOME": str(self.home),
+            "PATH": f"{FOLDER}/node_modules/.bin:{os.environ['PATH']}",
+            "LANG": "C.UTF-8",
+            "SHELL": "/bin/bash",
+            "USER": "u",
+            "TERM": "xterm-256color",
+        }
+
+    def harness(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run our program as the person would, in the workspace."""
+        return subprocess.run(
+            [str(Path(sys.executable).with_name("harness")), *words],
+            env=self.environment,
+            cwd=self.workspace,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def play(
         self,
@@ -119,13 +154,6 @@ class AgentRig:
             PlayedScene(prompt=INNER_PROMPT, steps=_fixed(inner)),
         ]
         start = AGENT_STARTS[self.agent]
-        environment = {
-            "PATH": f"{FOLDER}/node_modules/.bin:{os.environ['PATH']}",
-            "LANG": "C.UTF-8",
-            "SHELL": "/bin/bash",
-            "USER": "u",
-            "TERM": "xterm-256color",
-        }
         with PlayedModel(scenes) as model:
             run = run_agent(
                 start,
@@ -133,8 +161,8 @@ class AgentRig:
                 PROMPT,
                 program=os.path.join(FOLDER, "node_modules", ".bin", start.program),
                 seconds=SECONDS,
-                more=(*_MORE.get(self.agent, lambda: ())(), *more),
-                environment=environment,
+                more=(*(_MORE.get(self.agent, ()) if self._records else ()), *more),
+                environment=self.environment,
             )
         log = self._hook / "told.jsonl"
         lines = log.read_text().splitlines() if log.exists() else []
@@ -211,12 +239,12 @@ _SETTINGS: Mapping[str, Callable[[AgentRig], None]] = {
     "copilot": _copilot,
     "opencode": _opencode,
 }
-_MORE: Mapping[str, Callable[[], Sequence[str]]] = {
-    "claude": lambda: ("--mcp-config", json.dumps({"mcpServers": {"place": SERVER}})),
-    "codex": lambda: (
+_MORE: Mapping[str, Sequence[str]] = {
+    "claude": ("--mcp-config", json.dumps({"mcpServers": {"place": SERVER}})),
+    "codex": (
         "--dangerously-bypass-hook-trust",
         *("-c", f"mcp_servers.place.command={json.dumps(SERVER['command'])}"),
         *("-c", f"mcp_servers.place.args={json.dumps(SERVER['args'])}"),
     ),
-    "copilot": lambda: ("--additional-mcp-config", json.dumps({"mcpServers": {"place": {"tools": ["*"], **SERVER}}})),
+    "copilot": ("--additional-mcp-config", json.dumps({"mcpServers": {"place": {"tools": ["*"], **SERVER}}})),
 }
