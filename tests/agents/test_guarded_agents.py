@@ -6,6 +6,8 @@ Skipped, and says so, where HARNESS_AGENTS names no folder (see test_agents.py).
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +112,39 @@ def test_what_a_program_of_codex_calls_is_judged_call_by_call(tmp_path: Path) ->
     assert "two" in played.results["call_0-0-1"]
     assert "nothing is pushed from here" in played.results["call_0-1-0"]
     assert "inner" in played.results["call_1-0-0"]
+
+
+def _program(text: str) -> Callable[[AgentRig, Path], None]:
+    def put(rig: AgentRig, _: Path) -> None:
+        rig.program.unlink()
+        if text:
+            rig.program.write_text(f"#!/bin/sh\n{text}\n")
+            rig.program.chmod(0o700)
+
+    return put
+
+
+def _no_state(rig: AgentRig, _: Path) -> None:
+    state = rig.home / ".local/state/harness"
+    shutil.rmtree(state, ignore_errors=True)
+    state.parent.mkdir(parents=True, exist_ok=True)
+    state.write_text("no folder")
+
+
+BROKEN: Mapping[str, Callable[[AgentRig, Path], object]] = {
+    "our program is gone": _program(""),
+    "our program is killed": _program("kill -9 $$"),
+    "our program fails": _program("exit 1"),
+    "the policy is gone": lambda _, policy: policy.unlink(),
+    "the policy has a fault": lambda _, policy: policy.write_text("version = ["),
+    "nothing can be logged": _no_state,
+}
+
+
+@all_rows("agent, fault", [(agent, fault) for agent in BEFORE for fault in BROKEN])
+def test_whatever_is_broken_here_no_call_runs(agent: str, fault: str, tmp_path: Path) -> None:
+    rig = guarded(agent, tmp_path)
+    BROKEN[fault](rig, tmp_path / "policy.toml")
+    played = rig.play([(SHELL[agent]("echo said"),), (SHELL[agent]("touch after.txt"),)])
+    assert "said" not in played.results["call_0-0-0"].replace("echo said", "")
+    assert not (rig.workspace / "after.txt").exists()

@@ -105,11 +105,13 @@ class AgentRig:
         self._keys = keys or {}
         self._records = records
         self.folder = folder
+        self.program = folder / "harness"
         self.home = folder / "home"
         self.workspace = folder / "w"
         self._hook = folder / "hook"
         for made in (self.home, self.workspace, self._hook):
             made.mkdir(parents=True)
+        self.program.symlink_to(Path(sys.executable).with_name("harness"))
         (self.workspace / "sub").mkdir()
         (self.workspace / "f.txt").write_text("alpha\nbeta\ngamma\n")
         subprocess.run(["git", "init", "-q", "."], cwd=self.workspace, check=True)
@@ -132,7 +134,7 @@ class AgentRig:
     def harness(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run our program as the person would, in the workspace."""
         return subprocess.run(
-            [str(Path(sys.executable).with_name("harness")), *words],
+            [str(self.program), *words],
             env=self.environment,
             cwd=self.workspace,
             capture_output=True,
