@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from typing import Any
 import pytest
 from agent_calls import CODE_MODE, INNER_CODE, SHELL, code_deeds, deeds
 from agent_rig import BEFORE, FOLDER, AgentRig
+from places import ROOT
 from rows import all_rows
 
+from harness.cli.hook.agent_starts import PlayedPlace
 from harness.messages import ToolCall
 from harness.models.scripted import call
+from harness.record import replace
 
 pytestmark = [
     pytest.mark.agents,
@@ -112,6 +116,24 @@ def test_what_a_program_of_codex_calls_is_judged_call_by_call(tmp_path: Path) ->
     assert "two" in played.results["call_0-0-1"]
     assert "nothing is pushed from here" in played.results["call_0-1-0"]
     assert "inner" in played.results["call_1-0-0"]
+
+
+@all_rows("sandbox", ["workspace-write", "read-only"])
+def test_codex_runs_what_may_run_in_its_own_sandbox(sandbox: str) -> None:
+    # Not below the folder for temporary files: there Codex makes no sandbox.
+    with tempfile.TemporaryDirectory(prefix=".codex-", dir=ROOT) as folder:
+        rig = guarded("codex", Path(folder))
+        own = rig.start.arguments
+
+        def arguments(place: PlayedPlace) -> tuple[str, ...]:
+            return tuple(sandbox if word == "danger-full-access" else word for word in own(place))
+
+        rig.start = replace(rig.start, arguments=arguments)
+        played = rig.play([(SHELL["codex"]("echo said"),), (SHELL["codex"]("git push"),)])
+        assert "said" in played.results["call_0-0-0"]
+        assert "nothing is pushed from here" in played.results["call_0-1-0"]
+        outcomes = [record["seen_by"] for record in records(rig) if record["kind"] == "outcome" and "seen_by" in record]
+        assert outcomes == ["codex"]
 
 
 def _program(text: str) -> Callable[[AgentRig, Path], None]:

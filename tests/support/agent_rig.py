@@ -106,6 +106,7 @@ class AgentRig:
         self._records = records
         self.folder = folder
         self.program = folder / "harness"
+        self.start = AGENT_STARTS[agent]
         self.home = folder / "home"
         self.workspace = folder / "w"
         self._hook = folder / "hook"
@@ -155,13 +156,12 @@ class AgentRig:
             PlayedScene(prompt=PROMPT, steps=_fixed(steps)),
             PlayedScene(prompt=INNER_PROMPT, steps=_fixed(inner)),
         ]
-        start = AGENT_STARTS[self.agent]
         with PlayedModel(scenes) as model:
             run = run_agent(
-                start,
+                self.start,
                 PlayedPlace(home=str(self.home), workspace=str(self.workspace), origin=model.origin),
                 PROMPT,
-                program=os.path.join(FOLDER, "node_modules", ".bin", start.program),
+                program=os.path.join(FOLDER, "node_modules", ".bin", self.start.program),
                 seconds=SECONDS,
                 more=(*(_MORE.get(self.agent, ()) if self._records else ()), *more),
                 environment=self.environment,
