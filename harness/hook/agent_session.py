@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -66,8 +67,19 @@ class OpenCall(Record):
 class AgentSession:
     """One session while one process holds it, as a `with` block. Others wait; see `is_locked_within`."""
 
-    def __init__(self, folder: str, redactor: Redactor, *, wait_seconds: float) -> None:
-        """Take the folder of this session, which is made, and how long to wait for others."""
+    def __init__(
+        self,
+        folder: str,
+        redactor: Redactor,
+        *,
+        wait_seconds: float,
+        clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        """Take the folder of this session, which is made, and how long to wait for others: one of them may ask a person.
+
+        `clock_stopped` stops meanwhile what limits our own work.
+        """
+        self._clock_stopped = clock_stopped
         self.folder = folder
         self._redactor = redactor
         self._wait = wait_seconds
@@ -98,7 +110,9 @@ class AgentSession:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self._lock = open_private(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT)
         try:
-            if not is_locked_within(self._lock, self._wait):
+            with self._clock_stopped():
+                held = is_locked_within(self._lock, self._wait)
+            if not held:
                 raise LogError("another call of this session is still being decided")  # noqa: TRY301 - it lets go below
             self._read()
         except BaseException:

@@ -30,7 +30,9 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
     """
     event = agent.event_of(parse(data))
     folder = session_folder(parts.folder, agent.name, event.session)
-    with AgentSession(folder, parts.redactor, wait_seconds=parts.wait_seconds) as session:
+    with AgentSession(
+        folder, parts.redactor, wait_seconds=parts.wait_seconds, clock_stopped=parts.clock_stopped
+    ) as session:
         match event.when:
             case When.BEFORE:
                 from harness.hook.judging import JudgedCall

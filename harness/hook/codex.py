@@ -16,7 +16,17 @@ TOOLS: Mapping[str, ForeignTool] = {
     "Bash": ForeignTool(kind=ForeignKind.SHELL, takes={"command": "command"}, needs=("command",)),
     "apply_patch": ForeignTool(kind=ForeignKind.PATCH, takes={"command": "patch"}, needs=("patch",)),
     "view_image": ForeignTool(kind=ForeignKind.READ, takes={"path": "path"}, ignores=("detail",), needs=("path",)),
-    **dict.fromkeys(("update_plan", "tool_search"), ForeignTool(kind=ForeignKind.INWARD)),
+    **dict.fromkeys(
+        (
+            "update_plan",
+            "tool_search",
+            "collaborationspawn_agent",
+            "collaborationwait_agent",
+            "spawn_agent",
+            "wait_agent",
+        ),
+        ForeignTool(kind=ForeignKind.INWARD),
+    ),
 }
 
 MOST_OF_TRANSCRIPT = 4 * 1024 * 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from harness.record import Record
@@ -9,6 +10,7 @@ from harness.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from harness.actions import Action, JsonValue
     from harness.files.before_images import BeforeImages
@@ -69,7 +71,9 @@ class HookParts(Record):
     about: Callable[[], Mapping[str, JsonValue]]
     """Returns what a session's first record says besides: user, host."""
     wait_seconds: float
-    """How long another call of the same session is waited for."""
+    """How long another call of the same session is waited for, which may have to wait for a person."""
+    clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Stops meanwhile what limits our own work."""
 
 
 def quoted(text: str) -> str:

@@ -18,9 +18,10 @@ from harness.files.workspace import Workspace
 from harness.gate.gate import Gate, HandedOver, PendingCall
 from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
+from harness.gate.tool import Tool
 from harness.hook.agent_session import AgentSession, OpenCall, key_of
 from harness.hook.event import HookEvent
-from harness.hook.foreign_call import MOST_KEPT_BYTES, ForeignCall, ForeignKind
+from harness.hook.foreign_call import MOST_KEPT_BYTES, NAMES, ForeignCall, ForeignKind
 from harness.hook.foreign_tools import foreign_tool
 from harness.hook.guarded_agent import GuardedAgent, HookAnswer
 from harness.hook.hook_parts import AskedCall, HookParts, quoted
@@ -68,6 +69,9 @@ class JudgedCall:
 
         return CommandWalls(self._workspace, hide=self._parts.hidden)
 
+    def _tool(self, call: ForeignCall) -> Tool:
+        return foreign_tool(call, self._workspace, self._cwd, self._shell)
+
     def _shell(self) -> BashTool:
         from harness.tools.bash import BashTool
 
@@ -90,7 +94,7 @@ class JudgedCall:
             policy=policy,
             approver=lambda action, verdict: self._asked(gate, action, verdict),
             log=session.log,
-            tools=ToolRegistry((foreign_tool(self._call, self._workspace, self._cwd, self._shell),)),
+            tools=ToolRegistry([self._tool(call) for call in {one.tool: one for one in self._calls}.values()]),
             grants=(*session.grants, *exact),
             kept=kept,
             advise=self._advise,
@@ -272,13 +276,18 @@ def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
     """Return what is judged and logged for itself: of a patch, what it does to each file."""
     if call.kind is not ForeignKind.PATCH:
         return (call,)
-    from harness.hook.patches import split_patch
+    from harness.hook.patches import PatchKind, read_patch, split_patch
 
+    patch = str(call.arguments["patch"])
     try:
-        parts = split_patch(str(call.arguments["patch"]))
+        kinds, parts = [one.kind for one in read_patch(patch)], split_patch(patch)
     except ToolError:
         return (call,)  # the gate says what is wrong with it
-    return tuple(replace(call, arguments={**call.arguments, "patch": part}) for part in parts) or (call,)
+    names = (NAMES[ForeignKind.WRITE if kind is PatchKind.ADD else ForeignKind.PATCH] for kind in kinds)
+    return tuple(
+        replace(call, tool=name, arguments={**call.arguments, "patch": part})
+        for name, part in zip(names, parts, strict=True)
+    )
 
 
 def _strictness(gate: Gate, pending: PendingCall) -> int:

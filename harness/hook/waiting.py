@@ -13,7 +13,6 @@ import errno
 import fcntl
 import json
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -35,8 +34,6 @@ WAITS_SECONDS = 300.0
 """How long a question waits: half of what an agent waits for its hook."""
 LOOK_SECONDS = 0.1
 """How often a hook looks for its answer."""
-LEAST_SECONDS = 5.0
-"""How long a hook has for the rest of its work, once a question was answered."""
 MOST_BYTES = 4_000_000
 """Of a question."""
 MOST_ANSWER_BYTES = 200_000
@@ -70,16 +67,6 @@ class Waiting(Record):
 def answered_nobody(why: str) -> Approval:
     """Return what counts where no person answered."""
     return Approval(answer=Answer.NOBODY, by="nobody", words=why)
-
-
-@contextmanager
-def timer_stopped() -> Iterator[None]:
-    """Let the timer of this process (setitimer(2)) stand still: what it limits is our own work, not a person's."""
-    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, max(left, LEAST_SECONDS))
 
 
 class WaitingList:

@@ -168,6 +168,15 @@ def test_each_file_of_a_patch_is_a_call_of_its_own_that_can_be_undone(tmp_path: 
     assert not (scene.workspace / "made.txt").exists()
 
 
+def test_a_file_that_a_patch_adds_is_written_and_one_that_it_changes_is_edited(tmp_path: Path) -> None:
+    policy = b'version = 1\n[tools]\ndefault = "confirm"\nedit_file = "auto"\nread_file = "auto"\n'
+    scene = HookScene(tmp_path, policy, agent="codex")
+    (scene.workspace / "f.txt").write_text("alpha\n")
+    assert scene.event("PreToolUse", "apply_patch", {"command": PATCH.format(third="x")}).code == 2
+    tools = [record["tool"] for record in scene.records() if record["kind"] == "call_proposed"]
+    assert tools == ["edit_file", "write_file", "write_file"]
+
+
 def test_a_patch_of_which_one_part_is_refused_is_refused_as_a_whole(tmp_path: Path) -> None:
     scene = HookScene(tmp_path, load_named("default"), agent="codex", approver=ScriptedAnswers(["y", "y", "n"]))
     (scene.workspace / "f.txt").write_text("alpha\n")

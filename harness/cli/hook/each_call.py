@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.errors import HarnessError, UsageError
@@ -32,11 +33,23 @@ if TYPE_CHECKING:
 
 OWN_SECONDS = 20.0
 """How long a decision may take: far less than any agent waits (30 s and more), and then it is a no."""
-WAIT_SECONDS = 15.0
-"""How long another call of the same session is waited for."""
+WAIT_SECONDS = 330.0
+"""How long another call of the same session is waited for: somewhat longer than a question waits (WAITS_SECONDS)."""
 REFUSES = "harness refuses this call, since it cannot be judged"
+LEAST_SECONDS = 5.0
+"""How long a hook has for the rest of its work, once a question was answered."""
 HOOK_USAGE = "harness hook AGENT [--policy FILE]"
 EXEC_USAGE = "harness exec --ticket NAME -- COMMAND"
+
+
+@contextmanager
+def timer_stopped() -> Iterator[None]:
+    """Let the timer of this process (setitimer(2)) stand still: what it limits is our own work, not a person's."""
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, max(left, LEAST_SECONDS))
 
 
 def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -148,12 +161,13 @@ def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
         runner=f"{own_command()} exec",
         about=about,
         wait_seconds=WAIT_SECONDS,
+        clock_stopped=timer_stopped,
     )
 
 
 def _ask(state: State, asked: AskedCall) -> Approval:
     """Ask a person at another terminal, where one listens."""
-    from harness.hook.waiting import WaitingList, timer_stopped
+    from harness.hook.waiting import WaitingList
 
     return WaitingList(state.waiting, clock_stopped=timer_stopped).ask(asked)
 
