@@ -156,6 +156,8 @@ class ToolUse(Record):
     """The use of a tool that has nothing finer to judge."""
 
     tool: str
+    unseen: str = ""
+    """Why a person has to look at the tool before it is used, whatever rules say; empty where one has."""
 
     @property
     def text(self) -> str:

@@ -7,7 +7,7 @@ of `harness/tools/` where the tools that ship are named.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from harness.record import Record
@@ -67,6 +67,30 @@ SHIPPED_TOOLS: Mapping[str, ToolKind] = {kind.name: kind for kind in (BASH, READ
 def tool_kind(name: str) -> ToolKind:
     """Return what the tool of that name is; of one that does not ship, nothing is known."""
     return SHIPPED_TOOLS.get(name) or ToolKind(name=name)
+
+
+SERVER_NAME = "(?!_)(?:[A-Za-z0-9-]|_(?!_)){1,32}(?<!_)"
+"""Of an MCP server: with two underscores in it, or one at an end, names of its tools could be read in two ways."""
+SERVER_TOOL = "[A-Za-z0-9_./-]{1,128}"
+"""Of a tool as its server calls it (MCP, 2025-11-25, tools: names)."""
+_SERVER_TOOLS = f"mcp__(?:{SERVER_NAME}__(?:{SERVER_TOOL})?\\*|{SERVER_NAME}__{SERVER_TOOL}|\\*)"
+
+
+def server_tool(server: str, tool: str) -> str:
+    """Return the name by which policies and logs know a tool of an MCP server."""
+    return f"mcp__{server}__{tool}"
+
+
+def is_of_servers(name: str) -> bool:
+    """Say whether a name in a policy means tools of MCP servers: one, or with a star at its end all that begin so."""
+    import re  # and 4 ms to compile it, for a policy that speaks of servers
+
+    return name.startswith("mcp__") and bool(re.fullmatch(_SERVER_TOOLS, name))
+
+
+def is_named(tool: str, names: Iterable[str]) -> bool:
+    """Say whether a tool is among those that a policy names; a star at the end of a name stands for any end."""
+    return any(name == tool or (name.endswith("*") and tool.startswith(name[:-1])) for name in names)
 
 
 def shipped_that(*does: Does) -> tuple[str, ...]:

@@ -34,9 +34,10 @@ ROOMS = {
     "tools": "nouns text shell policy gate process sandbox files",
     "models": "nouns text redaction",
     "loop": "nouns text policy redaction log gate",
+    "mcp": "nouns text policy redaction log gate process files",
     "audit": "nouns text programs policy redaction log gate files tools",
     "hook": "nouns text policy redaction log gate process sandbox files tools",
-    "cli": "nouns text programs shell policy redaction log gate process sandbox files tools models loop audit hook",
+    "cli": "nouns text programs shell policy redaction log gate process sandbox files tools models loop mcp audit hook",
 }
 PURE = ("text", "programs", "shell", "policy", "redaction")
 """Rooms that compute: they open no file, start nothing and ask no clock."""
@@ -287,6 +288,8 @@ def _loaded(code: str, folder: Path) -> set[str]:
         ("from harness.cli.main import main; main(['policy', 'check', 'ci'])", set()),
         ("from harness.cli.main import main; main(['config', 'show', '--origin'])", set()),
         ("from harness.cli.main import main; main(['help'])", set()),
+        ("from harness.cli.main import main; main(['mcp', 'list'])", set()),
+        ("import harness.cli.mcp.proxy_command", set()),
         ("import prompt_toolkit", {"prompt_toolkit"}),  # the rows above would notice
     ],
 )

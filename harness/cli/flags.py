@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from argparse import ArgumentTypeError, RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.cli.audit import VERBS, add_audit_flags
 from harness.text.visible import visible
-from harness.tool_kinds import BASH, SHIPPED_TOOLS
+from harness.tool_kinds import BASH, SERVER_NAME, SHIPPED_TOOLS
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -23,6 +24,7 @@ ACTIONS = {
     "config": ("show", "path"),
     "sessions": ("list", "resume", "fork"),
     "hook": ("install", "check", "status", "uninstall"),
+    "mcp": ("proxy", "list", "pin", "unpin"),
 }
 """Commands that take an action, and the actions."""
 
@@ -43,7 +45,7 @@ work
   approve      answer what other agents ask, behind `harness hook`
 decide
   policy       {policy}
-  hook         put the same gate before Claude Code, Codex and other agents
+  hook, mcp    the same gate before other agents (Claude Code ...) and MCP servers
 look back
   audit        {audit}
   schema       the JSON Schema of log and result
@@ -145,6 +147,8 @@ def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901 - a c
             _sessions_flags(parser, action)
         case (("config" | "hook"), _):
             (_config_flags if command == "config" else _hook_flags)(parser, action)
+        case "mcp", _:
+            _mcp_flags(parser, action)
         case "schema", _:
             parser.description = (
                 "Print a JSON Schema (draft 2020-12): of a record of the action log, of a run's result."
@@ -159,7 +163,7 @@ def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901 - a c
             )
         case _:
             parser.usage = _USAGE
-            actions = {name: ", ".join(ACTIONS[name]) for name in ("policy", "audit")}
+            actions = {name: ", ".join(ACTIONS[name]) for name in ("policy", "audit", "mcp")}
             parser.description = _COMMANDS.format(**actions)
             parser.epilog = _EXITS
             parser.add_argument("prompt", nargs="?", help=argparse.SUPPRESS)
@@ -218,6 +222,27 @@ def _hook_flags(parser: ArgumentParser, action: str) -> None:
     if action == "install":
         parser.add_argument("--policy", type=filled, metavar="FILE", help="what decides (else as for the prompt)")
     parser.add_argument("--yes", action="store_true", help="write it without asking")
+
+
+def _mcp_flags(parser: ArgumentParser, action: str) -> None:
+    match action:
+        case "proxy":
+            parser.usage = "harness mcp proxy --name NAME [--policy FILE] [--log FILE] -- COMMAND ..."
+            parser.description = "Stand before an MCP server (stdio): judge, ask about and log each call of its tools."
+            parser.epilog = "Exit code: the server's; 1 internal error, 2 usage or policy, 8 the log cannot be written."
+            parser.add_argument("--name", type=server_name, required=True, help="the server's, in policies and logs")
+            parser.add_argument("--policy", type=filled, metavar="FILE", help="a policy file, or the name of one")
+            parser.add_argument("--log", type=filled, metavar="FILE", help="the action log (else in the state folder)")
+            parser.add_argument("server", nargs="+", metavar="COMMAND", help="what starts the server, behind --")
+            parser.set_defaults(cwd=None, add_dir=[], copied_from=None)
+        case "list":
+            parser.description = "Say which tools of MCP servers a person has seen, and which are new or changed."
+            parser.add_argument("--json", action="store_true", help="an object for each tool")
+        case _:
+            does = "Look at what an MCP server says of its tools now" if action == "pin" else "Forget that it was seen"
+            parser.description = f"{does}, and say yes or no."
+            parser.add_argument("name", type=server_name, metavar="NAME", help="the server's")
+            parser.add_argument("tool", nargs="?", type=filled, metavar="TOOL", help="one tool (else all)")
 
 
 def _terminal_flags(parser: ArgumentParser) -> None:
@@ -421,6 +446,15 @@ def _outcome_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--report", type=report, action="append", default=[], metavar="FORM:FILE", help=forms)
     parser.add_argument("--report-answer", action="store_true", help="the model's answer in the reports too, fenced")
     parser.add_argument("-q", "--quiet", action="store_true", help="no trace on stderr")
+
+
+def server_name(text: str) -> str:
+    """Return the name of an MCP server, of which names of tools can be made."""
+    if not re.fullmatch(SERVER_NAME, text):
+        raise ArgumentTypeError(
+            f"{text!r} is no name of a server: up to 32 of A-Z, a-z, 0-9, - and _, no _ at an end, no two in a row"
+        )
+    return text
 
 
 def count(text: str) -> int:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
-LIGHT = ("--version", "help", "policy", "audit", "schema", "config", "sessions list")
+LIGHT = ("--version", "help", "policy", "audit", "schema", "config", "sessions list", "mcp list")
 """Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
 COMMANDS = (
-    "run", "batch", "demo", "approve", "policy", "audit", "undo", "doctor", "config", "sessions", "schema", "hook",
+    "run", "batch", "demo", "approve", "policy", "audit", "undo", "doctor", "config", "sessions", "schema", "hook", "mcp",
 )  # fmt: skip
 
 _WISHES = {"version": "--version"}
@@ -227,7 +227,7 @@ def _refuse_misspelt(words: Sequence[str]) -> None:
         )
 
 
-def _function_of(  # noqa: C901 - a case a command
+def _function_of(  # noqa: C901, PLR0912 - a case a command
     command: str, action: str
 ) -> Callable[[Namespace, Mapping[str, str]], int]:
     """Import what does `command`, and nothing else."""
@@ -253,6 +253,8 @@ def _function_of(  # noqa: C901 - a case a command
             from harness.cli.sessions import list_sessions as run
         case "schema":
             from harness.cli.schema import schema_command as run
+        case "mcp":
+            from harness.cli.mcp.mcp_command import mcp_command as run
         case "config":
             from harness.cli.config.config_command import config_command as run
         case "hook" if action == "check":

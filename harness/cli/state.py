@@ -78,6 +78,8 @@ class State:
         """The folder of what was granted for workspaces, one file each."""
         self.waiting = os.path.join(state, "approve")
         """The folder of questions that hooks ask and `harness approve` answers."""
+        self.mcp = os.path.join(state, "mcp")
+        """The folder of what persons have seen of the tools of MCP servers, one file each."""
         self.trust = os.path.join(state, "trusted_policies")
         """The file of the digests of project policies that the user trusts, and of those that they declined."""
         self.redaction_key = os.path.join(state, "redaction_key")

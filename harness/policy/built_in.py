@@ -109,7 +109,7 @@ def inspect_facet(facet: Facet, guarded: Sequence[str]) -> Finding | None:
         case Unconfined():
             return _confirm("unconfined", "it asks to run without confinement, with all that you may do yourself")
         case ToolUse():
-            return None
+            return _confirm("unseen-tool", facet.unseen) if facet.unseen else None
 
 
 def _block(finding_id: str, reason: str) -> Finding:

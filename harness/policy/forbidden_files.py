@@ -9,6 +9,7 @@ from harness.paths import TreeNames
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Rule
 from harness.record import Record
+from harness.tool_kinds import is_named
 
 ANY_NAME = ":any name:"
 """Stands for every name that a folder may come to hold: no pattern means it that does not mean nearly all."""
@@ -24,7 +25,7 @@ def rules_about_files(policy: Policy, tool: str) -> tuple[Rule, ...]:
         and rule.path is not None
         and rule.argv is None
         and not rule.env
-        and (not rule.tools or tool in rule.tools)
+        and (not rule.tools or is_named(tool, rule.tools))
     )
 
 

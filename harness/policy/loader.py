@@ -7,7 +7,7 @@ What is not understood is not loaded: PolicyError names the file, the line, the 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from harness.actions import Access
@@ -22,7 +22,7 @@ from harness.record import replace
 from harness.safe_files import read_regular
 from harness.text.fields import check_of, kind_of
 from harness.text.toml_places import key_lines, read_toml
-from harness.tool_kinds import SHIPPED_TOOLS
+from harness.tool_kinds import SHIPPED_TOOLS, is_of_servers
 
 Table: TypeAlias = Mapping[str, object]
 
@@ -168,7 +168,7 @@ class _Loader:
             place = f"[[rule]] {key}" if key else "[[rule]]"
         raise PolicyError(f"{self.file}:{line}: {place}: {problem}")
 
-    def check_keys(self, table: Table, known: Sequence[str], name: str, index: int) -> None:
+    def check_keys(self, table: Iterable[str], known: Sequence[str], name: str, index: int) -> None:
         for key in table:
             if key not in known:
                 self.fail(name, index, key, f"unknown key{nearest(key, known)}")
@@ -247,7 +247,7 @@ class _Loader:
         return (Readers(on=on, origin=origin, layer=self.layer),)
 
     def defaults(self, table: Table) -> tuple[ToolDefault, ...]:
-        self.check_keys(table, (*self.tools, *TOOLS_KEYS), "tools", 0)
+        self.check_keys([key for key in table if not is_of_servers(key)], (*self.tools, *TOOLS_KEYS), "tools", 0)
         return tuple(
             ToolDefault(
                 tool=tool,
@@ -331,7 +331,7 @@ class _Loader:
     def rule_tools(self, table: Table, index: int) -> tuple[str, ...]:
         tools = self.strings(table, "tool", index)
         for tool in tools:
-            if tool not in self.tools:
+            if tool not in self.tools and not is_of_servers(tool):
                 self.fail("rule", index, "tool", f"unknown tool {tool!r}{nearest(tool, self.tools)}")
         return tools
 

@@ -14,6 +14,7 @@ from harness.policy.granted_programs import MODELLED, is_known_work
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.programs.catalog import is_more_than_a_name
 from harness.record import Record
+from harness.tool_kinds import is_named
 
 
 class Decision(IntEnum):
@@ -62,7 +63,7 @@ class Rule(Record):
     origin: Origin
     layer: Layer
     tools: tuple[str, ...] = ()
-    """Empty: every tool."""
+    """Empty: every tool; see `is_named`."""
     argv: ArgvPattern | None = None
     env: tuple[str, ...] = ()
     access: tuple[Access, ...] = ()
@@ -92,7 +93,7 @@ class Rule(Record):
 
     def covers(self, action: Action, facet: Facet) -> bool:
         """Say whether this rule, taken as an auto rule, accounts for the whole facet."""
-        if self.tools and action.tool not in self.tools:
+        if self.tools and not is_named(action.tool, self.tools):
             return False
         match facet:
             case Command():
@@ -143,7 +144,7 @@ class Rule(Record):
 
     def hits(self, action: Action, facet: Facet) -> bool:
         """Say whether this rule, taken as a strict one, touches the facet."""
-        if self.tools and action.tool not in self.tools and action.default_of not in self.tools:
+        if self.tools and not is_named(action.tool, self.tools) and not is_named(action.default_of, self.tools):
             return False
         if self.text and self.text not in action.text:
             return False

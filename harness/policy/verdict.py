@@ -33,7 +33,7 @@ from harness.programs.catalog import harmless_for
 from harness.programs.runners import INTERPRETERS, is_one_of
 from harness.programs.variables import steers
 from harness.record import Record, replace
-from harness.tool_kinds import WRITE_FILE
+from harness.tool_kinds import WRITE_FILE, is_named
 
 
 class Source(Enum):
@@ -480,14 +480,23 @@ def _which_below(rule: Rule, facet: Facet) -> str:
 
 
 def _defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> list[ToolDefault]:
-    """Return what each file says of `tool`: by its name, else by the file's `default`; and of what no model covers."""
+    """Return what each file says of `tool`: by its name, or the longest beginning of it with a star, else by the file's
+    `default`; and of what no model covers.
+    """
     by_file: dict[tuple[Layer, str], ToolDefault] = {}
     for default in defaults:
         key = (default.layer, default.origin.file)
-        if default.tool == tool or (default.tool == "default" and key not in by_file):
-            by_file[key] = default
+        if (named := is_named(tool, (default.tool,))) or default.tool == "default":
+            other = by_file.get(key)
+            if other is None or (named and (other.tool == "default" or _says_more(default.tool, other.tool))):
+                by_file[key] = default
     uncovered = [default for default in defaults if default.tool == UNCOVERED and _is_uncovered(facet)]
     return [*by_file.values(), *uncovered]
+
+
+def _says_more(name: str, other: str) -> bool:
+    """Say whether, of two names that mean a tool, the first says more of it: one without a star, else the longer one."""
+    return not name.endswith("*") or (other.endswith("*") and len(name) > len(other))
 
 
 def _is_uncovered(facet: Facet) -> bool:

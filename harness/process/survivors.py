@@ -52,13 +52,16 @@ class Survivors:
         self._guard.announce(self.mark)
         self._before = procfs.first_children(os.getpid())
 
-    def started(self, leader: int) -> None:
+    def started(self, leader: int, *, bounded: bool = True) -> None:
         """Take the number of its first process, which is its session's and its group's as well; bound and mark it.
 
-        Its command waits for that (Latch); what a program in front of it has started by then gets the same.
+        Its command waits for that (Latch); what a program in front of it has started by then gets the same. With `bounded`
+        false it keeps the limits that it has, and its mark is in its environment alone.
         """
         self._leader = leader
         self._guard.announce(self.mark, leader)
+        if not bounded:
+            return
         if self._confined:
             self._walls = procfs.walls(leader)
         bound(leader, self.mark)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, assert_never
 
-from harness.actions import Access, Action, Facet, JsonValue, Place
+from harness.actions import Access, Action, Facet, JsonValue, Place, ToolUse
 from harness.errors import ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.limits import Limits
@@ -13,7 +13,7 @@ from harness.messages import ToolCall
 from harness.record import replace
 from harness.shell.facets import read_call
 from harness.text.visible import visible_line
-from harness.tool_kinds import READ_FILE, SHIPPED_TOOLS, Does, tool_kind
+from harness.tool_kinds import READ_FILE, SHIPPED_TOOLS, Does, is_of_servers, tool_kind
 
 if TYPE_CHECKING:
     from harness.model import ToolSpec
@@ -45,6 +45,8 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
             facets, reads_as = (written, replace(read, new=new)), READ_FILE.name
             if not changes and written.place is Place.INSIDE:
                 default_of = reads_as
+        case Does.OTHER if is_of_servers(tool):
+            return replace(tool_use(tool), summary=visible_line(text))
         case Does.OTHER:
             raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         case _:
@@ -72,10 +74,15 @@ def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
     return facets
 
 
-def tool_use(tool: str) -> Action:
-    """Return the action of a tool that has nothing finer to judge than its name."""
+UNSEEN_TOOL = "built-in unseen-tool"
+"""What decided about the first use of a server's tool."""
+
+
+def tool_use(tool: str, unseen: str = "") -> Action:
+    """Return the action of a tool that has nothing finer to judge than its name; see `ToolUse.unseen`."""
     call = ToolCall(id="explain", name=tool, arguments="{}")
-    return Action(call=call, tool=tool, arguments={}, facets=(), summary=tool, preview=tool, request=None)
+    facets = (ToolUse(tool=tool, unseen=unseen),) if unseen else ()
+    return Action(call=call, tool=tool, arguments={}, facets=facets, summary=tool, preview=tool, request=None)
 
 
 class CallReader:

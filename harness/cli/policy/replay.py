@@ -14,7 +14,7 @@ from harness.actions import Action, JsonValue, written_paths
 from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.console import complain
 from harness.cli.exits import Exit
-from harness.cli.policy.judged_call import CallReader, tool_use
+from harness.cli.policy.judged_call import UNSEEN_TOOL, CallReader, tool_use
 from harness.cli.policy.policies import PolicyInForce
 from harness.cli.state import State
 from harness.cli.tables import Column
@@ -303,7 +303,7 @@ class Replay:
         facets, tool = _facets(decision), str(decision.get("tool"))
         if tool not in SHIPPED_TOOLS:
             if [facet.get("kind") for facet in facets] == ["ToolUse"]:
-                return tool_use(tool)
+                return tool_use(tool, unseen=str(decision["reason"]) if facets[0].get("by") == UNSEEN_TOOL else "")
             raise ToolError(f"{tool} is a tool of another program")
         proposed = session.proposed[str(decision.get("call"))]
         arguments = proposed.get("arguments")

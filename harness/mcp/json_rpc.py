@@ -1,0 +1,246 @@
+"""JSON-RPC 2.0 as MCP writes it, one message a line: what a line is, and why it is refused.
+
+What is judged is what the other side reads, so that nothing is passed on that two readers may read in two ways: no batch, no
+key twice and none that only its case tells from another (readers in Go take it for the same), no member besides those of
+JSON-RPC, no bytes that are not UTF-8, no CR within a line (some readers end a line there), no deep nesting, no endless line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from enum import Enum, IntEnum
+
+from harness.actions import JsonValue
+from harness.record import Record
+from harness.text.strict_json import NotJsonError, is_deeper, read_line
+
+CALL_TOOL, LIST_TOOLS = "tools/call", "tools/list"
+MOST_LINE_BYTES = 16 * 1024 * 1024
+MOST_DEPTH = 100
+MOST_ID_CHARACTERS = 500
+MOST_IN_BATCH = 100
+"""Messages of a batch that are told that it is refused."""
+_BEGINNING = 4096
+"""Bytes of a line that is too long, in which its id is looked for."""
+_MEMBERS = ("jsonrpc", "id", "method", "params", "result", "error")
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
+_ID = rb'"id"\s*:\s*(-?[0-9]{1,18}|"[\w. :/-]{1,100}")'
+_AT_START = rb'\s*\{\s*(?:%s\s*,\s*%s|%s\s*,\s*%s)\s*,\s*"(method|result|error)"\s*:' % (_VERSION, _ID, _ID, _VERSION)
+"""How most programs begin a message."""
+
+
+class RpcCode(IntEnum):
+    """What is wrong, as JSON-RPC 2.0 numbers it (section 5.1)."""
+
+    PARSE = -32700
+    REQUEST = -32600
+    PARAMS = -32602
+    INTERNAL = -32603
+
+
+class RpcKind(Enum):
+    """What a message is."""
+
+    REQUEST = "request"
+    NOTIFICATION = "notification"
+    RESPONSE = "response"
+
+
+class RpcMessage(Record):
+    """One message, read strictly."""
+
+    line: bytes
+    """As it came, its line end included."""
+    kind: RpcKind
+    id: str
+    """As JSON text, so that 1 and "1" are two; empty for a notification."""
+    method: str
+    """Empty for a response."""
+    fields: Mapping[str, JsonValue]
+
+    @property
+    def params(self) -> Mapping[str, JsonValue]:
+        """The parameters; none where there are none."""
+        params = self.fields.get("params")
+        return params if isinstance(params, dict) else {}
+
+
+class RefusedLine(Record):
+    """A line that is not passed on."""
+
+    why: str
+    asks: tuple[str, ...] = ()
+    """The ids of the requests that it seems to hold, as JSON texts: who sent it waits for their answers."""
+    answers: tuple[str, ...] = ()
+    """The ids that it seems to answer: who asked waits."""
+    code: RpcCode = RpcCode.REQUEST
+
+
+def read_message(line: bytes) -> RpcMessage | RefusedLine:
+    """Return the message of a line that holds more than blanks, or why it is none. Total."""
+    if len(line) > MOST_LINE_BYTES:
+        return _too_long(line)
+    if b"\r" in line.rstrip(b"\r\n"):
+        return _refused(line, "there is a line end within it")
+    try:
+        value = read_line(line.rstrip(b"\r\n"))
+    except NotJsonError as error:
+        return _refused(line, f"it is no JSON that can be read in one way: {error}", RpcCode.PARSE)
+    if isinstance(value, list):
+        return _refused(line, "a batch is not passed on: send each message by itself")
+    if not isinstance(value, dict):
+        return RefusedLine(why="it is no JSON object", code=RpcCode.REQUEST)
+    why = _problem(value)
+    if why:
+        return _refused(line, why)
+    method = value.get("method")
+    asks = RpcKind.REQUEST if "id" in value else RpcKind.NOTIFICATION
+    return RpcMessage(
+        line=line,
+        kind=asks if isinstance(method, str) else RpcKind.RESPONSE,
+        id=id_text(value["id"]) if "id" in value else "",
+        method=method if isinstance(method, str) else "",
+        fields=value,
+    )
+
+
+def id_text(value: JsonValue) -> str:
+    """Return an id as JSON text; empty for what is none: MCP takes texts and whole numbers."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    try:
+        text = json.dumps(value)
+    except ValueError:  # sys.set_int_max_str_digits
+        return ""
+    return text if len(text) <= MOST_ID_CHARACTERS else ""
+
+
+def double_key(fields: Mapping[str, JsonValue], known: tuple[str, ...]) -> str:
+    """Return a key that a reader who minds no case takes for one of `known`, or for another key beside it; or nothing."""
+    seen = set(known)
+    for key in fields:
+        if key in known:
+            continue
+        if key.casefold() in seen:
+            return key
+        seen.add(key.casefold())
+    return ""
+
+
+def error_line(identity: str, code: RpcCode, message: str) -> bytes:
+    """Return the line that answers a request, whose id is this JSON text, with an error."""
+    return _line({"jsonrpc": "2.0", "id": json.loads(identity), "error": {"code": int(code), "message": message}})
+
+
+def result_line(identity: str, result: Mapping[str, JsonValue]) -> bytes:
+    """Return the line that answers a request, whose id is this JSON text."""
+    return _line({"jsonrpc": "2.0", "id": json.loads(identity), "result": dict(result)})
+
+
+def request_line(identity: str, method: str, params: Mapping[str, JsonValue]) -> bytes:
+    """Return the line of a request."""
+    return _line({"jsonrpc": "2.0", "id": json.loads(identity), "method": method, "params": dict(params)})
+
+
+def changed_line(message: RpcMessage, member: str, value: JsonValue) -> bytes:
+    """Return the line of a message in which one member has another value."""
+    return _line({**message.fields, member: value})
+
+
+def _line(fields: Mapping[str, JsonValue]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _problem(value: Mapping[str, JsonValue]) -> str:
+    """Return why an object is no message, or nothing."""
+    further = next((key for key in value if key not in _MEMBERS), None)
+    if further is not None:
+        return f"JSON-RPC knows no member {json.dumps(further[:50])}"
+    if value.get("jsonrpc") != "2.0":
+        return 'its "jsonrpc" is not "2.0"'
+    if "id" in value and not id_text(value["id"]):
+        return "its id is no text and no whole number, or too long"
+    if is_deeper(dict(value), MOST_DEPTH):
+        return f"it is nested more than {MOST_DEPTH} deep"
+    ends = [name for name in ("result", "error") if name in value]
+    if "method" in value:
+        if not isinstance(value["method"], str) or not value["method"]:
+            return "its method is no text"
+        if ends:
+            return "it asks and answers at once"
+        params = value.get("params")
+        return "" if params is None or isinstance(params, dict) else "its params are no object"
+    if len(ends) != 1 or "params" in value:
+        return "it neither asks nor answers"
+    return "" if "id" in value else "it answers nothing: it has no id"
+
+
+def _too_long(line: bytes) -> RefusedLine:
+    asks, answers = _told_at_start(line)
+    return RefusedLine(why=f"it is longer than {MOST_LINE_BYTES} bytes", asks=asks, answers=answers)
+
+
+def _told_at_start(line: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the id that a line seems to ask with, and that which it seems to answer, of one that is not read whole."""
+    found = re.match(_AT_START, line[:_BEGINNING])
+    if found is None:
+        return (), ()
+    first, second, member = found.groups()
+    identity = id_text(json.loads(first or second))
+    return ((identity,), ()) if member == b"method" else ((), (identity,))
+
+
+def _refused(line: bytes, why: str, code: RpcCode = RpcCode.REQUEST) -> RefusedLine:
+    """Return a refusal with what the line seems to ask and to answer, read as loosely as anybody might."""
+    asks: list[str] = []
+    answers: list[str] = []
+    try:
+        for fields in _objects(line):
+            identity = id_text(fields.get("id"))
+            if identity:
+                (asks if "method" in fields else answers).append(identity)
+    except (ValueError, RecursionError):
+        ids = _told_at_start(line)
+        return RefusedLine(why=why, asks=ids[0], answers=ids[1], code=code)
+    return RefusedLine(why=why, asks=tuple(asks), answers=tuple(answers), code=code)
+
+
+def _objects(line: bytes) -> Iterator[Mapping[str, JsonValue]]:
+    """Yield the objects of a line. Raises ValueError or RecursionError for one that nobody can read."""
+    value = json.loads(line.decode("utf-8", "replace"))
+    for one in value[:MOST_IN_BATCH] if isinstance(value, list) else (value,):
+        if isinstance(one, dict):
+            yield one
+
+
+class LineSplitter:
+    """Cuts a stream into lines. Of one that is too long only the beginning is kept, one byte longer than a line may be."""
+
+    def __init__(self) -> None:
+        self._kept: list[bytes] = []
+        self._length = 0
+
+    def add(self, block: bytes) -> Iterator[bytes]:
+        """Take what came; yield each line that ends in it, its line end included; blank ones are left out."""
+        *whole, rest = block.split(b"\n")
+        for piece in whole:
+            self._keep(piece + b"\n")
+            line = b"".join(self._kept)
+            self._kept.clear()
+            self._length = 0
+            if line.strip():
+                yield line
+        self._keep(rest)
+
+    @property
+    def rest(self) -> bytes:
+        """What came behind the last line end."""
+        return b"".join(self._kept)
+
+    def _keep(self, piece: bytes) -> None:
+        room = MOST_LINE_BYTES + 1 - self._length
+        if piece and room > 0:
+            self._kept.append(piece[:room])
+            self._length += len(self._kept[-1])
