@@ -42,10 +42,9 @@ work
   demo         a scripted model, without key or network
   sessions     list, resume, fork; harness -c goes on with the newest one here
   undo         put back what a session changed
-  approve      answer what other agents ask, behind `harness hook`
 decide
   policy       {policy}
-  hook, mcp    the same gate before other agents (Claude Code ...) and MCP servers
+  hook, mcp    the same gate before other agents and MCP servers; approve: answer them
 look back
   audit        {audit}
   schema       the JSON Schema of log and result
