@@ -9,7 +9,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
-from harness.actions import JsonValue
+from harness.actions import Action, JsonValue
 from harness.cli.console import complain
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit
@@ -20,7 +20,10 @@ from harness.cli.signals import take_endings
 from harness.cli.state import State, current_folder
 from harness.errors import LogError, UsageError
 from harness.files.workspace import Workspace
-from harness.gate.approval import Approver, deny_all
+from harness.gate.approval import Approval, Approver
+from harness.hook.hook_parts import AskedCall
+from harness.hook.waiting import WaitingList
+from harness.log.action_log import ActionLog
 from harness.mcp.judging import fault_words
 from harness.mcp.pins import PinFile
 from harness.mcp.proxy import McpProxy, ProxyEnd, ProxyStop, begin_session, end_session
@@ -28,15 +31,19 @@ from harness.mcp.server_process import ServerProcess
 from harness.mcp.tool_catalog import ToolCatalog
 from harness.messages import StopReason
 from harness.paths import is_within
+from harness.policy.verdict import Verdict
 from harness.text.visible import visible_line
 
 MODE = "mcp proxy"
 
 
-def proxy_command(arguments: Namespace, environment: Mapping[str, str], approver: Approver = deny_all) -> int:
+NO_GRANTS = "calls of a server's tools cannot be granted"
+
+
+def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Stand before the server until one side ends; return the exit code. Raises HarnessError for what fails before it begins.
 
-    `approver` is asked about calls whose verdict is CONFIRM, by several threads at once.
+    Where a person is to be asked, `harness approve` asks, if it runs.
     """
     state = State.of(environment)
     fix_modes(state)
@@ -75,9 +82,32 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str], approver
         except UsageError as error:
             end_session(log, StopReason.INTERNAL_ERROR, str(error), Exit.USAGE)
             raise
+        approver = _approver(state, arguments.name, workspace.root, log)
         return _run(McpProxy(process, catalog, policy=policy, approver=approver, log=log))
     finally:
         close_log(state, log)
+
+
+def _approver(state: State, server: str, workspace: str, log: ActionLog) -> Approver:
+    """Return who is asked, by several threads at once: whoever answers for other agents."""
+    waiting = WaitingList(state.waiting)
+
+    def ask(action: Action, verdict: Verdict) -> Approval:
+        return waiting.ask(
+            AskedCall(
+                agent=f"a client of the MCP server {server}",
+                session=log.session,
+                workspace=workspace,
+                confinement="none: the server does what it likes",
+                level="",
+                writes=(),
+                action=action,
+                verdict=verdict,
+                offer=lambda: NO_GRANTS,
+            )
+        )
+
+    return ask
 
 
 def _run(proxy: McpProxy) -> int:
