@@ -85,10 +85,18 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
         when=when,
         session=session,
         cwd=needed(fields, "cwd"),
-        tool=needed(fields, "tool_name"),
+        tool=_tool_of(fields),
         arguments=table(fields, "tool_input"),
         response=response,
     )
+
+
+def _tool_of(fields: Mapping[str, JsonValue]) -> str:
+    """Return the name of the tool; of one of an MCP server as policies have it: `mcp_srv_tool` could be read in two ways."""
+    if "mcp_context" not in fields:
+        return needed(fields, "tool_name")
+    server = table(fields, "mcp_context")
+    return f"mcp__{needed(server, 'server_name')}__{needed(server, 'tool_name')}"
 
 
 def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
