@@ -5,14 +5,17 @@ The command gets our standard streams as they are, and its exit code becomes our
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import time
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from harness.hook.tickets import Ticket
+from harness.process.environment import path_without_surprise, read_as_judged
 from harness.process.hardening import end_with_parent
 from harness.process.start import find_bash
 from harness.process.temporary import TemporaryFolder
@@ -23,6 +26,8 @@ _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that may be sent to us alone. What a terminal sends reaches the command as well."""
 _CHANGES_BASH = ("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "PS4", "POSIXLY_CORRECT", "IFS")
 """Variables that change what bash makes of a command line: it was judged without them (bash(1), Shell Variables)."""
+_FAR = 200
+"""Descriptors of ours have numbers from here on."""
 NOT_STARTED = 126
 MOST_PATH = 4096
 
@@ -46,17 +51,19 @@ def run_confined(
     """
     for folder in ticket.folders:
         os.makedirs(folder, exist_ok=True)
-    temporary = TemporaryFolder().path() if ticket.keeps_temporary else None
+    given = environment.get("TMPDIR", "")
+    scratch = TemporaryFolder(given if os.path.isdir(given) else "/tmp")  # noqa: S108 - made for us alone, and gone with this
+    temporary = scratch.path() if ticket.keeps_temporary else None
     walls = replace(ticket.walls, temporary=temporary)
     unhidden = Unhidden.REFUSE if ticket.required else Unhidden.TELL
     with prepare(walls, probe(), unhidden=unhidden) as confinement:
         bash = find_bash(environment.get("PATH", os.defpath).split(":"))
         argv = (*confinement.prefix, bash, "--noprofile", "--norc", "-c", "--", ticket.command)
         variables = _variables(ticket, environment, temporary)
-        told, tells = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        script = _script(tells)
-        inherited = confinement.descriptors
+        inherited, told = confinement.descriptors, -1
         if ticket.folder_to:
+            told, tells = _pipe()
+            script = _script(tells)
             variables["BASH_ENV"] = f"/proc/self/fd/{script}"
             inherited = (*inherited, tells, script)
         for descriptor in inherited:
@@ -72,23 +79,35 @@ def run_confined(
         return CommandEnd(code=code if code >= 0 else 128 - code, seconds=seconds, gaps=confinement.gaps)
 
 
+def _pipe() -> tuple[int, int]:
+    """Return a pipe whose other end has a number that no command uses for itself."""
+    told, tells = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    far = fcntl.fcntl(tells, fcntl.F_DUPFD_CLOEXEC, _FAR)
+    os.close(tells)
+    return told, far
+
+
 def _script(tells: int) -> int:
     """Return a descriptor of what bash reads first: that it shall tell in which folder it ends."""
-    script = os.memfd_create("folder")
-    os.write(script, f"unset BASH_ENV\ntrap 'pwd -P >&{tells}' EXIT\n".encode())
+    near = os.memfd_create("folder")
+    script = fcntl.fcntl(near, fcntl.F_DUPFD_CLOEXEC, _FAR)
+    os.close(near)
+    os.write(script, f"unset BASH_ENV\nexec {script}<&-\ntrap 'pwd -P >&{tells}' EXIT\n".encode())
     os.lseek(script, 0, os.SEEK_SET)
     return script
 
 
 def _tell(path: str, told: int) -> None:
-    """Write the folder that a command went to into a file, if it told one. What it tells may be anything: one line is taken."""
+    """Write the folder that a command went to into a file, for `cd`; nothing where it told none: `cd ""` goes nowhere.
+
+    What it tells may be anything.
+    """
     try:
-        folder = os.read(told, MOST_PATH).partition(b"\n")[0]
+        folder = os.read(told, MOST_PATH).removesuffix(b"\n")
     except BlockingIOError:
-        return
-    if folder.startswith(b"/") and os.path.isdir(folder):
-        with open(path, "xb") as file:
-            file.write(folder)
+        folder = b""
+    with suppress(OSError), open(path, "xb") as file:  # else `cat` says what is missing
+        file.write(folder if folder.startswith(b"/") and os.path.isdir(folder) else b"")
 
 
 def _variables(ticket: Ticket, environment: Mapping[str, str], temporary: str | None) -> dict[str, str]:
@@ -97,7 +116,9 @@ def _variables(ticket: Ticket, environment: Mapping[str, str], temporary: str | 
         for name, value in environment.items()
         if name not in _CHANGES_BASH and not name.startswith("BASH_FUNC_")
     }
-    return {**given, **ticket.variables, **({} if temporary is None else {"TMPDIR": temporary})}
+    if ticket.root:
+        given["PATH"] = path_without_surprise(given.get("PATH", os.defpath), ticket.root)
+    return {**read_as_judged(given), **ticket.variables, **({} if temporary is None else {"TMPDIR": temporary})}
 
 
 def _become(argv: Sequence[str], variables: Mapping[str, str], enter: Callable[[], None]) -> NoReturn:
@@ -105,12 +126,12 @@ def _become(argv: Sequence[str], variables: Mapping[str, str], enter: Callable[[
     try:
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # as Python found them, or set them
             signal.signal(number, signal.SIG_DFL)
-        end_with_parent()
         done = allocate_lock()
         done.acquire()
 
         def go() -> None:  # on a thread of its own: see Confinement.enter
             try:
+                end_with_parent()  # of this thread: execve(2) keeps what it has
                 enter()
                 os.execve(argv[0], tuple(argv), variables)  # noqa: S606 - the shell is what is started
             except BaseException as error:  # noqa: BLE001 - nothing may go on in this process

@@ -48,6 +48,8 @@ class Ticket(Record):
     """What it gets besides the environment of the agent's shell."""
     folders: tuple[str, ...] = ()
     """Folders that a rule grants and that were missing: they are made before it runs."""
+    root: str = ""
+    """The workspace, whose folders of PATH come last for a command that only reads and that nobody was asked about."""
     folder_to: str = ""
     """The file that is told which folder it went to; empty where nobody wants to know."""
 
@@ -62,6 +64,7 @@ class Ticket(Record):
         effects = verdict.effects
         folders = tuple(missing_folders(effects, workspace))
         walls = walls_for(effects, workspace, hide=hidden)
+        variables = unasked_variables(effects, os.defpath, workspace.root) if effects.unasked else {}
         return cls(
             command=action.text,
             cwd=action.cwd,
@@ -70,7 +73,8 @@ class Ticket(Record):
             keeps_temporary=not only_looks(effects),
             good_seconds=ASKED_SECONDS if asked else GOOD_SECONDS,
             required=effects.enforcement is Enforcement.REQUIRED,
-            variables=unasked_variables(effects, os.defpath, workspace.root) if effects.unasked else {},
+            variables=variables,
+            root=workspace.root if variables.pop("PATH", "") else "",  # the agent's shell has a PATH of its own
         )
 
 

@@ -60,13 +60,19 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """
     passed = {name: value for name, value in environment.items() if name in PASSED and name != "TMPDIR"}
     folders = [folder for folder in environment.get("PATH", os.defpath).split(":") if folder.startswith("/")]
-    if not _reads_bytes_alike(passed):
-        passed["LC_ALL"] = "C.UTF-8"
-    if passed.get("LC_ALL"):
-        passed["LANG"] = passed["LC_ALL"]
-        passed = {name: value for name, value in passed.items() if not name.startswith("LC_")}
-    passed["LC_COLLATE"] = "C.UTF-8"  # the order of the words that a pattern stands for
-    return {**passed, "PATH": ":".join(folders) or os.defpath, **_SET_VARIABLES}
+    return {**read_as_judged(passed), "PATH": ":".join(folders) or os.defpath, **_SET_VARIABLES}
+
+
+def read_as_judged(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return variables with which bash reads a command line, and puts names in order, as it was judged."""
+    given = dict(variables)
+    if not _reads_bytes_alike(given):
+        given["LC_ALL"] = "C.UTF-8"
+    if given.get("LC_ALL"):
+        given["LANG"] = given["LC_ALL"]
+        given = {name: value for name, value in given.items() if not name.startswith("LC_")}
+    given["LC_COLLATE"] = "C.UTF-8"  # the order of the words that a pattern stands for
+    return given
 
 
 def program_outside(root: str, name: str, given: Mapping[str, str]) -> str | None:
@@ -135,9 +141,7 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     if not effects.network:
         variables |= _WITHOUT_NETWORK
     if reads:
-        below = root.rstrip("/") + "/"
-        folders = sorted(path.split(":"), key=lambda folder: f"{os.path.realpath(folder)}/".startswith(below))
-        variables["PATH"] = ":".join(folders)
+        variables["PATH"] = path_without_surprise(path, root)
     return variables
 
 
@@ -155,3 +159,10 @@ def walled_variables(temporary: str) -> dict[str, str]:
         "npm_config_offline": "true",
         "PIP_RETRIES": "0",
     }
+
+
+def path_without_surprise(path: str, root: str) -> str:
+    """Return a PATH whose folders in `root` come last, so that no `ls` of the workspace is taken for the system's."""
+    below = root.rstrip("/") + "/"
+    folders = [folder for folder in path.split(":") if folder.startswith("/")] or os.defpath.split(":")
+    return ":".join(sorted(folders, key=lambda folder: f"{os.path.realpath(folder)}/".startswith(below)))

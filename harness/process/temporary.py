@@ -12,7 +12,9 @@ from harness.removal import remove_folder
 class TemporaryFolder:
     """A folder that only its owner may enter, removed with this object, or when the program ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, parent: str = "") -> None:
+        """Take the folder that it is made in: where temporary files go, if none is named."""
+        self._parent = parent
         self._path = ""
         self._owner = -1
         self._lock = allocate_lock()
@@ -25,10 +27,16 @@ class TemporaryFolder:
             return self._path
 
     def _make(self) -> None:
-        import tempfile
         import weakref
 
-        self._path = os.path.realpath(tempfile.mkdtemp(prefix="harness-"))
+        if self._parent:
+            made = os.path.join(self._parent, f"harness-{os.urandom(8).hex()}")
+            os.mkdir(made, 0o700)
+        else:
+            import tempfile  # loads a dozen modules
+
+            made = tempfile.mkdtemp(prefix="harness-")
+        self._path = os.path.realpath(made)
         self._owner = os.lstat(self._path).st_uid  # not always this user: NFS makes what root does somebody else's
         weakref.finalize(self, _remove, self._path, self._owner, os.getpid())
 

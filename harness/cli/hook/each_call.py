@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.errors import HarnessError, UsageError
@@ -218,8 +218,9 @@ def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
 
     try:
         end = _executed(words, environment)
-    except (HarnessError, OSError) as error:
-        os.write(2, f"harness: the command was not run: {error}\n".encode("utf-8", "replace"))
+    except BaseException as error:  # noqa: BLE001 - whatever it is, nothing runs
+        said = str(error) if isinstance(error, (HarnessError, OSError)) else f"{type(error).__name__}: {error}"
+        _tell(f"harness: the command was not run: {said}\n")
         os._exit(NOT_STARTED)
     os._exit(end.code)
 
@@ -242,5 +243,13 @@ def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEn
     redactor = redactor_for(state, environment, (), unless=(environment.get("HOME", ""),))
     record_begin(folder, redactor, call, wait_seconds=WAIT_SECONDS)
     end = run_confined(ticket, environment)
-    record_outcome(folder, redactor, call, end, wait_seconds=WAIT_SECONDS)
+    try:
+        record_outcome(folder, redactor, call, end, wait_seconds=WAIT_SECONDS)
+    except (HarnessError, OSError) as error:  # it ran: its end is what the agent must know
+        _tell(f"harness: what the command came to is not recorded: {error}\n")
     return end
+
+
+def _tell(line: str) -> None:
+    with suppress(OSError):
+        os.write(2, line.encode("utf-8", "replace"))
