@@ -20,7 +20,6 @@ from harness.actions import (
 )
 from harness.digest import digest_of
 from harness.errors import ToolError
-from harness.files.file_changes import write_and_read
 from harness.files.workspace import Workspace
 from harness.gate.arguments import flag, text
 from harness.gate.tool import Arguments, Tool, ToolOutput
@@ -66,6 +65,8 @@ class ForeignFiles:
         found = self._workspace.resolve(path, Access.READ if reads else Access.WRITE, self._cwd)
         if reads:
             return self._action(call, arguments, (self._whole(found, arguments),), preview=visible_line(path, 4096))
+        from harness.files.file_changes import write_and_read  # with a change alone
+
         after = _content_after(kind, arguments, found.real)
         return self._action(
             call,
@@ -115,6 +116,7 @@ class ForeignFiles:
         return path
 
     def _patched(self, call: ToolCall, arguments: Arguments) -> Action:
+        from harness.files.file_changes import write_and_read
         from harness.hook.patches import read_patch
 
         patch = text(arguments, "patch")
