@@ -262,10 +262,10 @@ def _until_caught(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 def _until_open(process: subprocess.Popen[bytes], path: Path) -> None:
-    """Wait until a process has opened a file."""
-    while True:
-        for number in os.listdir(f"/proc/{process.pid}/fd"):
-            with suppress(OSError):
+    """Wait until a process has opened a file, or is gone."""
+    while os.path.exists(f"/proc/{process.pid}/fd"):
+        with suppress(OSError):
+            for number in os.listdir(f"/proc/{process.pid}/fd"):
                 if os.readlink(f"/proc/{process.pid}/fd/{number}") == str(path):
                     return
         os.sched_yield()
