@@ -199,6 +199,9 @@ PLAIN: Mapping[str, st.SearchStrategy[JsonValue]] = {
             "is_kept": st.booleans(),
         }
     ),
+    "agent_call": st.fixed_dictionaries(
+        {name: st.text(max_size=4) for name in ("tool", "mode", "subagent", "cwd")} | {"event_sha256": st.just(DIGEST)}
+    ),
     "unmoved_place": st.fixed_dictionaries({name: st.text(max_size=4) for name in ("path", "why")}),
     "message": st.fixed_dictionaries({"role": st.text(max_size=4), "content": st.text(max_size=4)}),
     "asked": st.fixed_dictionaries(

@@ -178,6 +178,12 @@ NAMED_IN = {
     "shell/program_use.py": "the program bash",
     "cli/doctor/doctor_command.py": "the program bash",
     "cli/terminal/highlighting.py": "the language of code",
+    "cli/hook/agent_starts.py": "what the played model of another agent calls",
+    "hook/copilot.py": "the tools of that agent",
+    "hook/gemini.py": "the tools of that agent",
+    "hook/opencode.py": "the tools of that agent",
+    "hook/qwen.py": "the tools of that agent",
+    "hook/settings_file.py": "a key in the settings of Copilot",
 }
 """Where the name of a tool may stand in a text of the program, outside of harness/tools, and what it means there."""
 
