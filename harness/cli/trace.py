@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.audit.calls import is_typed, number, sign_of, word
 from harness.cli.terminal.styles import Line, Tone
-from harness.log.order import SUMMARY, LogRecord
+from harness.log.order import SEEN_BY_US, SUMMARY, LogRecord
 from harness.paths import short_place
 from harness.policy.session_grants import pattern_from
 from harness.text.visible import visible_line
@@ -198,6 +198,8 @@ def ended_line(
     parts += [f"({asked})" if (asked := _unseen_part(summary, decision)) else ""]
     parts += ["[typed by the person]" if typed else ""]
     parts += [how_decided(decision, answered), _how_ended(status, outcome, "" if answered else _reason(decision))]
+    if said_by := word(outcome.get("seen_by")):
+        parts.append(f"(seen by {said_by})" if said_by == SEEN_BY_US else f"(as {said_by} says)")
     tone = _STATUS_TONES.get(status, Tone.BAD)
     if tone is Tone.GOOD and not answered:  # as nearly every call: what a person said yes to is to be seen among them
         tone = Tone.QUIET

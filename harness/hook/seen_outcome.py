@@ -6,10 +6,10 @@ from harness.errors import LogError
 from harness.gate.records import CallRecords
 from harness.hook.agent_session import AgentSession
 from harness.hook.confined_run import CommandEnd
+from harness.log.order import SEEN_BY_US
 from harness.messages import ResultStatus, ToolResult
 from harness.redaction.redactor import Redactor
 
-SEEN_BY = "harness exec"
 NOT_KEPT = "What it printed went straight to the agent, and was not kept."
 
 
@@ -41,4 +41,4 @@ def record_outcome(folder: str, redactor: Redactor, number: int, end: CommandEnd
             exit_code=end.code,
             duration_ms=round(end.seconds * 1000),
         )
-        CallRecords(session.log).ended(call.proposal, result, ran=True, seen_by=SEEN_BY)
+        CallRecords(session.log).ended(call.proposal, result, ran=True, seen_by=SEEN_BY_US)

@@ -19,6 +19,8 @@ CUT_SHORT = ("timeout", "interrupted", "crashed")
 _DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
 """Statuses of calls that were not begun."""
 STATUSES = (*RAN, *_DID_NOT_RUN)
+SEEN_BY_US = "harness exec"
+"""Who says how a call of another agent ended that we ran for it; of all others that agent says it."""
 MOST_FACETS = 50
 """How many parts of a call a decision lists, those first that decided."""
 

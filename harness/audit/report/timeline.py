@@ -323,6 +323,7 @@ def _about_run(call: LoggedCall) -> list[tuple[str, str]]:
     intent, outcome = call.intent, call.outcome
     milliseconds = finite(outcome.get("duration_ms"))
     judged, effects = call.decision.get("effects"), intent.get("effects")
+    agent = call.proposed.get("agent")
     change = "" if outcome else line(intent.get("change"), 1500)
     told = [
         ("held by", line(intent.get("confinement"), 200)),
@@ -330,7 +331,9 @@ def _about_run(call: LoggedCall) -> list[tuple[str, str]]:
         ("of the intent, other ones", f"<code>{line(effects, 1500)}</code>" if effects and effects != judged else ""),
         ("was to change", f"<code>{change}</code>" if change else ""),
         ("folder", line(intent.get("cwd"), 500)),
+        ("wanted by another agent", f"<code>{line(agent, 1500)}</code>" if agent else ""),
         ("ended", line(outcome.get("status"), 30)),
+        ("says", line(outcome.get("seen_by"), 60)),
         ("exit code", line(outcome.get("exit_code"), 20)),
         ("error", line(outcome.get("error_code"), 60)),
         ("took", duration(milliseconds / 1000) if milliseconds is not None else line(outcome.get("duration_ms"))),

@@ -26,7 +26,7 @@ from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.hook.guarded_agent import GuardedAgent, agent_named
 from harness.hook.settings_file import hook_command, installation, installed, settings_path, write
-from harness.log.order import LogRecord
+from harness.log.order import SEEN_BY_US, LogRecord
 from harness.log.reader import read_log
 from harness.record import Record
 from harness.safe_files import read_regular, read_small, write_new
@@ -192,7 +192,7 @@ def _decided(records: list[LogRecord], command: str) -> tuple[str, bool]:
     if decided is None:
         return "", False
     ends = (one for one in records if one["kind"] == "outcome" and one.get("call") == decided.get("call"))
-    return str(decided["decision"]), any(one.get("seen_by") == "harness exec" for one in ends)
+    return str(decided["decision"]), any(one.get("seen_by") == SEEN_BY_US for one in ends)
 
 
 def _tell(console: FinishedOutput, calls: list[PlayedCall]) -> None:
