@@ -509,7 +509,9 @@ def test_the_two_commands_of_the_readme_stand_there_to_be_copied() -> None:
 
 def test_the_documents_are_short() -> None:
     readme = read("README.md")
-    words = sum(len(read(document).split()) for document in DOCUMENTS)
+    # Those of the agents are written by a program, which bounds each of them (tests/hook/test_agent_pages.py).
+    own = (document for document in DOCUMENTS if not document.startswith("docs/agents/"))
+    words = sum(len(read(document).split()) for document in own)
     assert (len(readme.split()) <= 2_000, len(readme.splitlines()) <= 200, words <= 20_000) == (True, True, True)
 
 

@@ -15,6 +15,7 @@ import pytest
 from agent_calls import SHELL
 from agent_plays import PLAYS, Play
 from agent_rig import BEFORE, FOLDER, AgentRig, Played
+from broken_hook import rows_of
 from recorded_events import recorded_events
 from rows import all_rows
 
@@ -79,22 +80,10 @@ def test_a_call_runs_where_the_hook_is_silent_and_not_where_it_refuses(agent: st
     assert ("our words" in said) == (agent != "copilot")  # which drops the reason of a refusal by exit code
 
 
-def what_runs() -> dict[str, set[str]]:
-    """Return, for each agent, how a hook may fail and the call run all the same."""
-    lines = (line for line in TABLE.read_text().splitlines() if line and not line.startswith("#"))
-    table = (line.partition(":") for line in lines)
-    return {agent: {way.strip() for way in ways.split(",")} for agent, _, ways in table}
-
-
 @all_rows("row", tuple(HOOKED), ids=tuple(HOOKED))
 def test_what_an_agent_lets_through_when_its_hook_fails(row: str, tmp_path: Path) -> None:
     agent, keys = HOOKED[row]
     ran = {
         name for name, failing in FAILINGS.items() if _asked(agent, tmp_path / name.replace(" ", "-"), failing, keys)[1]
     }
-    assert ran == what_runs()[row]
-
-
-def test_the_table_is_of_these_agents_and_ways() -> None:
-    assert set(what_runs()) == set(HOOKED)
-    assert set().union(*what_runs().values()) <= set(FAILINGS)
+    assert ran == rows_of(TABLE)[row]

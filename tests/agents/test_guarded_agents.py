@@ -6,15 +6,14 @@ Skipped, and says so, where HARNESS_AGENTS names no folder (see test_agents.py).
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_calls import CODE_MODE, INNER_CODE, SHELL, code_deeds, deeds
 from agent_rig import BEFORE, FOLDER, AgentRig
+from broken_hook import BROKEN, TABLE, guarded, rows_of, runs_broken
 from places import ROOT
 from rows import all_rows
 
@@ -27,37 +26,8 @@ pytestmark = [
     pytest.mark.agents,
     pytest.mark.skipif(not FOLDER, reason="HARNESS_AGENTS names no folder: no agent is played"),
 ]
-POLICY = """\
-version = 1
-name = "agents"
-[tools]
-read_file = "auto"
-edit_file = "auto"
-write_file = "confirm"
-bash = "confirm"
-default = "auto"
-[[rule]]
-id = "says"
-decision = "auto"
-argv = [["echo", "pwd"], "..."]
-[[rule]]
-id = "push"
-decision = "deny"
-argv = ["git", "push"]
-reason = "nothing is pushed from here"
-"""
 WALLED = frozenset(BEFORE) - {"qwen"}
 """Agents that take another command in the place of the one that they want to run."""
-
-
-def guarded(agent: str, folder: Path) -> AgentRig:
-    """Return an agent with our hook, installed as a person does it."""
-    rig = AgentRig(agent, folder / "rig", records=False)
-    policy = folder / "policy.toml"
-    policy.write_text(POLICY)
-    done = rig.harness("hook", "install", agent, "--yes", "--policy", str(policy))
-    assert done.returncode == 0, done
-    return rig
 
 
 def records(rig: AgentRig) -> list[dict[str, Any]]:
@@ -136,37 +106,6 @@ def test_codex_runs_what_may_run_in_its_own_sandbox(sandbox: str) -> None:
         assert outcomes == ["codex"]
 
 
-def _program(text: str) -> Callable[[AgentRig, Path], None]:
-    def put(rig: AgentRig, _: Path) -> None:
-        rig.program.unlink()
-        if text:
-            rig.program.write_text(f"#!/bin/sh\n{text}\n")
-            rig.program.chmod(0o700)
-
-    return put
-
-
-def _no_state(rig: AgentRig, _: Path) -> None:
-    state = rig.home / ".local/state/harness"
-    shutil.rmtree(state, ignore_errors=True)
-    state.parent.mkdir(parents=True, exist_ok=True)
-    state.write_text("no folder")
-
-
-BROKEN: Mapping[str, Callable[[AgentRig, Path], object]] = {
-    "our program is gone": _program(""),
-    "our program is killed": _program("kill -9 $$"),
-    "our program fails": _program("exit 1"),
-    "the policy is gone": lambda _, policy: policy.unlink(),
-    "the policy has a fault": lambda _, policy: policy.write_text("version = ["),
-    "nothing can be logged": _no_state,
-}
-
-
 @all_rows("agent, fault", [(agent, fault) for agent in BEFORE for fault in BROKEN])
-def test_whatever_is_broken_here_no_call_runs(agent: str, fault: str, tmp_path: Path) -> None:
-    rig = guarded(agent, tmp_path)
-    BROKEN[fault](rig, tmp_path / "policy.toml")
-    played = rig.play([(SHELL[agent]("echo said"),), (SHELL[agent]("touch after.txt"),)])
-    assert "said" not in played.results["call_0-0-0"].replace("echo said", "")
-    assert not (rig.workspace / "after.txt").exists()
+def test_what_runs_where_our_hook_is_broken(agent: str, fault: str, tmp_path: Path) -> None:
+    assert runs_broken(agent, fault, tmp_path) == (fault in rows_of(TABLE)[agent])

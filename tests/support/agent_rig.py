@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,14 +106,14 @@ class AgentRig:
         self._keys = keys or {}
         self._records = records
         self.folder = folder
-        self.program = folder / "harness"
+        self.program = folder / "python" / "bin" / "python"
         self.start = AGENT_STARTS[agent]
         self.home = folder / "home"
         self.workspace = folder / "w"
         self._hook = folder / "hook"
         for made in (self.home, self.workspace, self._hook):
             made.mkdir(parents=True)
-        self.program.symlink_to(Path(sys.executable).with_name("harness"))
+        _make_python(self.program)
         (self.workspace / "sub").mkdir()
         (self.workspace / "f.txt").write_text("alpha\nbeta\ngamma\n")
         subprocess.run(["git", "init", "-q", "."], cwd=self.workspace, check=True)
@@ -135,7 +136,7 @@ class AgentRig:
     def harness(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run our program as the person would, in the workspace."""
         return subprocess.run(
-            [str(self.program), *words],
+            [str(self.program), "-I", "-m", "harness", *words],
             env=self.environment,
             cwd=self.workspace,
             capture_output=True,
@@ -191,6 +192,19 @@ class AgentRig:
             ]
             for event in (BEFORE[self.agent], *AFTER[self.agent])
         }
+
+
+def _make_python(program: Path) -> None:
+    """Make a Python of its own that finds our package: what an installed hook starts, and a test may break."""
+    packages = program.parent.parent.joinpath(
+        "lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "site-packages"
+    )
+    for made in (program.parent, packages):
+        made.mkdir(parents=True)
+    base = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
+    program.symlink_to(base)
+    program.parent.parent.joinpath("pyvenv.cfg").write_text(f"home = {base.parent}\n")
+    packages.joinpath("ours.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
 
 
 def _fixed(steps: Sequence[Sequence[ToolCall]]) -> tuple[tuple[ToolCall, ...], ...]:
