@@ -20,9 +20,9 @@ from harness.gate.approval import Answer, Approval
 from harness.gate.records import CallRecords, GateState, Proposal
 from harness.hook.event import HookEvent
 from harness.log.action_log import ActionLog
-from harness.log.order import Ledger
+from harness.log.order import Ledger, LogRecord
 from harness.log.reader import read_log
-from harness.messages import ToolCall
+from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.record import Record, field_names, replace
 from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, open_private, write_whole
@@ -40,6 +40,7 @@ MOST_OPEN = 500
 
 NO_ANSWER = "Not run, as far as is known: the agent asked the person, and told of no answer."
 NEVER_BEGUN = "Nothing was done: the agent never began it."
+CUT_SHORT = "whoever judged it was cut short."
 
 
 class OpenCall(Record):
@@ -139,6 +140,7 @@ class AgentSession:
         self._open_in_log = True
         self.workspace, self.policy_sha256 = workspace, policy_sha256
         self.state, self.grants, self.open = GateState(), (), []
+        self._write()  # before anything is judged: whoever comes after a crash finds the log, and a block in it
 
     def end(self, stop: str) -> None:
         """Record that the session is over; calls of which nothing was heard have no known effect. Raises LogError."""
@@ -176,10 +178,12 @@ class AgentSession:
 
     def record_yes(self, call: OpenCall) -> OpenCall:
         """Record that the person said yes where the agent asked, as is seen by the run, and the intent; return the call."""
-        records = CallRecords(self.log)
+        records, step = CallRecords(self.log), self.log.last_step(call.number)
         agent = os.path.basename(self.folder).partition("-")[0]
-        records.answered(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), 0.0, 0)
-        records.intended(call.intent or {})
+        if step == "approval_asked":  # else a process that was cut short has recorded it already
+            records.answered(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), 0.0, 0)
+        if step != "intent":
+            records.intended(call.intent or {})
         asked = replace(call, intent=None)
         self.open = [asked if one is call else one for one in self.open]
         return asked
@@ -226,6 +230,7 @@ class AgentSession:
         """Take up a session from its log, in which more stands than the file beside it knows: `known` records, that end in
         `head`. Raises LogError where those are not there: what was blocked may be among them."""
         ledger, highest, seen = Ledger(), self.state.proposed, 0
+        proposals: list[Proposal] = []
         for record in read_log(self.log.path):
             if seen == known and record["prev"] != head:
                 raise self._lost(self.log.path)
@@ -234,15 +239,30 @@ class AgentSession:
             if record["session"] == session:
                 number = record.get("call")
                 highest = max(highest, number) if isinstance(number, int) else highest
+                if record["kind"] == "call_proposed":
+                    proposals.append(_proposal_of(record))
                 if record.get("status") == "blocked":
                     self.latch = str(record.get("content"))
         if seen <= known:
             raise self._lost(self.log.path)
         self.state = GateState(proposed=highest, unseen=self.state.unseen)
         self._open_in_log = session in ledger.open_sessions
+        self.open = [call for call in self.open if ledger.last_step(session, call.number) is not None]
         if self._open_in_log:
             self.log.resume_session(session, ledger)
-        self.open = [call for call in self.open if ledger.last_step(session, call.number) is not None]
+            self._end_cut_short(proposals)
+
+    def _end_cut_short(self, proposals: Sequence[Proposal]) -> None:
+        """Record an end for calls that a process was judging when it was cut short: nobody was told that they may run."""
+        records, known = CallRecords(self.log), {call.number for call in self.open}
+        for one in proposals:
+            step = self.log.last_step(one.number)
+            if one.number in known or step in (None, "intent"):  # of one with an intent nobody knows
+                continue
+            if step == "call_proposed":
+                records.undecided(one, CUT_SHORT)
+            result = ToolResult(call_id=one.call.id, status=ResultStatus.NOT_RUN, content=f"Not run: {CUT_SHORT}")
+            records.ended(one, result, ran=False)
 
     def _lost(self, path: str) -> LogError:
         return LogError(
@@ -309,6 +329,11 @@ def _is_used_up(ticket: str) -> bool:
 
 def _end_of(call: OpenCall, status: str, content: str) -> Mapping[str, JsonValue]:
     return {"call": call.number, "tool": call.tool, "status": status, "content": content}
+
+
+def _proposal_of(record: LogRecord) -> Proposal:
+    call = ToolCall(id=str(record["id"]), name=str(record["tool"]), arguments="")
+    return Proposal(number=_count(record["call"]), call=call, arguments_sha256=str(record["arguments_sha256"]))
 
 
 # With grants alone: PostToolUse and `harness exec` need nothing of policies.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,17 @@ from hook_scene import UNBOUND, HookScene, word_of
 from judged_world import Row, hostile, made_with_secrets
 from rows import all_rows
 
+from harness.actions import Action
 from harness.cli.policy.policies import load_named
 from harness.files.undo import Result as UndoResult
 from harness.files.undo import Undoable, changes_to_undo, restore
 from harness.files.workspace import Workspace
-from harness.gate.approval import ScriptedAnswers
+from harness.gate.approval import Approval, ScriptedAnswers
 from harness.hook.event import EventError
 from harness.hook.guarded_agent import HookAnswer
+from harness.log.action_log import ActionLog
+from harness.policy.verdict import Verdict
+from harness.record import replace
 from policies import AUTO
 
 ROWS = [
@@ -227,6 +232,43 @@ def test_a_lost_copy_of_the_session_is_made_good_from_the_log(tmp_path: Path) ->
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c4")) == "block"
     numbers = [record["call"] for record in scene.records() if record["kind"] == "call_proposed"]
     assert numbers == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["first call", "first call after its end"])
+def test_a_block_of_a_process_that_is_cut_short_holds(resumed: bool, tmp_path: Path) -> None:
+    def cut_short(log: ActionLog, closed: bool) -> None:
+        raise KeyboardInterrupt
+
+    scene = _scene(tmp_path)
+    if resumed:
+        scene.event("PreToolUse", "Bash", {"command": "ls"}, "c0")
+        scene.event("SessionEnd")
+    whole = scene.parts
+    scene.parts = replace(whole, note_head=cut_short)  # behind the decision, before the copy is written
+    with pytest.raises(KeyboardInterrupt):
+        scene.event("PreToolUse", "Bash", {"command": "rm -rf /"}, "c1")
+    scene.parts = whole
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c2")) == "block"
+
+
+def test_a_call_whose_process_is_cut_short_has_an_end_and_the_log_is_whole(tmp_path: Path) -> None:
+    def killed(action: Action, verdict: Verdict) -> Approval:
+        os._exit(9)
+
+    scene = _scene(tmp_path, approver=killed, environment={"CLAUDE_CODE_SESSION_ATTENDED": ""})
+    scene.event("PreToolUse", "Bash", {"command": "ls"}, "c1")
+    child = os.fork()
+    if child == 0:
+        try:
+            scene.event("PreToolUse", "Bash", {"command": "touch x"}, "c2")
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    scene.event("PreToolUse", "Bash", {"command": "ls"}, "c3")
+    scene.event("SessionEnd")
+    records = scene.records()
+    assert {one["call"]: one["status"] for one in records if one["kind"] == "outcome"}[2] == "not_run"
+    assert records[-1]["kind"] == "session_ended"
 
 
 def test_a_policy_that_is_changed_meanwhile_is_recorded_and_holds(tmp_path: Path) -> None:
