@@ -27,12 +27,15 @@ from harness.hook.foreign_call import MOST_KEPT_BYTES, ForeignCall, ForeignKind
 from harness.messages import ToolCall
 from harness.model import ToolSpec
 from harness.record import Record
+from harness.regex import regex
 from harness.safe_files import read_small
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import READ_FILE, ToolKind, tool_kind
 
 MOST_SHOWN = 20_000
 """Characters of a text that a preview holds."""
+_LEADS_OUT = regex(r"^[/~]|\.\.|\\|[{,][./~,}]")
+"""In a pattern of names: what may lead out of its folder, also when braces are expanded and signs unquoted (`{.,}./*`)."""
 _ANYTHING: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
@@ -109,7 +112,7 @@ class ForeignFiles:
     def _whole(self, path: PathAccess, arguments: Arguments) -> Facet:
         """Return what a read or a search reads: of a folder everything below it, since it may show all of that."""
         pattern = text(arguments, "glob", "")
-        if pattern.startswith(("/", "~")) or ".." in pattern:
+        if _LEADS_OUT.search(pattern):
             return Opaque(text=pattern, reason="a pattern that may lead out of its folder", column=1, paths=(path,))
         if self._call.kind is ForeignKind.SEARCH and os.path.isdir(path.real):
             return self._workspace.look_below(path, follows=True)
