@@ -19,6 +19,7 @@ from program import Program, made_program
 from rows import all_rows
 from sizes import proof_size
 
+from harness.cli.hook.each_call import LEAST_SECONDS, MOST_SECONDS, OWN_SECONDS, HookTime
 from harness.hook.event import MOST_BYTES
 
 Spoiling = Callable[[Hooked], None]
@@ -279,6 +280,26 @@ def test_a_decision_that_takes_too_long_is_a_refusal(hooked: Hooked) -> None:
     out, err = process.communicate(timeout=300)
     assert (code, out) == (2, b"")
     assert b"longer" in err
+
+
+def test_what_a_hook_waits_for_ends_before_its_agent_waits_no_more() -> None:
+    """An agent lets the call run where its hook takes longer than it waits: `wanted` tells it 600 s."""
+    now, caught = [1000.0], signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    try:
+        hook_time = HookTime(monotonic=lambda: now[0])
+        left = []
+        for seconds in (0.0, 400.0, 300.0):  # a session that is held, a question, another question
+            with hook_time.stopped():
+                left.append(signal.getitimer(signal.ITIMER_REAL)[0])
+                now[0] += seconds
+            assert signal.getitimer(signal.ITIMER_REAL)[0] <= OWN_SECONDS
+        with hook_time.stopped():
+            assert signal.getitimer(signal.ITIMER_REAL)[0] < LEAST_SECONDS
+        assert MOST_SECONDS < 600.0
+        assert left[0] > MOST_SECONDS - 400.0 >= left[2]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, caught)
 
 
 def test_a_session_that_another_process_holds_is_waited_for_and_then_refused(hooked: Hooked) -> None:

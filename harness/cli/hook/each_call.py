@@ -8,17 +8,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.errors import HarnessError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from harness.actions import Action, JsonValue
-    from harness.cli.state import State
     from harness.files.workspace import Workspace
     from harness.gate.approval import Approval
     from harness.gate.grants_in_force import GrantStore
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
 
 OWN_SECONDS = 20.0
 """How long a decision may take: far less than any agent waits (30 s and more), and then it is a no."""
+MOST_SECONDS = 570.0
+"""How long all of it may take, with what is waited for: an agent waits 600 s, and most let the call run then."""
 WAIT_SECONDS = 330.0
 """How long another call of the same session is waited for: somewhat longer than a question waits (WAITS_SECONDS)."""
 REFUSES = "harness refuses this call, since it cannot be judged"
@@ -42,14 +42,28 @@ HOOK_USAGE = "harness hook AGENT [--policy FILE]"
 EXEC_USAGE = "harness exec --ticket NAME -- COMMAND"
 
 
-@contextmanager
-def timer_stopped() -> Iterator[None]:
-    """Let the timer of this process (setitimer(2)) stand still: what it limits is our own work, not a person's."""
-    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, max(left, LEAST_SECONDS))
+class HookTime:
+    """The time that a hook may take, kept by the timer of its process (setitimer(2)); at its end comes SIGALRM."""
+
+    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Let it begin; `monotonic` is a clock in seconds."""
+        self._monotonic = monotonic
+        self._end = monotonic() + MOST_SECONDS
+        self._set(OWN_SECONDS)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let our own time stand still: somebody else is waited for. That of the agent goes on."""
+        left, _ = signal.getitimer(signal.ITIMER_REAL)
+        self._set(MOST_SECONDS)
+        try:
+            yield
+        finally:
+            self._set(max(left, LEAST_SECONDS))
+
+    def _set(self, seconds: float) -> None:
+        left = max(self._end - self._monotonic(), 0.001)  # 0 would be no end at all
+        signal.setitimer(signal.ITIMER_REAL, min(seconds, left))
 
 
 def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -71,13 +85,13 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
         deny = agent.deny
 
         def leave_too_late(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
-            _leave(deny(f"{REFUSES}: it took longer than {OWN_SECONDS:g} s"))
+            _leave(deny(f"{REFUSES}: it took longer than it may"))
 
         signal.signal(signal.SIGALRM, leave_too_late)
-        signal.setitimer(signal.ITIMER_REAL, OWN_SECONDS)
+        hook_time = HookTime()
         if 1 in closed:
             raise UsageError("stdout is closed")  # noqa: TRY301 - whatever it is, it is told below
-        reply = _answer(agent, words[2:], environment)
+        reply = _answer(agent, words[2:], environment, hook_time)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the call is refused
         said = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
         reply = deny(f"{REFUSES}: {said}")
@@ -103,7 +117,9 @@ def _fill_closed_streams() -> frozenset[int]:
     return frozenset(closed)
 
 
-def _answer(agent: GuardedAgent, words: Sequence[str], environment: Mapping[str, str]) -> HookAnswer:
+def _answer(
+    agent: GuardedAgent, words: Sequence[str], environment: Mapping[str, str], hook_time: HookTime
+) -> HookAnswer:
     from harness.hook.answering import answer
 
     policy = None
@@ -112,10 +128,10 @@ def _answer(agent: GuardedAgent, words: Sequence[str], environment: Mapping[str,
             raise UsageError(f"usage: {HOOK_USAGE}")
         policy = words[1]
     data = b"".join(iter(lambda: os.read(0, 1 << 20), b""))
-    return answer(agent, data, _parts(environment, policy))
+    return answer(agent, data, _parts(environment, policy, hook_time))
 
 
-def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
+def _parts(environment: Mapping[str, str], named: str | None, hook_time: HookTime) -> HookParts:
     from harness.cli.environment_secrets import redactor_for
     from harness.cli.state import State
     from harness.files.before_images import BeforeImages
@@ -145,6 +161,11 @@ def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
         kept = KeptGrants(state.grants, state.name_of(workspace), workspace)
         return kept.read().grants, kept
 
+    def ask(asked: AskedCall) -> Approval:
+        from harness.hook.waiting import WaitingList
+
+        return WaitingList(state.waiting, clock_stopped=hook_time.stopped).ask(asked)
+
     return HookParts(
         folder=agents_folder(state.state),
         home=home,
@@ -156,20 +177,13 @@ def _parts(environment: Mapping[str, str], named: str | None) -> HookParts:
         new_log=state.new_log_path,
         note_head=note_head,
         grants_at=grants_at,
-        ask=lambda asked: _ask(state, asked),
+        ask=ask,
         advise=_advise,
         runner=f"{own_command()} exec",
         about=about,
         wait_seconds=WAIT_SECONDS,
-        clock_stopped=timer_stopped,
+        clock_stopped=hook_time.stopped,
     )
-
-
-def _ask(state: State, asked: AskedCall) -> Approval:
-    """Ask a person at another terminal, where one listens."""
-    from harness.hook.waiting import WaitingList
-
-    return WaitingList(state.waiting, clock_stopped=timer_stopped).ask(asked)
 
 
 def agents_folder(state: str) -> str:
