@@ -373,6 +373,18 @@ def _kinds_of(hooked: Hooked, use_id: str) -> list[object]:
 # --- many at once --------------------------------------------------------------------------------------------------------
 
 
+def test_a_command_that_ran_is_never_told_not_to_have_run(hooked: Hooked) -> None:
+    words = hooked.words("echo begun; cat")
+    process = hooked.program.start(*words, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
+    the_log(hooked).unlink()
+    done = finished(process, b"end\n")
+    assert (done.code, done.out) == (0, "end\n")
+    assert "not run" not in done.err
+    assert "could not be recorded" in done.err
+
+
 def test_hooks_side_by_side_write_one_log(hooked: Hooked) -> None:
     many = 20
     commands = ["ls", "touch x", "cat .env"]

@@ -260,7 +260,7 @@ def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEn
     try:
         record_outcome(folder, redactor, call, end, wait_seconds=WAIT_SECONDS)
     except (HarnessError, OSError) as error:  # it ran: its end is what the agent must know
-        _tell(f"harness: what the command came to is not recorded: {error}\n")
+        _tell(f"harness: the command ran, and what it came to could not be recorded: {error}\n")
     return end
 
 
