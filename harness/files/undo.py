@@ -119,7 +119,9 @@ def _step(
     if change is None:
         if changed is not None:
             return _file(call, tool, changed, "the log does not say what the file was before")
-        return None if tool_kind(tool).is_of_files else _command(call, tool, intent, decision)
+        if not tool_kind(tool).is_of_files:
+            return _command(call, tool, intent, decision)
+        return _unforeseen(call, tool, intent, outcome)
     ending = _ending(outcome)
     if ending is None:
         return None
@@ -177,6 +179,20 @@ _TOLD = ("changed_path", "before_sha256", "after_sha256")
 
 def _file(call: int, tool: str, path: JsonValue, why: str) -> Unrestorable:
     return Unrestorable(call=call, tool=tool, what=str(path), why=why, is_command=False)
+
+
+def _unforeseen(call: int, tool: str, intent: LogRecord, outcome: LogRecord | None) -> Unrestorable | None:
+    """Return the note for a call that another program carried out, and of which nobody could foretell what the file becomes.
+
+    None for any other: our own tools change no file without saying from what to what.
+    """
+    is_elsewhere = tool_kind(tool).does is Does.WRITES and str(intent.get("confinement")).startswith("none")
+    if not is_elsewhere or (outcome is not None and outcome.get("status") not in ("ok", *CUT_SHORT)):
+        return None
+    effects = intent.get("effects")
+    written = effects.get("write") if isinstance(effects, dict) else None
+    paths = ", ".join(map(str, written)) if isinstance(written, list) else ""
+    return _file(call, tool, paths, "another program changed it, and what it was before is not recorded")
 
 
 def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Unrestorable | None:

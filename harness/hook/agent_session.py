@@ -50,7 +50,7 @@ class OpenCall(Record):
     id: str
     tool: str
     key: str
-    """What its outcome is recognised by: the agent's name of the call, or the tool and its arguments."""
+    """What its outcome is recognised by: the agent's name of the call, or a digest of the tool and its arguments."""
     intent: Mapping[str, JsonValue] | None = None
     """Its intent, where the agent asks the person first: to be recorded when it was told yes."""
     path: str = ""
@@ -314,8 +314,8 @@ def session_folder(folder: str, agent: str, session: str) -> str:
 
 
 def key_of(event: HookEvent) -> str:
-    """Return what the outcome of a call is recognised by."""
-    return event.use_id or f"{event.tool}:{json.dumps(dict(event.arguments), sort_keys=True)}"
+    """Return what the outcome of a call is recognised by: its arguments may hold a secret, or a whole file."""
+    return event.use_id or digest_of(json.dumps([event.tool, dict(event.arguments)], sort_keys=True).encode())
 
 
 def _is_used_up(ticket: str) -> bool:

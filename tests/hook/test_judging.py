@@ -14,7 +14,7 @@ from rows import all_rows
 from harness.actions import Action
 from harness.cli.policy.policies import load_named
 from harness.files.undo import Result as UndoResult
-from harness.files.undo import Undoable, changes_to_undo, restore
+from harness.files.undo import Undoable, Unrestorable, changes_to_undo, restore
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, ScriptedAnswers
 from harness.hook.event import EventError
@@ -118,6 +118,36 @@ def test_what_an_agent_changed_can_be_undone(
     undone = restore(step, Workspace(str(scene.workspace)), scene.parts.images)
     assert undone.result is (UndoResult.REMOVED if back is None else UndoResult.RESTORED), undone.detail
     assert (path.read_text() if path.exists() else None) == back
+
+
+@all_rows(
+    "agent,tool,arguments,told",
+    {
+        "text that is not there": (
+            "claude",
+            "Edit",
+            {"file_path": "f.txt", "old_string": "Alpha", "new_string": "b"},
+            True,
+        ),
+        "no outcome": (
+            "codex",
+            "Bash",
+            {"command": "apply_patch <<'E'\n*** Begin Patch\n*** Delete File: f.txt\n*** End Patch\nE"},
+            False,
+        ),
+    },
+)
+def test_a_change_that_could_not_be_foretold_is_told_when_others_are_undone(
+    agent: str, tool: str, arguments: dict[str, str], told: bool, tmp_path: Path
+) -> None:
+    scene = _scene(tmp_path, agent=agent, approver=ScriptedAnswers(["y"]))
+    scene.event("PreToolUse", tool, arguments)
+    if told:
+        scene.event("PostToolUse", tool, arguments, tool_response={})
+    records = scene.records()
+    (step,) = changes_to_undo(records, str(records[0]["session"]))
+    assert isinstance(step, Unrestorable)
+    assert (step.what, step.is_command) == (str(scene.workspace / "f.txt"), False)
 
 
 @all_rows(
