@@ -150,15 +150,15 @@ class ForeignOther:
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the use of the tool. What touches nothing but the agent counts as reading the workspace's name."""
-        inward = self._workspace.resolve(".", Access.READ)
+        inward, shown = self._workspace.resolve(".", Access.READ), visible(call.arguments)
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
             facets=(inward if self._inward else ToolUse(tool=self.spec.name),),
             summary=visible_line(self.spec.name, SUMMARY_CHARACTERS),
-            preview=visible(call.arguments)[:MOST_SHOWN],
-            shown_whole=len(call.arguments) < MOST_SHOWN,
+            preview=shown[:MOST_SHOWN],
+            shown_whole=len(shown) < MOST_SHOWN,
             request=ForeignRequest(),
             default_of=READ_FILE.name if self._inward else "",
             described=self.kind,
@@ -228,7 +228,7 @@ def _preview(kind: ForeignKind, arguments: Arguments) -> str:
 
 
 def _marked(sign: str, content: str) -> Sequence[str]:
-    return [f"{sign}{visible_line(line, 10_000)}" for line in content.splitlines()]
+    return [f"{sign}{visible_line(line, MOST_SHOWN)}" for line in content.splitlines()]
 
 
 def _cut(lines: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from harness.cli.policy.policies import load_named
 from harness.files.undo import Result as UndoResult
 from harness.files.undo import Undoable, Unrestorable, changes_to_undo, restore
 from harness.files.workspace import Workspace
-from harness.gate.approval import Approval, ScriptedAnswers
+from harness.gate.approval import Approval, ScriptedAnswers, deny_all
 from harness.hook.event import EventError
 from harness.hook.guarded_agent import HookAnswer
 from harness.log.action_log import ActionLog
@@ -299,6 +299,33 @@ def test_a_call_whose_process_is_cut_short_has_an_end_and_the_log_is_whole(tmp_p
     records = scene.records()
     assert {one["call"]: one["status"] for one in records if one["kind"] == "outcome"}[2] == "not_run"
     assert records[-1]["kind"] == "session_ended"
+
+
+@all_rows(
+    "tool,arguments",
+    {
+        "one long line": ("Write", {"file_path": "f.txt", "content": "x" * 15_000 + " end"}),
+        "a long line that goes": (
+            "Edit",
+            {"file_path": "f.txt", "old_string": "x" * 15_000 + " end", "new_string": "y"},
+        ),
+        "signs that grow when they are shown": ("UnheardOf", {"a": "\u200b" * 5_000, "b": "end"}),
+        "much": ("UnheardOf", {"a": "x" * 30_000, "b": "end"}),
+    },
+)
+def test_what_is_not_shown_to_its_end_does_not_count_as_shown(
+    tool: str, arguments: dict[str, str], tmp_path: Path
+) -> None:
+    seen: list[Action] = []
+
+    def look(action: Action, verdict: Verdict) -> Approval:
+        seen.append(action)
+        return deny_all(action, verdict)
+
+    scene = _scene(tmp_path, approver=look, environment={"CLAUDE_CODE_SESSION_ATTENDED": ""})
+    scene.event("PreToolUse", tool, arguments)
+    (action,) = seen
+    assert ("end" in action.preview) >= action.shown_whole
 
 
 def test_a_policy_that_is_changed_meanwhile_is_recorded_and_holds(tmp_path: Path) -> None:
