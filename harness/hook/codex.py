@@ -63,8 +63,12 @@ def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  
 def _wanted(command: str) -> Mapping[str, JsonValue]:
     # The person's own shell starts it, which may be none that reads this line as sh does.
     in_sh = "/bin/sh -c '" + command.replace("'", "'\\''") + "'"
-    run: list[JsonValue] = [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh, "timeout": 600}]}]
-    return {"hooks": {"PreToolUse": run, "PostToolUse": run, "SessionEnd": run}}
+
+    def run(seconds: int) -> list[JsonValue]:
+        return [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh, "timeout": seconds}]}]
+
+    # Codex warns at every start of a SessionEnd hook that may take longer than three seconds.
+    return {"hooks": {"PreToolUse": run(600), "PostToolUse": run(600), "SessionEnd": run(3)}}
 
 
 AGENT = GuardedAgent(

@@ -93,6 +93,14 @@ def test_what_others_wrote_stays_in_its_place(agent: str, tmp_path: Path) -> Non
     assert path.stat().st_mode & 0o777 == 0o640
 
 
+def test_the_end_of_a_session_of_codex_is_told_within_the_time_that_codex_gives(tmp_path: Path) -> None:
+    path = tmp_path / "hooks.json"
+    install("codex", path)
+    held = json.loads(path.read_text())["hooks"]
+    seconds = {event: entry["hooks"][0]["timeout"] for event, (entry,) in held.items()}
+    assert seconds == {"PreToolUse": 600, "PostToolUse": 600, "SessionEnd": 3}
+
+
 def test_a_hook_of_ours_is_mended_where_it_stands(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     install("claude", path)
