@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
@@ -58,6 +59,8 @@ class OpenCall(Record):
     before_sha256: str | None = None
     ticket: str = ""
     """The file of its ticket, where it runs by one: then its outcome is what we see, not what the agent says."""
+    asked_ns: int = 0
+    """When the agent was told to ask, by the clock that never goes back; 0 where it was not."""
 
     @property
     def proposal(self) -> Proposal:
@@ -142,15 +145,15 @@ class AgentSession:
         self.state, self.grants, self.open = GateState(), (), []
         self._write()  # before anything is judged: whoever comes after a crash finds the log, and a block in it
 
-    def end(self, stop: str) -> None:
-        """Record that the session is over; calls of which nothing was heard have no known effect. Raises LogError."""
+    def end(self, stop: str, detail: str = "") -> None:
+        """Record that the session is over, and why; calls of which nothing was heard have no known effect. Raises LogError."""
         for call in self.open:
             if self.log.last_step(call.number) != "intent":  # the agent asked, and tells nothing of a no
                 self.log.append("outcome", _end_of(call, "not_run", NO_ANSWER))
             elif call.ticket and _is_used_up(call.ticket):
                 self.log.append("outcome", _end_of(call, "failed", NEVER_BEGUN))
         counts: JsonValue = dict(self.log.counts)
-        self.log.append("session_ended", {"stop": stop, "detail": "", "counts": counts}, sync=True)
+        self.log.append("session_ended", {"stop": stop, "detail": detail, "counts": counts}, sync=True)
         self._open_in_log = False
         self.open = []
 
@@ -177,11 +180,15 @@ class AgentSession:
         return next((call for call in self.open if call.number == number), None)
 
     def record_yes(self, call: OpenCall) -> OpenCall:
-        """Record that the person said yes where the agent asked, as is seen by the run, and the intent; return the call."""
+        """Record that the person said yes where the agent asked, as is seen by the run, and the intent; return the call.
+
+        How long they took is at most the time until that is seen.
+        """
         records, step = CallRecords(self.log), self.log.last_step(call.number)
         agent = os.path.basename(self.folder).partition("-")[0]
         if step == "approval_asked":  # else a process that was cut short has recorded it already
-            records.answered(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), 0.0, 0)
+            waited = max(0, time.monotonic_ns() - call.asked_ns) / 1e9
+            records.answered(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), waited, 0)
         if step != "intent":
             records.intended(call.intent or {})
         asked = replace(call, intent=None)

@@ -15,7 +15,7 @@ from harness.hook.event import HookEvent, When, parse
 from harness.hook.foreign_call import MOST_KEPT_BYTES
 from harness.hook.guarded_agent import GuardedAgent, HookAnswer
 from harness.hook.hook_parts import HookParts
-from harness.messages import ResultStatus, ToolResult
+from harness.messages import ResultStatus, StopReason, ToolResult
 from harness.record import replace
 from harness.safe_files import read_small
 
@@ -42,7 +42,7 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
                 _settle(agent, event, session)
             case When.ENDED:
                 if session.begun:
-                    session.end("completed")
+                    session.end((StopReason.BLOCKED if session.latch else StopReason.COMPLETED).value, session.latch)
                     parts.note_head(session.log, True)
     return HookAnswer()
 

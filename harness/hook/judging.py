@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from harness import __version__
 from harness.actions import Action, Enforcement, JsonValue
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
+from harness.gate.approval import Answer
 from harness.gate.gate import Gate, HandedOver, PendingCall
 from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
@@ -26,6 +28,7 @@ from harness.hook.foreign_tools import foreign_tool
 from harness.hook.guarded_agent import GuardedAgent, HookAnswer
 from harness.hook.hook_parts import AskedCall, HookParts, quoted
 from harness.messages import ResultStatus, ToolCall
+from harness.paths import short_place
 from harness.policy.rules import Decision
 from harness.record import replace
 from harness.regex import regex
@@ -54,6 +57,7 @@ class JudgedCall:
         self._session = session
         self._parts = parts
         self._advice = Advice()
+        self._refused_by_person = False
         self._ticket: Ticket | None = None
         self._call = agent.call_of(event)
         self._calls = _parts_of(self._call)
@@ -176,7 +180,7 @@ class JudgedCall:
 
     def _asked(self, gate: Gate, action: Action, verdict: Verdict) -> Approval:
         """Ask about the call where the agent cannot, and return the answer."""
-        return self._parts.ask(
+        given = self._parts.ask(
             AskedCall(
                 agent=self._agent.title,
                 session=self._event.session,
@@ -189,6 +193,8 @@ class JudgedCall:
                 offer=lambda: gate.offer(action, verdict),
             )
         )
+        self._refused_by_person = given.answer not in (Answer.YES, Answer.NOBODY)
+        return given
 
     def _confinement(self, verdict: Verdict) -> str:
         """Return what holds the call to its effects, in words."""
@@ -238,6 +244,7 @@ class JudgedCall:
                     tool=call.proposal.call.name,
                     key="" if ticket else key_of(self._event),
                     intent=dict(call.intent) if call.asks else None,
+                    asked_ns=time.monotonic_ns() if call.asks else 0,
                     path="" if change is None else change.path,
                     before_sha256=None if change is None else change.before_sha256,
                     ticket=ticket,
@@ -267,7 +274,7 @@ class JudgedCall:
     def _advised(self, policy: Policy) -> str:
         """Return what the person may add to a policy so that a refused call runs, for the model to tell them."""
         rules = self._advice.toml.strip()
-        if not rules or len(rules) > MOST_ADVICE:
+        if self._refused_by_person or not rules or len(rules) > MOST_ADVICE:
             return ""
         return f"\nThe person may allow it with this rule in a policy of theirs ({policy.name} holds now):\n{rules}"
 
@@ -299,7 +306,7 @@ def _strictness(gate: Gate, pending: PendingCall) -> int:
 def _question(call: HandedOver) -> str:
     """Return what the person reads at the agent's own question: what it is about, and why it is asked."""
     facet = call.verdict.deciding
-    return f"harness asks about `{call.action.summary}`: {facet.reason.rstrip('.')} ({facet.by})"
+    return f"harness asks about `{call.action.summary}`: {facet.reason.rstrip('.')} ({short_place(facet.by)})"
 
 
 def _workspace_of(agent: GuardedAgent, event: HookEvent, environment: Mapping[str, str]) -> str:

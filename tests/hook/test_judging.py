@@ -17,6 +17,7 @@ from harness.files.undo import Result as UndoResult
 from harness.files.undo import Undoable, Unrestorable, changes_to_undo, restore
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, ScriptedAnswers, deny_all
+from harness.gate.records import Advice
 from harness.hook.event import EventError
 from harness.hook.guarded_agent import HookAnswer
 from harness.log.action_log import ActionLog
@@ -91,6 +92,31 @@ def test_what_an_agent_says_of_an_outcome_is_logged_as_its_claim(tmp_path: Path)
     kinds = [record["kind"] for record in scene.records()]
     assert kinds[-4:] == ["approval_asked", "approval_answered", "intent", "outcome"]
     assert scene.parts.images.get(str(outcome["before_sha256"])) == b"alpha\n"
+
+
+def test_a_yes_at_the_agent_took_as_long_as_it_went_unseen(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    edit = {"file_path": str(scene.workspace / "f.txt"), "old_string": "alpha", "new_string": "beta"}
+    asked = scene.event("PreToolUse", "Edit", edit)
+    assert "(default for edit_file (default.toml:" in asked.stdout
+    (state,) = tmp_path.glob("agents/*/session.json")
+    held = json.loads(state.read_text())
+    held["open"][0]["asked_ns"] -= 16 * 10**9
+    state.write_text(json.dumps(held))
+    scene.event("PostToolUse", "Edit", edit, tool_response={})
+    (answered,) = (record for record in scene.records() if record["kind"] == "approval_answered")
+    assert isinstance(answered["seconds"], float)
+    assert answered["seconds"] >= 16
+
+
+@all_rows("answer,told", [("n", False), ("nobody", True)])
+def test_a_rule_that_would_allow_the_call_is_named_where_nobody_was_asked_and_not_behind_a_no(
+    answer: str, told: bool, tmp_path: Path
+) -> None:
+    approver = deny_all if answer == "nobody" else ScriptedAnswers([answer])
+    scene = _scene(tmp_path, agent="codex", approver=approver, advise=lambda *_: Advice(toml="[[rule]]"))
+    reply = scene.event("PreToolUse", "Bash", {"command": "touch x"})
+    assert (word_of(reply), "[[rule]]" in reply.stderr) == ("deny", told)
 
 
 @all_rows(
@@ -236,6 +262,9 @@ def test_after_a_block_nothing_runs_in_the_session_any_more_and_in_another_it_do
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, session_id="T")) == "allow"
     assert [record["status"] for record in scene.records() if record["kind"] == "outcome"] == ["blocked", "not_run"]
     scene.event("SessionEnd")
+    ended = next(record for record in scene.records() if record["kind"] == "session_ended")
+    assert ended["stop"] == "blocked"
+    assert "delete-tree" in str(ended["detail"])
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c3")) == "block"  # taken up again
 
 
