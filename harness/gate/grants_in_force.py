@@ -48,6 +48,7 @@ class GrantStore(Protocol):
 
 WallsOf: TypeAlias = Callable[[Policy, str], WallsHere]
 """What can hold a granted program of a tool, under a policy."""
+_NUMBERED = "grant-"
 EDITS = "edits"
 """The id of the grant of all edits in the workspace, which the mode of that name is."""
 
@@ -69,7 +70,9 @@ class GrantsInForce:
         self._grants = list(grants)
         self._kept = kept
         self._records = records
-        self._count = 0
+        numbers = (one.id.removeprefix(_NUMBERED) for one in grants if one.scope is GrantScope.SESSION)
+        self._count = max((int(number) for number in numbers if number.isdigit()), default=0)
+        """Of grants that were given here, or earlier in the session by another process: each has a number of its own."""
         self._shown: tuple[Action, Verdict, Offer | str] | None = None
         """What is offered at the question that stands: a file that appears meanwhile changes nothing of it."""
         self.policy = with_grants(policy, grants)
@@ -194,7 +197,7 @@ class GrantsInForce:
         for pattern in approval.patterns:
             kept = self._keep(pattern, approval.days) if wanted is GrantScope.WORKSPACE else ""
             self._count += 1
-            of_session = session_grant(f"grant-{self._count}", pattern, proposal.number)
+            of_session = session_grant(f"{_NUMBERED}{self._count}", pattern, proposal.number)
             grant = of_session if isinstance(kept, str) else kept
             self._drop(grant.id)
             self._records.grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")

@@ -148,9 +148,10 @@ class AgentSession:
     def end(self, stop: str, detail: str = "") -> None:
         """Record that the session is over, and why; calls of which nothing was heard have no known effect. Raises LogError."""
         for call in self.open:
+            unused = bool(call.ticket) and _is_used_up(call.ticket)
             if self.log.last_step(call.number) != "intent":  # the agent asked, and tells nothing of a no
                 self.log.append("outcome", _end_of(call, "not_run", NO_ANSWER))
-            elif call.ticket and _is_used_up(call.ticket):
+            elif unused:
                 self.log.append("outcome", _end_of(call, "failed", NEVER_BEGUN))
         counts: JsonValue = dict(self.log.counts)
         self.log.append("session_ended", {"stop": stop, "detail": detail, "counts": counts}, sync=True)

@@ -16,11 +16,13 @@ from harness.cli.policy.policies import load_named
 from harness.files.undo import Result as UndoResult
 from harness.files.undo import Undoable, Unrestorable, changes_to_undo, restore
 from harness.files.workspace import Workspace
-from harness.gate.approval import Approval, ScriptedAnswers, deny_all
+from harness.gate.approval import Answer, Approval, ScriptedAnswers, deny_all
 from harness.gate.records import Advice
 from harness.hook.event import EventError
 from harness.hook.guarded_agent import HookAnswer
+from harness.hook.hook_parts import AskedCall
 from harness.log.action_log import ActionLog
+from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from policies import AUTO
@@ -276,6 +278,7 @@ def test_a_session_that_ends_says_what_is_not_known_of_its_calls(tmp_path: Path)
     records = scene.records()
     assert records[-1]["kind"] == "session_ended"
     assert [record["status"] for record in records if record["kind"] == "outcome"] == ["not_run"]
+    assert list(tmp_path.glob("agents/*/tickets/*")) == []
     scene.event("PreToolUse", "Bash", {"command": "ls"}, "later")  # the agent goes on with a session of that name
     assert [record["kind"] for record in scene.records()].count("session_started") == 2
 
@@ -355,6 +358,23 @@ def test_what_is_not_shown_to_its_end_does_not_count_as_shown(
     scene.event("PreToolUse", tool, arguments)
     (action,) = seen
     assert ("end" in action.preview) >= action.shown_whole
+
+
+def test_what_is_granted_for_the_session_stays_granted_when_more_is(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def granted(call: AskedCall) -> Approval:
+        asked.append(call.action.text)
+        offer = call.offer()
+        assert not isinstance(offer, str)
+        patterns = offer.choices[0].patterns
+        return Approval(answer=Answer.YES, by="person", scope=GrantScope.SESSION, patterns=patterns)
+
+    scene = _scene(tmp_path, environment={"CLAUDE_CODE_SESSION_ATTENDED": ""})
+    scene.parts = replace(scene.parts, ask=granted)
+    for number, command in enumerate(("touch x", "touch y", "touch x", "touch y")):
+        assert word_of(scene.event("PreToolUse", "Bash", {"command": command}, str(number))) == "allow"
+    assert asked == ["touch x", "touch y"]
 
 
 def test_a_policy_that_is_changed_meanwhile_is_recorded_and_holds(tmp_path: Path) -> None:
