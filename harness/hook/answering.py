@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from harness.digest import digest_of
+from harness.files.before_images import BeforeImages
 from harness.gate.records import CallRecords
 from harness.hook.agent_session import AgentSession, key_of, session_folder
 from harness.hook.event import HookEvent, When, parse
@@ -39,7 +40,7 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
 
                 return JudgedCall(agent, event, session, parts).reply(digest_of(data))
             case When.AFTER | When.FAILED:
-                _settle(agent, event, session)
+                _settle(agent, event, session, parts.images)
             case When.ENDED:
                 if session.begun:
                     session.end((StopReason.BLOCKED if session.latch else StopReason.COMPLETED).value, session.latch)
@@ -47,7 +48,7 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
     return HookAnswer()
 
 
-def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession) -> None:
+def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, images: BeforeImages) -> None:
     """Record what the agent says that a call came to. A call that is not known, or is seen by us, is passed over."""
     while session.begun and (call := session.take(key_of(event))) is not None:
         if call.intent is not None:  # it was carried out, so somebody there said yes
@@ -64,7 +65,9 @@ def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession) -> Non
         )
         held = read_small(call.path, MOST_KEPT_BYTES) if call.path else None
         after = None if held is None else digest_of(held)
-        if after is not None and after != call.before_sha256:
+        if held is not None and after is not None and after != call.before_sha256:
+            if session.begins_at(call.path, after):
+                images.keep(held)
             result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
         records.ended(call.proposal, result, ran=True, seen_by=agent.name)
         if event.use_id == "":  # such calls are told apart by their order alone: one outcome, one call

@@ -148,6 +148,25 @@ def test_what_an_agent_changed_can_be_undone(
     assert (path.read_text() if path.exists() else None) == back
 
 
+def test_of_two_edits_that_were_judged_at_once_the_last_is_undone_alone(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    path = scene.workspace / "f.txt"
+    path.write_text("alpha\nbeta\n")
+    edits = [{"file_path": str(path), "old_string": old, "new_string": old.upper()} for old in ("alpha", "beta")]
+    for edit in edits:
+        scene.event("PreToolUse", "Edit", edit, edit["old_string"])
+    for edit in edits:
+        path.write_text(path.read_text().replace(edit["old_string"], edit["new_string"]))
+        scene.event("PostToolUse", "Edit", edit, edit["old_string"], tool_response={})
+    records = scene.records()
+    for step, left in zip(
+        changes_to_undo(records, str(records[0]["session"])), ("ALPHA\nbeta\n", "alpha\nbeta\n"), strict=True
+    ):
+        assert isinstance(step, Undoable)
+        assert restore(step, Workspace(str(scene.workspace)), scene.parts.images).result is UndoResult.RESTORED
+        assert path.read_text() == left
+
+
 @all_rows(
     "agent,tool,arguments,told",
     {
