@@ -177,7 +177,7 @@ class AgentSession:
         return found
 
     def begins_at(self, path: str, sha256: str) -> bool:
-        """Note what open calls of this file find there, which were judged before another call changed it; say if there are any."""
+        """Note what open calls of this file find, which were judged before another call changed it; say if there are any."""
         later = [call for call in self.open if call.path == path]
         self.open = [replace(call, before_sha256=sha256) if call in later else call for call in self.open]
         return bool(later)

@@ -64,6 +64,10 @@ class ForeignFiles:
         if kind is ForeignKind.PATCH:
             return self._patched(call, arguments)
         path = text(arguments, "path", "." if kind in (ForeignKind.LIST, ForeignKind.SEARCH) else None)
+        if path != path.strip() or path.casefold().startswith("file:"):
+            raise ToolError(
+                "A blank around the path, or `file:` in front of it: some agents read another path out of it."
+            )
         reads = kind in (ForeignKind.READ, ForeignKind.LIST, ForeignKind.SEARCH)
         found = self._workspace.resolve(path, Access.READ if reads else Access.WRITE, self._cwd)
         if reads:
