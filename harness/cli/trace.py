@@ -191,7 +191,7 @@ def ended_line(
     status = word(outcome.get("status"))
     if status == "not_run" and wanted and not decision.get("summary"):
         named = visible_line(_summary_of(wanted), 100)
-        why = visible_line(f"n{word(outcome.get('content'))[1:]}", _WHY)
+        why = _how_ended(status, outcome, "")
         return Line(tone=Tone.QUIET, text=f"{sign_of(status)} {word(outcome.get('tool'))}  {named}  {why}")
     summary = word(decision.get("summary")) or word(outcome.get("content"))
     parts = [f"{sign_of(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
@@ -261,7 +261,7 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
         case "denied" | "blocked" if reason:
             return f"{status}: {reason}"
         case "not_run":
-            return ""  # its result begins with the words
+            return visible_line(f"n{word(outcome.get('content'))[1:]}", _WHY)
         case _:
             return status
 

@@ -200,7 +200,7 @@ class JudgedCall:
         """Return what holds the call to its effects, in words."""
         if self._runs_by_ticket(verdict):
             return self._walls.in_words(verdict.effects)
-        return f"none: {self._agent.title} carries it out"
+        return f"none of ours: {self._agent.title} carries it out"
 
     def _held_by(self, action: Action, verdict: Verdict) -> str:
         """Return what holds the call to its effects; make a ticket where that is us. Raises ToolError."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, one_call, proposed, started, write
+from hook_scene import HookScene
 from playing import Playing
 from rows import all_rows
 
@@ -26,6 +27,7 @@ from harness.messages import StopReason, ToolCall
 from harness.models.scripted import call
 from harness.policy.loader import parse_policy
 from harness.policy.verdict import Verdict
+from policies import CONFIRM
 
 if TYPE_CHECKING:
     from program import Done, Program
@@ -284,6 +286,16 @@ def test_a_question_without_an_answer(program: Program) -> None:
     os.unlink(State.of(program.environment).heads)
     assert "asked, no answer recorded: the log ends there" in lines(program, "approvals", str(cut))[0]
     assert "asked, no answer recorded; the log ends before it was begun" in "\n".join(lines(program, "show", str(cut)))
+
+
+def test_a_question_that_stands_at_another_agent(program: Program, tmp_path: Path) -> None:
+    """It tells of a yes alone, and its session goes on meanwhile."""
+    scene = HookScene(tmp_path, CONFIRM.encode())
+    scene.event("PreToolUse", "Bash", {"command": "touch x"})
+    (log,) = scene.logs.iterdir()
+    shown = "\n".join(lines(program, "show", str(log)))
+    assert "touch x  asked at the agent, which told of no answer yet" in shown
+    assert "the log ends" not in shown
 
 
 # denied

@@ -133,6 +133,18 @@ def test_a_call_that_nobody_looked_at_is_named(arguments: str, named: str) -> No
     assert line.text == f"- edit_file  {named}  not run: another call was blocked"
 
 
+def test_a_call_that_was_judged_and_did_not_run_says_why() -> None:
+    about: Fields = {"session": "s", "call": 2}
+    tracer = Tracer()
+    decision: Fields = {"decision": "confirm", "by": "default for bash (p.toml:3)", "summary": "git push"}
+    assert tracer.line({"kind": "decision", **about, **decision}) is None
+    line = tracer.line(
+        {"kind": "outcome", **about, "tool": "bash", "status": "not_run", "content": "Not run: no answer."}
+    )
+    assert line is not None
+    assert line.text == "- bash  git push  [confirm: default for bash (p.toml:3)]  not run: no answer."
+
+
 @all_rows(
     "grants, said",
     {

@@ -192,7 +192,12 @@ def _first_line(call: LoggedCall) -> Line:
             return Line(tone=Tone.BAD, text=visible_line(said, 400))
         case Fate.OPEN:
             asked = "asked, no answer recorded; " if call.asked and not call.answered else ""
-            said = f". {call.tool}  {visible_line(call.summary, 100)}  {asked}the log ends before it was begun"
+            open_yet = "the log ends before it was begun"
+            if (
+                asked and text(call.started, "mode") == "hook"
+            ):  # such an agent says nothing of a no, and the session goes on
+                asked, open_yet = "asked at the agent, which told of no answer yet", ""
+            said = f". {call.tool}  {visible_line(call.summary, 100)}  {asked}{open_yet}"
             return Line(tone=Tone.WARNING, text=visible_line(said, 400))
         case Fate.RAN | Fate.REFUSED | Fate.INVALID | Fate.NOT_RUN:
             return ended_line(
