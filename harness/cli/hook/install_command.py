@@ -207,7 +207,7 @@ def _status(arguments: Namespace, environment: Mapping[str, str]) -> int:
                 one.project,
                 one.trusted,
                 one.policy,
-                "; ".join(one.agent.unseen),
+                "; ".join(one.agent.unseen) if one.policy != "-" else "",
             ),
             tone=one.tone,
         )

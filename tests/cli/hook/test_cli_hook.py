@@ -103,7 +103,7 @@ def test_status_says_of_each_agent_what_is_there(program: Program) -> None:
     assert list(rows)[1:7] == ["claude", "codex", "gemini", "qwen", "copilot", "opencode"]
     assert rows["opencode"].split()[1:5] == ["not", "found", "yes", "no"]
     assert rows["claude"].split()[1:5] == ["not", "found", "no", "no"]
-    assert "--bare" in rows["claude"]
+    assert ("--bare" in rows["claude"], "--pure" in rows["opencode"]) == (False, True)  # of what is guarded alone
     (program.home / ".claude").mkdir()
     (program.home / ".claude" / "settings.json").write_text("{")
     done = program.run("hook", "status", "claude")
