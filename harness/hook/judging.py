@@ -141,7 +141,7 @@ class JudgedCall:
             self._session.take_back(handed, OTHER_PART)
             if end.result.status is ResultStatus.BLOCKED:
                 self._session.latch = (
-                    f"{end.result.content} Nothing more runs in this session; the person may begin a new one."
+                    f"{end.result.content} Nothing more runs in this session; a person may begin a new one."
                 )
                 return self._agent.block(end.result.content)
             return self._agent.deny(f"{end.result.content}{self._advised(policy)}")

@@ -1047,3 +1047,10 @@ def test_show_reads_well_without_a_workspace_and_where_a_conversation_was_carrie
     shown = program.run("audit", "show", str(log)).out
     assert ("session 0123456789ab: harness " in shown, " in :" in shown) == (True, False), shown
     assert "(forked): 2 messages in place of 0, from number 0 on" in shown, shown
+
+
+@all_rows("model,said", [("m-1", "harness 0.1.0, model m-1, policy p"), (None, "harness 0.1.0, policy p")])
+def test_a_session_without_a_model_names_none(model: str | None, said: str, program: Program) -> None:
+    step = started(policy="p", **({} if model is None else {"model": model}))
+    log = write(program.home / "log.jsonl", lines_of((step, ended())))
+    assert said in "\n".join(lines(program, "show", str(log)))

@@ -282,6 +282,7 @@ def test_what_waits_is_listed(program: Program) -> None:
     with listening(program) as terminal:
         asking = hook(program)
         terminal.wait_keys()
+        assert "waits: until " in terminal.text()
         done = program.run("approve", "--list")
         (listed,) = map(json.loads, done.out.splitlines())
         assert (listed["agent"], listed["session"], listed["tool"]) == ("Codex CLI", "0198-session", "bash")

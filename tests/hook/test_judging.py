@@ -279,7 +279,9 @@ def test_an_outcome_of_a_call_that_nobody_proposed_is_passed_over(tmp_path: Path
 def test_after_a_block_nothing_runs_in_the_session_any_more_and_in_another_it_does(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "rm -rf /"})) == "block"
-    assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c2")) == "block"
+    held = scene.event("PreToolUse", "Bash", {"command": "ls"}, "c2")
+    assert word_of(held) == "block"
+    assert "Nothing more runs in this session; a person may begin a new one." in f"{held.stdout}{held.stderr}"
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, session_id="T")) == "allow"
     assert [record["status"] for record in scene.records() if record["kind"] == "outcome"] == ["blocked", "not_run"]
     scene.event("SessionEnd")

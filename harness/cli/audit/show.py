@@ -352,8 +352,8 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             return f"{get('result')}  {get('path') or get('command')}  [{of}]  {get('detail')}", ""
         case "session_started":
             place = f" in {get('workspace')}" if get("workspace") else ""
-            model = f", model {get('model')}" if get("model") else ""
-            title = f"session {get('session')}{place}: harness {get('harness')}{model}, "
+            title = f"session {get('session')}{place}: harness {get('harness')}, "
+            title += f"model {get('model')}, " if get("model") else ""
             return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""
         case "user_message":
             return "> ", get("text")

@@ -271,7 +271,7 @@ def facts_of(question: Question) -> Iterator[Fact]:
 def _of_asker(asker: Asker) -> Iterator[Fact]:
     said = f"{asker.agent}, session {asker.session}, in {asker.folder}"
     yield Fact(name="asked by", text=one_line(said), usual=False)
-    yield Fact(name="refused without an answer", text=f"at {asker.until}", usual=False)
+    yield Fact(name="waits", text=f"until {asker.until}, then it is refused", usual=False)
 
 
 def _of_command(question: Question) -> Iterator[Fact]:
