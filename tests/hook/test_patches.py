@@ -6,12 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
+from hook_scene import HookScene
+from judged_world import OPEN
 from rows import all_rows
 from text_rows import text_rows
 from work import lines_run
 
 from harness.errors import ToolError
 from harness.hook.patches import FilePatch, PatchKind, here_document, read_patch
+from harness.policy.built_in import PROTECTED_NAMES
 
 HERE = Path(__file__).parent
 BEGIN, END = "*** Begin Patch", "*** End Patch"
@@ -72,3 +75,45 @@ def test_a_forecast_costs_what_the_patch_is_long_and_not_the_file() -> None:
     [patch] = read_patch(f"{BEGIN}\n*** Update File: f\n{hunks}{END}")
     short, long = (lines_run(lambda size=size: patch.after(b"a\n" * size)) for size in (1_000, 200_000))  # type: ignore[misc]
     assert short == long
+
+
+FORMS = (
+    "*** Add File: {}\n+x",
+    "*** Update File: {}\n@@\n-one\n+two",
+    "*** Delete File: {}",
+    "*** Update File: f.txt\n*** Move to: {}\n@@\n-one\n+two",
+    "*** Add File: made.txt\n+x\n*** Delete File: {}",
+)
+"""What a patch can do to a file."""
+NAMES = (
+    *sorted(PROTECTED_NAMES),
+    ".env",
+    "secrets/key",
+    "x.lock",
+    "../outside",
+    "/etc/passwd",
+    "a/../.git/config",
+)
+
+
+@all_rows("name", NAMES)
+def test_no_patch_reaches_what_no_command_reaches_unasked(name: str, tmp_path: Path) -> None:
+    """As a tool and as a here-document: nothing that is protected, forbidden or outside is written, moved or removed."""
+    scene = HookScene(tmp_path, OPEN, agent="codex")
+    (scene.workspace / "f.txt").write_text("one\n")
+    for number, form in enumerate(FORMS):
+        patch = f"*** Begin Patch\n{form.format(name)}\n*** End Patch\n"
+        as_tool = scene.event("PreToolUse", "apply_patch", {"command": patch}, f"t{number}")
+        as_text = scene.event("PreToolUse", "Bash", {"command": f"apply_patch <<'EOF'\n{patch}EOF\n"}, f"b{number}")
+        assert (as_tool.code, as_text.code) == (2, 2), form
+
+
+def test_a_patch_of_plain_files_runs_unasked_where_the_policy_says_so(tmp_path: Path) -> None:
+    """The table above says something only if this runs."""
+    scene = HookScene(tmp_path, OPEN, agent="codex")
+    (scene.workspace / "f.txt").write_text("one\n")
+    patch = "*** Begin Patch\n*** Update File: f.txt\n@@\n-one\n+two\n*** Add File: made.txt\n+x\n*** End Patch\n"
+    assert scene.event("PreToolUse", "apply_patch", {"command": patch}).code == 0
+    (scene.workspace / "link").symlink_to(".env")
+    through = patch.replace("f.txt", "link")  # what it leads to is written
+    assert scene.event("PreToolUse", "apply_patch", {"command": through}, "c2").code == 2
