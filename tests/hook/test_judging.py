@@ -25,8 +25,10 @@ from harness.log.action_log import ActionLog
 from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import Verdict
 from harness.record import replace
+from harness.sandbox import enforces, probe
 from policies import AUTO
 
+CONFINES = enforces(probe())
 ROWS = [
     [part.strip() for part in f"{line} ".split(" | ")]
     for line in Path(__file__).with_name("judged.txt").read_text().splitlines()
@@ -54,7 +56,8 @@ def test_each_call_gets_the_answer_of_its_row(
     reply = scene.event("PreToolUse", tool, json.loads(written), permission_mode="bypassPermissions")
     rewritten = "exec --ticket" in reply.stdout
     held = tool == "Bash" and "unconfined" not in reason and word in ("run", "ask") and reason != "Bash"
-    assert (word_of(reply), rewritten) == ("allow" if word == "run" else word, held)
+    runs = "allow" if CONFINES or agent == "claude" else "silence"
+    assert (word_of(reply), rewritten) == (runs if word == "run" else word, held and CONFINES)
     assert reason in f"{reply.stdout}{reply.stderr}"
     kinds = [str(record["kind"]) for record in scene.records()]
     assert kinds[:2] == ["session_started", "call_proposed"]
@@ -215,7 +218,7 @@ def test_a_command_of_codex_gets_our_walls_only_where_it_has_none_of_its_own(
     scene = _scene(tmp_path, agent="codex")
     scene.transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
     reply = scene.event("PreToolUse", "Bash", {"command": "ls"}, permission_mode="bypassPermissions")
-    assert (reply.code, "exec --ticket" in reply.stdout) == (0, held)
+    assert (reply.code, "exec --ticket" in reply.stdout) == (0, held and CONFINES)
 
 
 PATCH = """*** Begin Patch
