@@ -76,6 +76,8 @@ class State:
         """The folder of conversations that were written for the person, where they named no other place."""
         self.grants = os.path.join(state, "grants")
         """The folder of what was granted for workspaces, one file each."""
+        self.agents = os.path.join(state, "agents")
+        """The folder of the sessions of other agents, a folder each."""
         self.waiting = os.path.join(state, "approve")
         """The folder of questions that hooks ask and `harness approve` answers."""
         self.mcp = os.path.join(state, "mcp")

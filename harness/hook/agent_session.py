@@ -150,9 +150,9 @@ class AgentSession:
         for call in self.open:
             unused = bool(call.ticket) and _is_used_up(call.ticket)
             if self.log.last_step(call.number) != "intent":  # the agent asked, and tells nothing of a no
-                self.log.append("outcome", _end_of(call, "not_run", NO_ANSWER))
+                self.log.append("outcome", _end_of(call.proposal, "not_run", NO_ANSWER))
             elif unused:
-                self.log.append("outcome", _end_of(call, "failed", NEVER_BEGUN))
+                self.log.append("outcome", _end_of(call.proposal, "failed", NEVER_BEGUN))
         counts: JsonValue = dict(self.log.counts)
         self.log.append("session_ended", {"stop": stop, "detail": detail, "counts": counts}, sync=True)
         self._open_in_log = False
@@ -166,8 +166,7 @@ class AgentSession:
         """Record that calls will not be carried out which may run, or were about to be asked about. Raises LogError."""
         for call in calls:
             status = "not_run" if call.asks else "failed"  # behind an intent nothing else can be said
-            taken_back = OpenCall(number=call.proposal.number, id="", tool=call.proposal.call.name, key="")
-            self.log.append("outcome", _end_of(taken_back, status, f"Nothing was done: {why}."))
+            self.log.append("outcome", _end_of(call.proposal, status, f"Nothing was done: {why}."))
 
     def take(self, key: str) -> OpenCall | None:
         """Return the oldest open call of that key, which is open no more; None where there is none."""
@@ -341,8 +340,8 @@ def _is_used_up(ticket: str) -> bool:
     return True
 
 
-def _end_of(call: OpenCall, status: str, content: str) -> Mapping[str, JsonValue]:
-    return {"call": call.number, "tool": call.tool, "status": status, "content": content}
+def _end_of(proposal: Proposal, status: str, content: str) -> Mapping[str, JsonValue]:
+    return {"call": proposal.number, "tool": proposal.call.name, "status": status, "content": content}
 
 
 def _proposal_of(record: LogRecord) -> Proposal:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from enum import Enum
 
 from harness.actions import JsonValue
 from harness.record import Record
+from harness.text.strict_json import NotJsonError, is_deeper, read_line
 
 MOST_BYTES = 32 * 1024 * 1024
 """Of one event. Claude sends a whole file back with the outcome of an edit (`originalFile`)."""
@@ -63,12 +63,14 @@ def parse(data: bytes) -> Mapping[str, JsonValue]:
     if len(data) > MOST_BYTES:
         raise EventError(f"the event has more than {MOST_BYTES:,} bytes")
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        value = read_line(data)
+    except NotJsonError as error:
         raise EventError(f"the event is no plain JSON: {error}") from None
     if not isinstance(value, dict):
         raise EventError("the event is no JSON object")
-    _check(value, MOST_LEVELS)
+    if is_deeper(value, MOST_LEVELS):
+        raise EventError("the event is nested too deep")
+    _check(value)
     return value
 
 
@@ -96,30 +98,21 @@ def table(fields: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]
     return value
 
 
-def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
-
-
-def _no_constant(constant: str) -> JsonValue:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _check(value: JsonValue, levels: int) -> None:
-    """Raise EventError for a text that no file and no command can hold, and for too deep a nesting."""
-    if isinstance(value, str):
-        if "\0" in value or not _is_unicode(value):
-            raise EventError("a text holds NUL or half a character")
-    elif isinstance(value, (dict, list)):
-        if levels == 0:
-            raise EventError("the event is nested too deep")
-        if isinstance(value, dict):
-            for key in value:
-                _check(key, levels)
-        for one in value.values() if isinstance(value, dict) else value:
-            _check(one, levels - 1)
+def _check(value: JsonValue) -> None:
+    """Raise EventError for a text that no file and no command can hold."""
+    match value:
+        case str():
+            if "\0" in value or not _is_unicode(value):
+                raise EventError("a text holds NUL or half a character")
+        case dict():
+            for key, one in value.items():
+                _check(key)
+                _check(one)
+        case list():
+            for one in value:
+                _check(one)
+        case _:
+            pass
 
 
 def _is_unicode(value: str) -> bool:

@@ -81,7 +81,6 @@ class GuardedAgent(Record):
     """Whether the next command begins in the folder that one went to (`cd`)."""
     project_variables: Sequence[str] = ()
     """Variables of the hook's environment that name the agent's workspace, the first one first."""
-    version: Sequence[str] = ("--version",)
     unseen: Sequence[str] = ()
     """What the agent does without asking its hooks, a sentence each."""
 

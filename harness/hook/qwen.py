@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
+from harness.hook.claude import TOOLS as OF_CLAUDE
 from harness.hook.claude import ask, event_of
 from harness.hook.event import HookEvent, needed, table
 from harness.hook.foreign_call import ForeignKind, ForeignTool
@@ -39,23 +40,9 @@ TOOLS: Mapping[str, ForeignTool] = {
         ignores=("record_as_artifact",),
         needs=("path", "content"),
     ),
-    "edit": ForeignTool(
-        kind=ForeignKind.EDIT,
-        takes={
-            "file_path": "path",
-            "old_string": "old_string",
-            "new_string": "new_string",
-            "replace_all": "replace_all",
-        },
-        needs=("path", "old_string", "new_string"),
-    ),
-    "notebook_edit": ForeignTool(
-        kind=ForeignKind.WRITE,
-        takes={"notebook_path": "path", "new_source": "content"},
-        ignores=("cell_id", "cell_type", "edit_mode"),
-        needs=("path",),
-    ),
-    "glob": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path", "pattern": "glob"}),
+    "edit": OF_CLAUDE["Edit"],
+    "notebook_edit": OF_CLAUDE["NotebookEdit"],
+    "glob": OF_CLAUDE["Glob"],
     "grep_search": ForeignTool(
         kind=ForeignKind.SEARCH, takes={"path": "path"}, ignores=("pattern", "glob", "limit")
     ),

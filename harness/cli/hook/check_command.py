@@ -69,7 +69,7 @@ def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError(f"`{agent.program}` is not in PATH: there is nothing to check")
     console = FinishedOutput(environment)
     tried = AGENT_STARTS[agent.name].package.rpartition("@")[2]
-    version = version_of(program, agent, environment)
+    version = version_of(program, environment)
     console.line(f"{agent.title} {version}, played without a key by a scripted model of our own on this machine")
     if version != tried:
         console.line(f"this hook was tried with {tried}", Tone.WARNING)

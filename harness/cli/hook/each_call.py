@@ -138,6 +138,7 @@ def _parts(environment: Mapping[str, str], named: str | None, hook_time: HookTim
     from harness.hook.hook_parts import HookParts
 
     state = State.of(environment)
+    os.makedirs(state.agents, mode=0o700, exist_ok=True)
     home = environment.get("HOME")
 
     def note_head(log: ActionLog, closed: bool) -> None:
@@ -167,7 +168,7 @@ def _parts(environment: Mapping[str, str], named: str | None, hook_time: HookTim
         return WaitingList(state.waiting, clock_stopped=hook_time.stopped).ask(asked)
 
     return HookParts(
-        folder=agents_folder(state.state),
+        folder=state.agents,
         home=home,
         environment=environment,
         redactor=redactor_for(state, environment, (), unless=(home or "",)),
@@ -184,13 +185,6 @@ def _parts(environment: Mapping[str, str], named: str | None, hook_time: HookTim
         wait_seconds=WAIT_SECONDS,
         clock_stopped=hook_time.stopped,
     )
-
-
-def agents_folder(state: str) -> str:
-    """Return the folder of the sessions of agents, in the state folder; made, for its owner only. Raises OSError."""
-    folder = os.path.join(state, "agents")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return folder
 
 
 def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
@@ -250,7 +244,7 @@ def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEn
         raise UsageError(f"usage: {EXEC_USAGE}")
     state = State.of(environment)
     session, name = split_name(words[1])
-    folder = os.path.join(state.state, "agents", session)
+    folder = os.path.join(state.agents, session)
     ticket, call = TicketFolder(folder).take(name)
     if words[3] != ticket.command or os.path.realpath(os.getcwd()) != ticket.cwd:
         raise UsageError("the ticket is for another command, or another folder")

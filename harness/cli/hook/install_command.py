@@ -221,7 +221,7 @@ def _status(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def _look(agent: GuardedAgent, environment: Mapping[str, str]) -> _Found:
     program = agent_program(agent, environment)
-    version = "not found" if program is None else version_of(program, agent, environment)
+    version = "not found" if program is None else version_of(program, environment)
     places: dict[str, Installed | None] = {}
     words: dict[str, str] = {}
     for name, project in (("user", None), ("project", current_folder())):
@@ -273,11 +273,11 @@ def _trusted(
     return "yes"
 
 
-def version_of(program: str, agent: GuardedAgent, environment: Mapping[str, str]) -> str:
+def version_of(program: str, environment: Mapping[str, str]) -> str:
     """Return the version that an agent says of itself."""
     try:
         said = subprocess.run(
-            [program, *agent.version],
+            [program, "--version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env=dict(environment),
