@@ -152,12 +152,41 @@ class Unconfined(Record):
         return self.justification
 
 
+class ToolArgument(Record):
+    """One text among the arguments of a tool that nobody here knows: what the `where` of a rule is held against."""
+
+    name: str
+    """Of the argument, with those that it lies in: `edits.path`."""
+    text: str
+    names: tuple[str, ...] = ()
+    """What path patterns are matched against, as in PathAccess, were it a path; empty where it cannot be one."""
+    place: Place = Place.OUTSIDE
+    """Where it lies, were it a path."""
+    host: str = ""
+    """The host that it names, were it the address of something; empty where it is none."""
+
+
+class ToolBounds(Record):
+    """What a tool from outside may do at the most: whoever declared it says so, and the kernel holds it to that."""
+
+    write: tuple[str, ...] = ()
+    """Folders and files that it may write, named as in `Effects.granted`."""
+    network: bool = False
+
+
 class ToolUse(Record):
     """The use of a tool that has nothing finer to judge."""
 
     tool: str
     unseen: str = ""
     """Why a person has to look at the tool before it is used, whatever rules say; empty where one has."""
+    arguments: tuple[ToolArgument, ...] = ()
+    says_reads: bool = False
+    """Whether the tool's server claims that it only reads: that loosens nothing but by a rule that says so."""
+    says_destroys: bool = False
+    """Whether its server says that it may destroy."""
+    bounds: ToolBounds | None = None
+    """None: nobody knows what it may do."""
 
     @property
     def text(self) -> str:
