@@ -199,6 +199,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "policy_files": "list of policy_file",
         "asked?": "asked",
     },
+    "tools_changed": {"tools": "list of text", "told": "list of told_tool", "notes": "list of text"},
     "model_changed": {"model": "text", "api?": "text", "server?": "text"},
     "history_changed": {"why": "text", "start": "count", "stop": "count", "messages": "list of message"},
     "restored": {
@@ -284,6 +285,7 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
         "tool_call_id?": "text",
         "echo?": "text",
     },
+    "told_tool": {"name": "text", "description": "text", "parameters": "text"},
     "agent_call": {"tool": "text", "mode": "text", "subagent": "text", "cwd": "text", "event_sha256": "digest"},
     "tool_call": {"id": "text", "name": "text", "arguments": "text"},
 }

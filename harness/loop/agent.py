@@ -21,7 +21,7 @@ from harness.gate.grants_in_force import GrantStore
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
-from harness.gate.tool import LimitedTool, Tool
+from harness.gate.tool import Tool
 from harness.history import History
 from harness.interrupt import Interrupt, Interrupted
 from harness.limits import Limits, strictest
@@ -30,6 +30,7 @@ from harness.log.order import LogRecord
 from harness.loop.compaction import due, summarize
 from harness.loop.model_requests import ModelRequests
 from harness.loop.observers import Observers
+from harness.loop.offered_tools import OfferedTools, OutsideTools, no_more_tools
 from harness.loop.reply_calls import ENDED_HERE, MOST_UNUSABLE, ReplyCalls, is_cut, no_answer, unusable
 from harness.loop.run import Run, Session
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
@@ -93,6 +94,8 @@ class AgentParts(Record):
     """Whether every call is judged and recorded, and none is run."""
     advise: Callable[[Policy, Action, Verdict], Advice] | None = None
     """Asked about each call that is refused; what it says is recorded."""
+    more_tools: Callable[[], OutsideTools | None] = no_more_tools
+    """Asked before each request: the tools from outside, where any has come or gone since it was last asked."""
     check_answer: Callable[[str, float | None], str] | None = None
     """Takes an answer and the seconds that the run has left (None: no limit), and returns what is wrong with it, for the
     model, or nothing. The model is told once; an answer that is wrong again ends the run as unfit."""
@@ -124,9 +127,7 @@ class Agent:
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
         self.log = parts.log
-        self._tools = tuple(parts.tools)
-        if not self._tools:
-            raise ValueError("an agent has no tools: pass some, such as builtin_tools(workspace)")
+        self._tools = OfferedTools(parts.tools, parts.more_tools)
         self._interrupt = parts.interrupt or Interrupt()
         self._observers = parts.observers or Observers()
         self._requests = ModelRequests(
@@ -164,8 +165,16 @@ class Agent:
         limits = strictest([policy.limits, self._parts.limits or Limits()]).filled()
         _check_prices(limits, self._requests.prices)
         # Here, so that no program can forget to hand a policy's limits to the tools.
-        limited = [tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in self._tools]
-        return limits, ToolRegistry(limited)
+        return limits, self._tools.under(limits)
+
+    def take_tools(self, session: Session) -> None:
+        """Offer the tools from outside that are there now; recorded. Not while a call waits for its turn. Raises LogError."""
+        changed = self._tools.changed(self.registry, self.limits)
+        if changed is None:
+            return
+        self.log.session = session.identity
+        self.log.append("tools_changed", changed[1], sync=True)
+        self.gate.tools = changed[0]
 
     def start(self, *, carried: Sequence[Message] = (), origin: Mapping[str, JsonValue] | None = None) -> Session:
         """Begin a session and record it. Raises LogError, and ValueError, before anything is recorded, for no conversation.
@@ -389,15 +398,18 @@ class Agent:
         run.stop_at_limit(run.limit_reached())
         if run.end is not None:
             return None
-        doing = "answering"
+        doing = "the model was answering"
         try:
             if self._parts.context_tokens is not None and self._is_long(run):
-                doing = "summarizing"
+                doing = "the model was summarizing"
                 self._summarize(run)
                 return None  # the limits are looked at anew before the next request
+            doing = "tools were waited for"
+            self.take_tools(run.session)
+            doing = "the model was answering"
             response = self._requests.ask(run, self.registry.specs)
         except KeyboardInterrupt:
-            run.stop(StopReason.INTERRUPTED, f"interrupted while the model was {doing}")
+            run.stop(StopReason.INTERRUPTED, f"interrupted while {doing}")
             return None
         except ModelError as error:
             self._failed(run, error)

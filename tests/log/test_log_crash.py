@@ -317,6 +317,7 @@ def _lines_of_every_kind() -> list[list[bytes]]:
                 "limit",
                 "error",
                 "policy_changed",
+                "tools_changed",
                 "model_changed",
                 "advice",
                 "answer_checked",

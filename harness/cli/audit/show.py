@@ -319,6 +319,12 @@ def _change_words(record: LogRecord) -> str:
     match record["kind"]:
         case "policy_changed":
             return f"~ policy {get('policy')} ({get('policy_sha256')[:16]}) holds from here on: {get('why')}{_answer(record)}"
+        case "tools_changed":
+            tools, told, notes = (record.get(name) for name in ("tools", "told", "notes"))
+            new = [word(one.get("name")) for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+            left_out = "".join(f"; {word(one)}" for one in notes) if isinstance(notes, list) else ""
+            held = len(tools) if isinstance(tools, list) else 0
+            return f"~ {counted(held, 'tool')} on offer from here on; new: {', '.join(new) or 'none'}{left_out}"
         case "model_changed":
             return f"~ model {get('model')} is asked from here on"
         case "grant":

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, NoReturn, TypeVar
 
 from harness.cli.config.declared import NO_KEYS, PRICE_CHECKS, Value, checks_of, table_names
+from harness.cli.config.extension_tables import EXTENSION_TABLES, ExtensionTable, extension_tables
 from harness.errors import UsageError, nearest
 from harness.model import Prices
 from harness.paths import is_within
-from harness.record import Record
+from harness.record import Record, replace
 from harness.safe_files import why_not_private
 from harness.text.fields import Check
 from harness.text.toml_places import key_lines, read_toml
@@ -53,6 +54,8 @@ class ConfigFile(Record):
     """By key; in a table, by `table.key`."""
     prices: Mapping[str, Setting[Prices]] = {}
     """By model."""
+    extensions: tuple[ExtensionTable, ...] = ()
+    """What adds something to a session; see cli/extensions/, which checks it."""
 
 
 def load_config(path: str, workspace: str) -> ConfigFile:
@@ -98,7 +101,7 @@ def parse_config(data: bytes, file: str) -> ConfigFile:
         text, table = read_toml(data)
     except ValueError as error:
         raise UsageError(f"{file}: {error}") from None
-    return _Loader(file, text).config(table)
+    return replace(_Loader(file, text).config(table), extensions=extension_tables(text, table, file))
 
 
 def _way(path: str) -> Iterator[str]:
@@ -155,7 +158,7 @@ class _Loader:
         self.lines = {(_names(table), key): line for (table, _, key), line in reversed(key_lines(text).items())}
 
     def config(self, table: Mapping[str, object]) -> ConfigFile:
-        tables = (*filter(None, table_names()), PRICES)
+        tables = (*filter(None, table_names()), PRICES, *EXTENSION_TABLES)
         values = self.checked(
             (),
             {k: v for k, v in table.items() if k not in tables},

@@ -1,0 +1,60 @@
+"""The tools that a model is offered: those that an agent was made with, and those of servers, which come and go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from harness.gate.registry import ToolRegistry
+from harness.gate.tool import LimitedTool, Tool
+from harness.record import Record
+
+if TYPE_CHECKING:
+    from harness.actions import JsonValue
+    from harness.limits import Limits
+
+
+class OutsideTools(Record):
+    """The tools from outside."""
+
+    tools: Sequence[Tool]
+    """All that are there now."""
+    notes: Sequence[str] = ()
+    """What is new to say of those that are not: which, and why."""
+
+
+def no_more_tools() -> OutsideTools | None:
+    """Say that nothing has come or gone."""
+    return None
+
+
+class OfferedTools:
+    """All tools on offer."""
+
+    def __init__(self, own: Sequence[Tool], more: Callable[[], OutsideTools | None] = no_more_tools) -> None:
+        """Raise ValueError if there are no `own` tools. `more` returns those from outside where any has come or gone."""
+        if not own:
+            raise ValueError("an agent has no tools: pass some, such as builtin_tools(workspace)")
+        self._own = tuple(own)
+        self._more = more
+        self._outside: tuple[Tool, ...] = ()
+
+    def under(self, limits: Limits) -> ToolRegistry:
+        """Return all of them, held to limits. Raises ValueError if two share a name."""
+        tools = (*self._own, *self._outside)
+        return ToolRegistry([tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in tools])
+
+    def changed(self, held: ToolRegistry, limits: Limits) -> tuple[ToolRegistry, dict[str, JsonValue]] | None:
+        """Return all of them, where others are there than `held`, and the fields of the record of that; else None."""
+        news = self._more()
+        if news is None:
+            return None
+        self._outside = tuple(news.tools)
+        registry, known = self.under(limits), {spec.name: spec for spec in held.specs}
+        told: list[JsonValue] = [
+            {"name": spec.name, "description": spec.description, "parameters": json.dumps(dict(spec.parameters))}
+            for spec in registry.specs
+            if known.get(spec.name) != spec
+        ]
+        return registry, {"tools": list(registry.names), "told": told, "notes": list(news.notes)}
