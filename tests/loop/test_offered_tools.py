@@ -54,8 +54,8 @@ def test_a_tool_is_offered_from_the_request_on_before_which_it_came_and_until_it
     changes = [record for record in read_log(path) if record["kind"] == "tools_changed"]
     assert [record["tools"] for record in changes] == [["asked", "free"], ["asked"]]
     assert [record["notes"] for record in changes] == [["the server x could not be started"], []]
-    told = [[(one["name"], json.loads(one["parameters"])["type"]) for one in record["told"]] for record in changes]  # type: ignore[call-overload,index,union-attr,arg-type]
-    assert told == [[("free", "object")], []]
+    told = [[(one["name"], json.loads(one["parameters"])["required"]) for one in record["told"]] for record in changes]  # type: ignore[call-overload,index,union-attr,arg-type]
+    assert told == [[("free", ["do"])], []]
 
 
 def test_a_tool_from_outside_cannot_take_the_name_of_another(tmp_path: Path) -> None:

@@ -1,0 +1,8 @@
+"""What a configuration adds to a session: tools, servers, hooks, and who answers questions.
+
+Read these first:
+    extensions.py           what is declared, by the user and by a project that is trusted
+    session_extensions.py   the same at work in one session, from its start to its end
+
+Not here: what a tool, a server or a hook does (tools/, mcp/, checks/); the tables of the file (cli/config/).
+"""
