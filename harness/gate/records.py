@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from harness.actions import Action, Effects, Facet, JsonValue, describe_facet
+from harness.actions import Action, Facet, JsonValue, describe_facet
 from harness.digest import digest_of
 from harness.gate.approval import Answer, Approval
+from harness.gate.judged_json import effect_fields, facet_fields
 from harness.log.action_log import ActionLog
-from harness.log.order import MOST_FACETS
 from harness.messages import ToolCall, ToolResult
 from harness.record import Record, field_names
 from harness.text.visible import visible_line
@@ -43,7 +43,6 @@ MAX_LOGGED_ARGUMENTS = 64_000
 """Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
 MAX_CUT_ARGUMENTS = 1000
 """How much of the beginning of those is kept."""
-MAX_LOGGED_PATHS = 20
 MOST_LOGGED_PLACES = 100
 """Protected places that a record names; it says how many there are."""
 
@@ -115,15 +114,6 @@ class CallRecords:
         """Record the verdict on a call."""
         deciding = verdict.deciding
         read_only = {"default_of": action.default_of} if action.default_of else {}
-        facets: list[JsonValue] = [
-            {
-                "facet": describe_facet(one.facet, self.redact),
-                "kind": type(one.facet).__name__,
-                "decision": one.decision.word,
-                "by": one.by,
-            }
-            for one in verdict.shown[:MOST_FACETS]
-        ]
         self._log.append(
             "decision",
             {
@@ -139,9 +129,9 @@ class CallRecords:
                 "line": None if deciding.origin is None else deciding.origin.line,
                 "layer": deciding.layer.value,
                 "reason": deciding.reason,
-                "facets": facets,
+                "facets": facet_fields(verdict, self.describe),
                 "facet_count": len(verdict.facets),
-                "effects": _effects(verdict.effects),
+                "effects": effect_fields(verdict.effects),
                 "policy_sha256": policy_sha256,
                 **read_only,
             },
@@ -223,7 +213,7 @@ class CallRecords:
             "arguments_sha256": proposal.arguments_sha256,
             "policy_sha256": policy_sha256,
             "preview_sha256": sha256_of(action.preview),
-            "effects": _effects(verdict.effects),
+            "effects": effect_fields(verdict.effects),
             "confinement": confinement,
         }
         if action.cwd:
@@ -331,22 +321,3 @@ def policy_fields(policy: Policy) -> dict[str, JsonValue]:
         for source in policy.sources
     ]
     return {"policy": policy.name, "policy_sha256": policy.sha256, "policy_files": files}
-
-
-def _effects(effects: Effects) -> JsonValue:
-    """Return what a run may do; of many paths the first, and how many there are."""
-    logged: dict[str, JsonValue] = {
-        "network": effects.network,
-        "unasked": effects.unasked,
-        "granted": list(effects.granted),
-        "enforcement": effects.enforcement.value,
-    }
-    for name, paths in (("read", effects.read), ("write", effects.write)):
-        logged[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])
-        if paths is not None and len(paths) > MAX_LOGGED_PATHS:
-            logged[f"{name}_count"] = len(paths)
-    if not effects.sockets:
-        logged["sockets"] = False
-    if effects.write is None and effects.named:
-        logged["named"] = list(effects.named[:MAX_LOGGED_PATHS])
-    return logged

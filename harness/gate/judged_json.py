@@ -1,0 +1,86 @@
+"""A judged call as JSON, for programs outside that look at it or answer it; in the words of the log's record `decision`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from harness.actions import Action, Effects, Facet, JsonValue, describe_facet
+from harness.log.order import MOST_FACETS
+
+if TYPE_CHECKING:
+    from harness.policy.verdict import Verdict
+
+MAX_LOGGED_PATHS = 20
+
+
+def judged_fields(action: Action, verdict: Verdict, redact: Callable[[str], str]) -> dict[str, JsonValue]:
+    """Return what is judged, how, and why; the arguments and the preview whole, with secrets masked by `redact`.
+
+    Of many parts the first `MOST_FACETS` are listed, those first that decided; `facet_count` says how many there are.
+    """
+    from harness.policy.destruction import destroys
+
+    deciding = verdict.deciding
+    return {
+        "tool": action.tool,
+        "arguments": {name: _masked(value, redact) for name, value in action.arguments.items()},
+        "summary": redact(action.summary),
+        "preview": redact(action.preview),
+        "shown_whole": action.shown_whole,
+        "notes": [redact(note) for note in verdict.notes],
+        "decision": verdict.decision.word,
+        "source": deciding.source.value,
+        "by": deciding.by,
+        "rule": deciding.rule,
+        "layer": deciding.layer.value,
+        "reason": redact(deciding.reason),
+        "facets": facet_fields(verdict, lambda facet: describe_facet(facet, redact)),
+        "facet_count": len(verdict.facets),
+        "effects": effect_fields(verdict.effects),
+        "destroys": [redact(reason) for reason in destroys(action)],
+    }
+
+
+def facet_fields(verdict: Verdict, describe: Callable[[Facet], str]) -> list[JsonValue]:
+    """Return the parts of a call, each with what was decided on it."""
+    return [
+        {
+            "facet": describe(one.facet),
+            "kind": type(one.facet).__name__,
+            "decision": one.decision.word,
+            "by": one.by,
+        }
+        for one in verdict.shown[:MOST_FACETS]
+    ]
+
+
+def effect_fields(effects: Effects) -> JsonValue:
+    """Return what a run may do; of many paths the first, and how many there are."""
+    fields: dict[str, JsonValue] = {
+        "network": effects.network,
+        "unasked": effects.unasked,
+        "granted": list(effects.granted),
+        "enforcement": effects.enforcement.value,
+    }
+    for name, paths in (("read", effects.read), ("write", effects.write)):
+        fields[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])
+        if paths is not None and len(paths) > MAX_LOGGED_PATHS:
+            fields[f"{name}_count"] = len(paths)
+    if not effects.sockets:
+        fields["sockets"] = False
+    if effects.write is None and effects.named:
+        fields["named"] = list(effects.named[:MAX_LOGGED_PATHS])
+    return fields
+
+
+def _masked(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
+    match value:
+        case str():
+            return redact(value)
+        case Mapping():
+            return {redact(name): _masked(inner, redact) for name, inner in value.items()}
+        case list() | tuple():
+            return [_masked(inner, redact) for inner in value]
+        case _:
+            return value
