@@ -1,0 +1,63 @@
+"""The table `[approver]` of the person's configuration: who answers questions outside of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.record import Record
+from harness.text.fields import Fields
+
+SECONDS = 300.0
+MOST_SECONDS = 86_400
+
+_FIELDS = Fields({
+    "command?": "list of filled",
+    "socket?": "line",
+    "seconds?": f"number above 0, at most {MOST_SECONDS}",
+    "env?": "list of line",
+})  # fmt: skip
+
+
+class ApproverDeclaration(Record):
+    """Who is asked, and for how long. INVARIANT: of `command` and `socket` exactly one is given."""
+
+    command: tuple[str, ...] = ()
+    """A program and its arguments, started for each question."""
+    socket: str = ""
+    """The absolute path of a Unix socket, connected to for each question."""
+    seconds: float = SECONDS
+    """How long an answer is waited for."""
+    env: tuple[str, ...] = ()
+    """Names of variables that the program gets besides the usual ones."""
+
+
+def declared(table: Mapping[str, object]) -> ApproverDeclaration:
+    """Return what a table declares. Raises ValueError("key: what is wrong").
+
+    INVARIANT: a path that is not absolute would be one of the folder at hand, where the model may write.
+    """
+    if problem := _FIELDS.problem(dict(table)):
+        raise ValueError(problem)
+    command, socket = _texts(table.get("command")), table.get("socket", "")
+    if ("command" in table) == ("socket" in table):
+        raise ValueError("command: give either command or socket")
+    if "command" in table:
+        if not command:
+            raise ValueError("command: must name a program")
+        if "/" in command[0] and not command[0].startswith("/"):
+            raise ValueError("command: the program is a bare name, found by PATH, or an absolute path")
+    elif not str(socket).startswith("/"):
+        raise ValueError("socket: must be an absolute path")
+    elif "env" in table:
+        raise ValueError("env: goes with command alone")
+    seconds = table.get("seconds", SECONDS)
+    return ApproverDeclaration(
+        command=command,
+        socket=str(socket),
+        seconds=float(seconds) if isinstance(seconds, int | float) else SECONDS,
+        env=_texts(table.get("env")),
+    )
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(one) for one in value) if isinstance(value, list) else ()
