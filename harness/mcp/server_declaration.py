@@ -1,0 +1,138 @@
+"""What a configuration says of an MCP server: how it is started or reached, and what it may do.
+
+[mcp.servers.NAME]
+command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]     # or url = "https://..."
+env = ["GITHUB_TOKEN"]          # variables passed on, by name
+bearer = "VARIABLE"             # of url: the variable that holds the token
+write = ["."]                   # of command: what it may write beside a temporary folder of its own
+network = true                  # of command
+seconds = 60                    # of a call
+pinned = "SHA-256"              # of all that it lists: that counts as seen
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from harness.actions import ToolBounds
+from harness.policy.effects import place_problem
+from harness.record import Record
+from harness.text.fields import Fields
+from harness.tool_kinds import SERVER_NAME
+
+if TYPE_CHECKING:
+    from harness.text.fields import Check
+
+DEFAULT_SECONDS = 60.0
+_FIELDS = {
+    "command?": "list of word",
+    "url?": "url",
+    "env?": "list of variable",
+    "bearer?": "variable",
+    "write?": "list of place",
+    "network?": "flag",
+    "seconds?": "number above 0, at most 86400",
+    "pinned?": "digest",
+}
+_OF_COMMAND, _OF_URL = ("write", "network", "env"), ("bearer",)
+_VARIABLE = "[A-Za-z_][A-Za-z0-9_]*"
+
+
+class ServerDeclaration(Record):
+    """One server: a command to start, or a URL."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    url: str = ""
+    env: tuple[str, ...] = ()
+    """Names of variables that it gets besides the usual ones."""
+    bearer: str = ""
+    """The name of the variable that holds its token."""
+    write: tuple[str, ...] = ()
+    """Folders and files that it may write, named as in `Effects.granted`."""
+    network: bool = False
+    seconds: float = DEFAULT_SECONDS
+    """How long a call may take."""
+    pinned: str = ""
+    """The digest of all that it lists; empty: a person has to see each tool."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What a pin holds beside what the server says of a tool: the command line, or the URL."""
+        return self.command or (self.url,)
+
+    @property
+    def bounds(self) -> ToolBounds | None:
+        """What it may do at the most; None for a server of which nobody here knows that."""
+        return ToolBounds(write=self.write, network=self.network) if self.command else None
+
+
+def declared(name: str, table: Mapping[str, object]) -> ServerDeclaration:
+    """Return the server that a table stands for. Raises ValueError("key: what is wrong")."""
+    if not re.fullmatch(SERVER_NAME, name):
+        raise ValueError(
+            f"{name[:50]!r} cannot be the name of a server: take letters, digits, - and single _, 32 at most"
+        )
+    if problem := _fields().problem(dict(table)):
+        raise ValueError(problem)
+    if ("command" in table) == ("url" in table):
+        raise ValueError("one of command and url must be there, and not both")
+    kind, others = ("url", _OF_COMMAND) if "url" in table else ("command", _OF_URL)
+    if wrong := next((key for key in others if key in table), ""):
+        raise ValueError(f"{wrong}: means nothing for a server with a {kind}")
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    return ServerDeclaration(**{"name": name, **values})
+
+
+@cache
+def _fields() -> Fields:
+    return Fields(
+        _FIELDS, {"word": _word, "url": _url, "variable": _variable, "place": _place, "list of word": _command}
+    )
+
+
+def _text(check: Callable[[str], str]) -> Check:
+    return lambda value: check(value) if isinstance(value, str) else "must be a string"
+
+
+def _word_problem(word: str) -> str:
+    return "must not hold a NUL character" if "\0" in word else ""
+
+
+def _url_problem(url: str) -> str:
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        return "must be of plain ASCII, without blanks"
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - it raises for what is no port
+    except ValueError:
+        return "is no URL"
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        return "must begin with https:// or http:// and name a host"
+    if parts.username is not None or parts.password is not None:
+        return "must hold no name and no password: put a token into a variable, and name that as `bearer`"
+    if parts.scheme == "http" and not _is_here(parts.hostname):
+        return "must begin with https:// where it is not on this machine"
+    return ""
+
+
+def _is_here(host: str) -> bool:
+    return host in ("localhost", "::1") or bool(re.fullmatch(r"127(\.[0-9]{1,3}){3}", host))
+
+
+_word = _text(_word_problem)
+_url = _text(_url_problem)
+_variable = _text(lambda name: "" if re.fullmatch(_VARIABLE, name) else "must be the name of a variable")
+_place = _text(place_problem)
+
+
+def _command(value: object) -> str:
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
+        return 'must be a list of strings, such as ["npx", "-y", "a-server"]'
+    if not value[0].strip():
+        return "its first word must name a program"
+    return next((problem for word in value if (problem := _word_problem(word))), "")
