@@ -50,6 +50,10 @@ class ServerDeclaration(Record):
     url: str = ""
     env: tuple[str, ...] = ()
     """Names of variables that it gets besides the usual ones."""
+    given: tuple[tuple[str, str], ...] = ()
+    """Further variables with their values, of a server of `.mcp.json`; they count above those of `env`."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """What is sent with each request to its URL, of a server of `.mcp.json`."""
     bearer: str = ""
     """The name of the variable that holds its token."""
     write: tuple[str, ...] = ()
