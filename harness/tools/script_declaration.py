@@ -1,0 +1,175 @@
+"""A script as a tool, as a person declares it: a table `[[tool]]` of a configuration file, checked.
+
+A placeholder `{name}` in a word stands for the value of the argument of that name. `{name...}` is a word by itself and
+becomes a word for each text of a list. A word that holds an argument which was left out is left out too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.actions import JsonValue
+from harness.errors import nearest
+from harness.record import Record
+from harness.text.fields import Fields
+from harness.tool_kinds import SHIPPED_TOOLS
+
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}")
+MAX_WORDS = 200
+"""Of a command line, placeholders not yet filled."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STEERS_THE_START = ("BASH_", "BASHOPTS", "SHELLOPTS", "ENV", "PS4", "LD_")
+"""Beginnings of names of variables that would say what runs in the place of the program."""
+_FIELDS = Fields(
+    {
+        "name": "line",
+        "description": "filled",
+        "argv": "list of text",
+        "reads?": "list of filled",
+        "writes?": "list of filled",
+        "network?": "flag",
+        "seconds?": "number above 0",
+        "env?": "list of line",
+        "arguments?": "object of argument",
+    },
+    {
+        "argument": {
+            "type": "one of string integer number boolean array",
+            "description?": "text",
+            "required?": "flag",
+            "enum?": "list of text",
+            "items?": "items",
+            "minLength?": "count",
+            "maxLength?": "count",
+            "minItems?": "count",
+            "maxItems?": "count",
+            "minimum?": "number",
+            "maximum?": "number",
+        },
+        "items": {
+            "type": "one of string",
+            "description?": "text",
+            "enum?": "list of text",
+            "minLength?": "count",
+            "maxLength?": "count",
+        },
+    },
+)
+_FITS = {
+    "string": ("enum", "minLength", "maxLength"),
+    "integer": ("minimum", "maximum"),
+    "number": ("minimum", "maximum"),
+    "boolean": (),
+    "array": ("items", "minItems", "maxItems"),
+}
+"""Which of the words that bound a value go with which type."""
+
+
+class ScriptDeclaration(Record):
+    """A script, and what it is declared to do at the most."""
+
+    name: str
+    description: str
+    argv: tuple[str, ...]
+    """Words with placeholders; the first has none."""
+    reads: tuple[str, ...] = ()
+    """Paths, with placeholders."""
+    writes: tuple[str, ...] = ()
+    """The same: files, and folders, which end in a slash or exist. The kernel holds it to them."""
+    network: bool = False
+    seconds: float | None = None
+    """None: as long as a command has."""
+    env: tuple[str, ...] = ()
+    """Names of variables that it gets besides the usual ones."""
+    schema: Mapping[str, JsonValue]
+    """The JSON Schema of its arguments."""
+
+
+def declared(table: Mapping[str, object]) -> ScriptDeclaration:
+    """Return what a table `[[tool]]` declares. Raises ValueError that says what is wrong, the key first."""
+    if problem := _FIELDS.problem(dict(table)):
+        raise ValueError(problem)
+    said: Mapping[str, Any] = table
+    arguments: Mapping[str, Mapping[str, Any]] = said.get("arguments", {})
+    declaration = ScriptDeclaration(
+        name=said["name"],
+        description=said["description"].strip(),
+        argv=tuple(said["argv"]),
+        reads=tuple(said.get("reads", ())),
+        writes=tuple(said.get("writes", ())),
+        network=said.get("network", False),
+        seconds=said.get("seconds"),
+        env=tuple(said.get("env", ())),
+        schema=_schema(arguments),
+    )
+    if problem := next(_problems(declaration, arguments), ""):
+        raise ValueError(problem)
+    return declaration
+
+
+def _schema(arguments: Mapping[str, Mapping[str, Any]]) -> dict[str, JsonValue]:
+    """Return the schema that the model is told, and that its arguments are held to."""
+    properties: dict[str, JsonValue] = {
+        name: {key: value for key, value in argument.items() if key != "required"}
+        | ({"items": argument.get("items", {"type": "string"})} if argument["type"] == "array" else {})
+        for name, argument in arguments.items()
+    }
+    required: list[JsonValue] = [name for name, argument in arguments.items() if argument.get("required", True)]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _problems(said: ScriptDeclaration, arguments: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what is wrong with the fields taken together, the key first."""
+    if not _NAME.fullmatch(said.name):
+        yield "name: must begin with a letter and hold letters, digits and _, 64 at most"
+    if said.name in SHIPPED_TOOLS or said.name.startswith("mcp__"):
+        yield f"name: {said.name} is the name of another tool"
+    if not said.argv or not said.argv[0]:
+        yield "argv: must name a program"
+    elif "{" in said.argv[0]:
+        yield "argv: the program must be named, and stand for no argument"
+    if len(said.argv) > MAX_WORDS:
+        yield f"argv: has more than {MAX_WORDS} words"
+    for name in said.env:
+        if not _VARIABLE.fullmatch(name) or name.startswith(_STEERS_THE_START):
+            yield f"env: {name[:50]!r} is no name of a variable that can be passed on"
+    yield from _argument_problems(said, arguments)
+
+
+def _argument_problems(said: ScriptDeclaration, arguments: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    types = {name: argument["type"] for name, argument in arguments.items()}
+    for name, argument in arguments.items():
+        if not _VARIABLE.fullmatch(name):
+            yield f"arguments: {name[:50]!r} must hold letters, digits and _ alone"
+        for key in argument:
+            if key not in ("type", "description", "required", *_FITS[types[name]]):
+                yield f"arguments: {name}: {key} says nothing of a value of type {types[name]}"
+    for key, words in (("argv", said.argv), ("reads", said.reads), ("writes", said.writes)):
+        yield from (f"{key}: {problem}" for word in words for problem in _word_problems(word, types))
+    used = {name for word in (*said.argv, *said.reads, *said.writes) for name in placeholders(word)}
+    for name in types:
+        if name not in used:
+            yield f"arguments: no word of argv holds {{{name}}}"
+
+
+def _word_problems(word: str, types: Mapping[str, str]) -> Iterator[str]:
+    if "\0" in word:
+        yield "a word cannot hold NUL"
+    for found in PLACEHOLDER.finditer(word):
+        name, spreads = found[1], bool(found[2])
+        if name not in types:
+            yield f"{found[0]} names no argument{nearest(name, types)}"
+        elif spreads != (types[name] == "array"):
+            right = f"{{{name}...}}" if types[name] == "array" else f"{{{name}}}"
+            yield f"a value of type {types[name]} is written {right}"
+        elif spreads and found[0] != word:
+            yield f"{found[0]} must be a word by itself"
+
+
+def placeholders(word: str) -> Sequence[str]:
+    """Return the names of the arguments that a word holds."""
+    return [found[1] for found in PLACEHOLDER.finditer(word)]
