@@ -73,7 +73,11 @@ SERVER_NAME = "(?!_)(?:[A-Za-z0-9-]|_(?!_)){1,32}(?<!_)"
 """Of an MCP server: with two underscores in it, or one at an end, names of its tools could be read in two ways."""
 SERVER_TOOL = "[A-Za-z0-9_./-]{1,128}"
 """Of a tool as its server calls it (MCP, 2025-11-25, tools: names)."""
-_SERVER_TOOLS = f"mcp__(?:{SERVER_NAME}__(?:{SERVER_TOOL})?\\*|{SERVER_NAME}__{SERVER_TOOL}|\\*)"
+SCRIPT_NAME = "[A-Za-z][A-Za-z0-9_]{0,51}"
+"""Of a script that is declared as a tool; with what stands in front, models take no more than 64 characters."""
+_FROM_OUTSIDE = (
+    f"mcp__(?:{SERVER_NAME}__(?:{SERVER_TOOL})?\\*|{SERVER_NAME}__{SERVER_TOOL}|\\*)|script__(?:{SCRIPT_NAME}\\*?|\\*)"
+)
 
 
 def server_tool(server: str, tool: str) -> str:
@@ -81,11 +85,18 @@ def server_tool(server: str, tool: str) -> str:
     return f"mcp__{server}__{tool}"
 
 
-def is_of_servers(name: str) -> bool:
-    """Say whether a name in a policy means tools of MCP servers: one, or with a star at its end all that begin so."""
-    import re  # and 4 ms to compile it, for a policy that speaks of servers
+def script_tool(name: str) -> str:
+    """Return the name by which models, policies and logs know a script that is declared as a tool."""
+    return f"script__{name}"
 
-    return name.startswith("mcp__") and bool(re.fullmatch(_SERVER_TOOLS, name))
+
+def is_from_outside(name: str) -> bool:
+    """Say whether a name in a policy means tools that do not ship: one of a server, a script, or with a star at its end all
+    that begin so.
+    """
+    import re  # and 4 ms to compile it, for a policy that speaks of them
+
+    return name.startswith(("mcp__", "script__")) and bool(re.fullmatch(_FROM_OUTSIDE, name))
 
 
 def is_named(tool: str, names: Iterable[str]) -> bool:

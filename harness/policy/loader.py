@@ -22,7 +22,7 @@ from harness.record import replace
 from harness.safe_files import read_regular
 from harness.text.fields import check_of, kind_of
 from harness.text.toml_places import key_lines, read_toml
-from harness.tool_kinds import SHIPPED_TOOLS, is_of_servers
+from harness.tool_kinds import SHIPPED_TOOLS, is_from_outside
 
 Table: TypeAlias = Mapping[str, object]
 
@@ -247,7 +247,7 @@ class _Loader:
         return (Readers(on=on, origin=origin, layer=self.layer),)
 
     def defaults(self, table: Table) -> tuple[ToolDefault, ...]:
-        self.check_keys([key for key in table if not is_of_servers(key)], (*self.tools, *TOOLS_KEYS), "tools", 0)
+        self.check_keys([key for key in table if not is_from_outside(key)], (*self.tools, *TOOLS_KEYS), "tools", 0)
         return tuple(
             ToolDefault(
                 tool=tool,
@@ -331,7 +331,7 @@ class _Loader:
     def rule_tools(self, table: Table, index: int) -> tuple[str, ...]:
         tools = self.strings(table, "tool", index)
         for tool in tools:
-            if tool not in self.tools and not is_of_servers(tool):
+            if tool not in self.tools and not is_from_outside(tool):
                 self.fail("rule", index, "tool", f"unknown tool {tool!r}{nearest(tool, self.tools)}")
         return tools
 

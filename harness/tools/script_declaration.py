@@ -14,13 +14,12 @@ from harness.actions import JsonValue
 from harness.errors import nearest
 from harness.record import Record
 from harness.text.fields import Fields
-from harness.tool_kinds import SHIPPED_TOOLS
+from harness.tool_kinds import SCRIPT_NAME
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}")
 MAX_WORDS = 200
 """Of a command line, placeholders not yet filled."""
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STEERS_THE_START = ("BASH_", "BASHOPTS", "SHELLOPTS", "ENV", "PS4", "LD_")
 """Beginnings of names of variables that would say what runs in the place of the program."""
@@ -73,6 +72,7 @@ class ScriptDeclaration(Record):
     """A script, and what it is declared to do at the most."""
 
     name: str
+    """Models and policies know it as `script__NAME`."""
     description: str
     argv: tuple[str, ...]
     """Words with placeholders; the first has none."""
@@ -124,10 +124,8 @@ def _schema(arguments: Mapping[str, Mapping[str, Any]]) -> dict[str, JsonValue]:
 
 def _problems(said: ScriptDeclaration, arguments: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield what is wrong with the fields taken together, the key first."""
-    if not _NAME.fullmatch(said.name):
-        yield "name: must begin with a letter and hold letters, digits and _, 64 at most"
-    if said.name in SHIPPED_TOOLS or said.name.startswith("mcp__"):
-        yield f"name: {said.name} is the name of another tool"
+    if not re.fullmatch(SCRIPT_NAME, said.name):
+        yield "name: must begin with a letter and hold letters, digits and _, 52 at most"
     if not said.argv or not said.argv[0]:
         yield "argv: must name a program"
     elif "{" in said.argv[0]:

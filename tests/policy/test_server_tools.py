@@ -12,7 +12,7 @@ from harness.policy.loader import combine, parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate
-from harness.tool_kinds import is_named, is_of_servers
+from harness.tool_kinds import is_from_outside, is_named
 
 
 def policy(text: str, *, layer: Layer = Layer.FILE, file: str = "p.toml") -> Policy:
@@ -52,13 +52,20 @@ def decided(held: Policy, tool: str) -> str:
         ("mcp__srv__a b", False),
         (f"mcp__{'a' * 32}__x", True),
         (f"mcp__{'a' * 33}__x", False),
+        ("script__lint", True),
+        ("script__*", True),
+        ("script__li*", True),
+        ("script__", False),
+        ("script__1", False),
+        ("script__a b", False),
+        ("script_lint", False),
         ("*", False),
         ("bash*", False),
         ("", False),
     ],
 )
-def test_names_of_tools_of_servers(name: str, is_one: bool) -> None:
-    assert is_of_servers(name) is is_one
+def test_names_of_tools_from_outside(name: str, is_one: bool) -> None:
+    assert is_from_outside(name) is is_one
     for text in (f"[tools]\n'{name}' = 'auto'", f"[[rule]]\nid='r'\ndecision='confirm'\ntool=['{name}']"):
         if is_one:
             policy(text)

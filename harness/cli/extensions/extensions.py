@@ -11,7 +11,7 @@ from harness.record import Record
 
 if TYPE_CHECKING:
     from harness.checks.hook_declaration import HookDeclaration
-    from harness.cli.extensions.approver_declaration import ApproverDeclaration
+    from harness.cli.approver.approver_declaration import ApproverDeclaration
     from harness.mcp.server_declaration import ServerDeclaration
     from harness.tools.script_declaration import ScriptDeclaration
 
@@ -39,7 +39,7 @@ def extensions_in(tables: Sequence[ExtensionTable]) -> Extensions:
     approver = None
     for table in tables:
         if table.kind == APPROVER:
-            from harness.cli.extensions.approver_declaration import declared as approver_declared
+            from harness.cli.approver.approver_declaration import declared as approver_declared
 
             approver = _declared(table, approver_declared)
     return Extensions(

@@ -13,7 +13,7 @@ from harness.messages import ToolCall
 from harness.record import replace
 from harness.shell.facets import read_call
 from harness.text.visible import visible_line
-from harness.tool_kinds import READ_FILE, SHIPPED_TOOLS, Does, is_of_servers, tool_kind
+from harness.tool_kinds import READ_FILE, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
 
 if TYPE_CHECKING:
     from harness.model import ToolSpec
@@ -45,7 +45,7 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
             facets, reads_as = (written, replace(read, new=new)), READ_FILE.name
             if not changes and written.place is Place.INSIDE:
                 default_of = reads_as
-        case Does.OTHER if is_of_servers(tool):
+        case Does.OTHER if is_from_outside(tool):
             return replace(tool_use(tool), summary=visible_line(text))
         case Does.OTHER:
             raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
