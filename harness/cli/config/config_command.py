@@ -87,6 +87,8 @@ def _about_file(settings: Settings) -> Iterator[str]:
     yield f"# {file.path}{'' if file.found else ' is not there'}"
     variable = settings.key_variable.value
     yield f"# key: {_key_told(settings)}" if variable else "# key: none is wanted"
+    for table in file.extensions:
+        yield f"# also in the file: {table.title}  ({table.origin})"
 
 
 def _lines(settings: Settings, *, with_origin: bool) -> Iterator[str]:
@@ -126,4 +128,5 @@ def _fields(settings: Settings) -> dict[str, JsonValue]:
         "found": settings.file.found,
         "key": {"variable": settings.key_variable.value or None, "set": settings.key_set},
         "settings": listed,
+        "extensions": [{"table": table.title, "origin": table.origin} for table in settings.file.extensions],
     }

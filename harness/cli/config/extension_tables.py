@@ -29,12 +29,22 @@ class ExtensionTable(Record):
     lines: Mapping[str, int]
     """Where its keys stand."""
 
-    def problem(self, key: str, what: str) -> UsageError:
-        """Return the error that says what is wrong with a key; of the table as a whole where `key` is none of it."""
-        header = f"[{SERVERS}.{self.name}]" if self.kind == SERVERS else f"[[{self.kind}]]"
-        said = f"{key}: {what}" if key else what
-        shown = "[approver]" if self.kind == APPROVER else header
-        return UsageError(f"{self.file}:{self.lines.get(key, self.line)}: {shown} {said}")
+    def problem(self, said: str) -> UsageError:
+        """Return the error that says what is wrong with the table, and where: the line of the key that `said` begins with."""
+        begins = ((key, (f"{key}: ", f"has the unknown field {key!r}")) for key in self.lines)
+        line = next((self.lines[key] for key, ways in begins if said.startswith(ways)), self.line)
+        return UsageError(f"{self.file}:{line}: {self.header} {said}")
+
+    @property
+    def header(self) -> str:
+        """How it is written."""
+        return {SERVERS: f"[{SERVERS}.{self.name}]", APPROVER: f"[{APPROVER}]"}.get(self.kind, f"[[{self.kind}]]")
+
+    @property
+    def title(self) -> str:
+        """The same with what it calls itself, as far as it does."""
+        said = self.fields.get("name") or self.fields.get("id")
+        return f"{self.header} {said}" if isinstance(said, str) else self.header
 
     @property
     def origin(self) -> str:

@@ -86,7 +86,7 @@ class _Reading:
         """Note where `name` is declared; nothing is declared twice."""
         other = self.origins.get((table.kind, name))
         if other is not None:
-            raise table.problem("", f"{name!r} is declared already in {other}")
+            raise table.problem(f"{name!r} is declared already in {other}")
         self.origins[table.kind, name] = table.origin
         return name
 
@@ -95,6 +95,4 @@ def _declared(table: ExtensionTable, declared: Callable[[Mapping[str, object]], 
     try:
         return declared(table.fields)
     except ValueError as error:
-        said = str(error)
-        key, _, what = said.partition(": ")
-        raise (table.problem(key, what) if key in table.lines else table.problem("", said)) from None
+        raise table.problem(str(error)) from None
