@@ -37,7 +37,8 @@ ROOMS = {
     "mcp": "nouns text policy redaction log gate process files",
     "audit": "nouns text programs policy redaction log gate files tools",
     "hook": "nouns text policy redaction log gate process sandbox files tools",
-    "cli": "nouns text programs shell policy redaction log gate process sandbox files tools models loop mcp audit hook",
+    "checks": "nouns text policy redaction log gate process",
+    "cli": "nouns text programs shell policy redaction log gate process sandbox files tools models loop mcp audit hook checks",
 }
 PURE = ("text", "programs", "shell", "policy", "redaction")
 """Rooms that compute: they open no file, start nothing and ask no clock."""

@@ -14,7 +14,7 @@ from harness.actions import Access
 from harness.errors import PolicyError, nearest
 from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, place_problem
-from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, check_pattern
+from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, argv_pattern, check_pattern
 from harness.policy.policy import Policy, PolicySource
 from harness.policy.rule_examples import rule_problem
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
@@ -340,28 +340,11 @@ class _Loader:
             if "flags" in table:
                 self.fail("rule", index, "flags", "needs argv")
             return None
-        value = table["argv"]
-        problem = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
-        if not isinstance(value, list) or not value:
-            self.fail("rule", index, "argv", problem)
-        rest = value[-1] == "..."
-        tokens = []
-        for token in value[:-1] if rest else value:
-            alternatives = token if isinstance(token, list) else [token]
-            if not alternatives or not all(isinstance(word, str) and word for word in alternatives):
-                self.fail("rule", index, "argv", problem)
-            if "..." in alternatives:
-                self.fail("rule", index, "argv", '"..." stands only at the end')
-            tokens.append(tuple(alternatives))
-        self.check_programs(tokens, index)
-        return ArgvPattern(tokens=tuple(tokens), rest=rest, flags=self.flags(table, index))
-
-    def check_programs(self, tokens: Sequence[Sequence[str]], index: int) -> None:
-        if not tokens:
-            self.fail("rule", index, "argv", "names no program")
-        for program in tokens[0]:
-            if any(char.isspace() for char in program):
-                self.fail("rule", index, "argv", f"{program!r} is one word; write each word of the command by itself")
+        try:
+            pattern = argv_pattern(table["argv"])
+        except ValueError as error:
+            self.fail("rule", index, "argv", str(error))
+        return replace(pattern, flags=self.flags(table, index))
 
     def flags(self, table: Table, index: int) -> tuple[str, ...] | None:
         if "flags" not in table:

@@ -73,6 +73,28 @@ class ArgvPattern(Record):
         return self.flags is None or any(_is_flag(flag, word) for flag in self.flags for word in argv[after:])
 
 
+def argv_pattern(value: object, flags: tuple[str, ...] | None = None) -> ArgvPattern:
+    """Return the pattern that a file writes as a list of words. Raises ValueError, which says what is wrong with it."""
+    problem = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
+    if not isinstance(value, list) or not value:
+        raise ValueError(problem)
+    rest = value[-1] == "..."
+    tokens = []
+    for token in value[:-1] if rest else value:
+        alternatives = token if isinstance(token, list) else [token]
+        if not alternatives or not all(isinstance(word, str) and word for word in alternatives):
+            raise ValueError(problem)
+        if "..." in alternatives:
+            raise ValueError('"..." stands only at the end')
+        tokens.append(tuple(alternatives))
+    if not tokens:
+        raise ValueError("names no program")
+    for program in tokens[0]:
+        if any(char.isspace() for char in program):
+            raise ValueError(f"{program!r} is one word; write each word of the command by itself")
+    return ArgvPattern(tokens=tuple(tokens), rest=rest, flags=flags)
+
+
 @cache
 def _programs(tokens: tuple[tuple[str, ...], ...]) -> frozenset[str]:
     """Return the names to look for: `./deploy.sh` in a strict rule is `deploy.sh` wherever it lies."""

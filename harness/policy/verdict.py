@@ -49,6 +49,8 @@ class Source(Enum):
     """The model of a program that only looks, where the policy says `readers = true`."""
     MODEL = "model"
     """The model of a program that does nothing but run another command, which is judged by itself."""
+    HOOK = "hook"
+    """A program of the person's own, which is asked after the policy: see gate/call_checks.py."""
     COVERED = "covered"
     """An operand, or the reading of a new file, with nothing against it: the command, or the write, decides."""
 

@@ -1,0 +1,154 @@
+"""One `[[hook]]` of the configuration: when it is asked, about which calls, and what is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+from harness.actions import Access, Action
+from harness.gate.call_checks import CheckEvent
+from harness.policy.matchers import ArgvPattern, PathPatterns, argv_pattern, check_pattern
+from harness.policy.rules import Decision, Layer, Origin, Rule
+from harness.record import Record
+from harness.regex import regex
+from harness.text.fields import Fields
+
+MOST_SECONDS = 600
+STANDARD_SECONDS = 10.0
+_ID = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TOOL = regex(r"[A-Za-z0-9_./-]{1,200}\*?|\*")
+_OF_CALLS = ("tool", "path", "access", "argv")
+_NOWHERE = Origin(file="", line=0)
+
+
+class HookForm(Enum):
+    """In whose JSON a hook is told, and answers."""
+
+    HARNESS = "harness"
+    CLAUDE = "claude"
+    """That of Claude Code's hooks."""
+
+
+class HookDeclaration(Record):
+    """One hook."""
+
+    id: str
+    event: CheckEvent
+    command: tuple[str, ...]
+    """The program and its words; no shell reads them."""
+    tools: tuple[str, ...] = ()
+    """Names as in policies; empty: every tool."""
+    argv: ArgvPattern | None = None
+    path: PathPatterns | None = None
+    access: tuple[Access, ...] = ()
+    seconds: float = STANDARD_SECONDS
+    form: HookForm = HookForm.HARNESS
+    origin: Origin | None = None
+    """Where it stands, told by whoever read the file."""
+    layer: Layer = Layer.USER
+    """PROJECT: of a project that the person trusts, whose hooks may lie in the workspace."""
+
+    def is_about(self, action: Action) -> bool:
+        """Say whether it is asked about a call: whether its matchers touch any part of it, as a strict rule would."""
+        rule = Rule(
+            id=self.id,
+            decision=Decision.CONFIRM,
+            origin=self.origin or _NOWHERE,
+            layer=self.layer,
+            tools=self.tools,
+            argv=self.argv,
+            path=self.path,
+            access=self.access,
+        )
+        return any(rule.hits(action, facet) for facet in action.all_facets())
+
+
+def declared(table: Mapping[str, object]) -> HookDeclaration:
+    """Return the hook that a `[[hook]]` table declares. Raises ValueError, whose text begins with the key."""
+    problem = _FIELDS.problem(dict(table))
+    if problem:
+        raise ValueError(problem)
+    event = CheckEvent(table["event"])
+    if event not in (CheckEvent.BEFORE_CALL, CheckEvent.AFTER_CALL):
+        for key in _OF_CALLS:
+            if key in table:
+                raise ValueError(f"{key}: is about calls, and a hook for {event.value} is told of none")
+    command = _texts(table["command"])
+    tools = _texts(table.get("tool", ()))
+    wrong = next((tool for tool in tools if not _TOOL.fullmatch(tool)), None)
+    if wrong is not None:
+        raise ValueError(f"tool: {wrong[:50]!r} is no tool's name; a star stands only at its end")
+    path = _path(table)
+    argv = None
+    if "argv" in table:
+        try:
+            argv = argv_pattern(table["argv"])
+        except ValueError as error:
+            raise ValueError(f"argv: {error}") from None
+    if "access" in table and path is None:
+        raise ValueError("access: needs path")
+    words = _texts(table.get("access", ())) or ("read", "write")
+    return HookDeclaration(
+        id=str(table["id"]),
+        event=event,
+        command=command,
+        tools=tools,
+        argv=argv,
+        path=path,
+        access=tuple(map(Access, words)) if path is not None else (),
+        seconds=float(str(table.get("seconds", STANDARD_SECONDS))),
+        form=HookForm(table.get("form", HookForm.HARNESS.value)),
+    )
+
+
+def _path(table: Mapping[str, object]) -> PathPatterns | None:
+    if "path" not in table:
+        return None
+    patterns = _texts(table["path"])
+    for pattern in patterns:
+        if found := check_pattern(pattern):
+            raise ValueError(f"path: the pattern {pattern!r} {found}")
+    return PathPatterns(patterns=patterns)
+
+
+def _id(value: object) -> str:
+    fits = isinstance(value, str) and _ID.fullmatch(value)
+    return "" if fits else "must be a name of letters, digits, dots, hyphens and underscores, 64 at most"
+
+
+def _command(value: object) -> str:
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
+        return 'must be a list of words, the program first, such as ["/opt/check/check.py"]; no shell reads it'
+    if any("\0" in word for word in value):
+        return "holds a NUL character"
+    return "" if value[0].strip() else "names no program"
+
+
+def _some_texts(value: object) -> str:
+    fits = isinstance(value, list) and value and all(isinstance(word, str) for word in value)
+    return "" if fits else 'must be a list of strings, such as ["a", "b"], and not empty'
+
+
+def _accesses(value: object) -> str:
+    fits = _some_texts(value) == "" and isinstance(value, list) and set(value) <= {"read", "write"}
+    return "" if fits else 'must be ["read"], ["write"] or both'
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, Iterable) else ()
+
+
+_FIELDS = Fields(
+    {
+        "id": "id",
+        "event": f"one of {' '.join(event.value for event in CheckEvent)}",
+        "command": "command",
+        "tool?": "texts",
+        "path?": "texts",
+        "access?": "accesses",
+        "argv?": "any",
+        "seconds?": f"number above 0, at most {MOST_SECONDS}",
+        "form?": f"one of {' '.join(form.value for form in HookForm)}",
+    },
+    {"id": _id, "command": _command, "texts": _some_texts, "accesses": _accesses, "any": lambda value: ""},  # noqa: ARG005
+)

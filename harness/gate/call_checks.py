@@ -1,0 +1,157 @@
+"""What the person's own programs (hooks) say of calls and sessions: they may tighten, and never allow.
+
+Who starts them is in harness/checks; the gate and the loop ask by `CallChecks` and `SessionChecks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from harness.actions import Action
+from harness.messages import ToolResult
+from harness.policy.rules import Decision, Layer, Origin
+from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.record import Record, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.actions import JsonValue
+
+
+class CheckEvent(Enum):
+    """When a hook is asked."""
+
+    BEFORE_CALL = "before-call"
+    AFTER_CALL = "after-call"
+    SESSION_START = "session-start"
+    SESSION_END = "session-end"
+    BEFORE_ANSWER = "before-answer"
+
+
+class CheckAnswer(Record):
+    """What one hook answered, or what a hook that failed stands for."""
+
+    event: CheckEvent
+    hook: str
+    """Its id."""
+    decision: Decision = Decision.AUTO
+    """AUTO: it has nothing against it. That allows nothing."""
+    reason: str = ""
+    note: str = ""
+    """For the model, with the result of the call."""
+    has_failed: bool = False
+    """Whether this is no answer of the hook's, but what follows from its having none."""
+    ignored: str = ""
+    """What it said besides that means nothing here: `allow`."""
+    origin: Origin | None = None
+    layer: Layer = Layer.USER
+    program_sha256: str | None = None
+    """Of the program's file; None where there is none to read."""
+    duration_ms: int = 0
+
+    @property
+    def by(self) -> str:
+        """The hook and its place, as refusals and logs show it."""
+        return f"hook {self.hook}" + ("" if self.origin is None else f" ({self.origin})")
+
+
+class CallChecks(Protocol):
+    """Asks the hooks that check calls."""
+
+    @property
+    def programs(self) -> Sequence[str]:
+        """Absolute paths of their programs, which no call may write."""
+        ...
+
+    def before(self, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
+        """Return what they say of a call that `verdict` lets run, or asks about; they have `seconds` left (None: no limit).
+
+        Raises Interrupted where the person stopped it.
+        """
+        ...
+
+    def after(self, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:
+        """Return what they say of a call that ran."""
+        ...
+
+
+class SessionChecks(Protocol):
+    """Asks the hooks that check sessions, and knows those that check calls."""
+
+    @property
+    def calls(self) -> CallChecks:
+        """Those that check calls."""
+        ...
+
+    def session_starts(self, session: str, about: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:
+        """Return what they say of a session that begins."""
+        ...
+
+    def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:
+        """Return what they say of a session that ends; nothing of it stops the end."""
+        ...
+
+    def answer(self, session: str, text: str, seconds: float | None) -> Sequence[CheckAnswer]:
+        """Return what they say of an answer of the model's. Raises KeyboardInterrupt where the person stopped it."""
+        ...
+
+
+class _NoCallChecks:
+    programs: Sequence[str] = ()
+
+    def before(self, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:  # noqa: ARG002
+        return ()
+
+    def after(self, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:  # noqa: ARG002
+        return ()
+
+
+class _NoSessionChecks:
+    calls: CallChecks = _NoCallChecks()
+
+    def session_starts(self, session: str, about: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:  # noqa: ARG002
+        return ()
+
+    def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:  # noqa: ARG002
+        return ()
+
+    def answer(self, session: str, text: str, seconds: float | None) -> Sequence[CheckAnswer]:  # noqa: ARG002
+        return ()
+
+
+NO_CHECKS: CallChecks = _NoCallChecks()
+"""There are no hooks for calls."""
+NO_SESSION_CHECKS: SessionChecks = _NoSessionChecks()
+"""There are no hooks."""
+
+
+def strictest_answer(answers: Sequence[CheckAnswer]) -> CheckAnswer | None:
+    """Return the first of the strictest answers that say anything against it; None where none does."""
+    against = [one for one in answers if one.decision is not Decision.AUTO]
+    return max(against, key=lambda one: one.decision, default=None)
+
+
+def tightened(verdict: Verdict, answers: Sequence[CheckAnswer]) -> Verdict:
+    """Return `verdict` with what hooks say against it, each in front of what the policy says. Pure.
+
+    INVARIANT: the decision is the strictest of all, so that none of them loosens anything.
+    """
+    against = sorted((one for one in answers if one.decision is not Decision.AUTO), key=lambda one: -one.decision)
+    if not against:
+        return verdict
+    said = tuple(
+        FacetVerdict(
+            facet=verdict.deciding.facet,
+            decision=one.decision,
+            source=Source.HOOK,
+            reason=one.reason,
+            by=one.by,
+            layer=one.layer,
+            origin=one.origin,
+        )
+        for one in against
+    )
+    return replace(verdict, decision=max(verdict.decision, against[0].decision), facets=(*said, *verdict.facets))
