@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from harness.actions import Action
+from harness.actions import Action, ToolUse
 from harness.messages import ToolResult
 from harness.policy.rules import Decision, Layer, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
@@ -134,17 +134,14 @@ def strictest_answer(answers: Sequence[CheckAnswer]) -> CheckAnswer | None:
     return max(against, key=lambda one: one.decision, default=None)
 
 
-def tightened(verdict: Verdict, answers: Sequence[CheckAnswer]) -> Verdict:
-    """Return `verdict` with what hooks say against it, each in front of what the policy says. Pure.
+def tightened(verdict: Verdict, tool: str, answers: Sequence[CheckAnswer]) -> Verdict:
+    """Return `verdict` on a call of `tool` with what hooks say against it, behind what the policy says. Pure.
 
     INVARIANT: the decision is the strictest of all, so that none of them loosens anything.
     """
-    against = sorted((one for one in answers if one.decision is not Decision.AUTO), key=lambda one: -one.decision)
-    if not against:
-        return verdict
     said = tuple(
         FacetVerdict(
-            facet=verdict.deciding.facet,
+            facet=ToolUse(tool=tool),
             decision=one.decision,
             source=Source.HOOK,
             reason=one.reason,
@@ -152,6 +149,10 @@ def tightened(verdict: Verdict, answers: Sequence[CheckAnswer]) -> Verdict:
             layer=one.layer,
             origin=one.origin,
         )
-        for one in against
+        for one in answers
+        if one.decision is not Decision.AUTO
     )
-    return replace(verdict, decision=max(verdict.decision, against[0].decision), facets=(*said, *verdict.facets))
+    if not said:
+        return verdict
+    decision = max(verdict.decision, *(one.decision for one in said))
+    return replace(verdict, decision=decision, facets=(*verdict.facets, *said))

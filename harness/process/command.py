@@ -12,11 +12,11 @@ import select
 import signal
 import time
 from _thread import allocate_lock, start_new_thread
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from harness.process.capture import Capture, Live
+from harness.process.capture import Live
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
 from harness.process.procfs import Process
@@ -25,10 +25,9 @@ from harness.process.survivors import Survivors, send
 from harness.record import Record, replace
 
 if TYPE_CHECKING:
-    from harness.process.lent_terminal import LentTerminal
-
-if TYPE_CHECKING:
     from subprocess import Popen
+
+    from harness.process.lent_terminal import LentTerminal
 
 STEP_SECONDS = 0.01
 REAP_SECONDS = 0.5
@@ -63,6 +62,14 @@ class Ended(Record):
     """The names of those that could not be killed: another person's, or inside the kernel."""
 
 
+class TakesOutput(Protocol):
+    """Takes what a program prints; see Capture."""
+
+    def add(self, block: bytes) -> None:
+        """Take in the next bytes."""
+        ...
+
+
 class Pace(Record):
     """How long each step of a command's end may take."""
 
@@ -91,12 +98,13 @@ def run_group(
     launch: Launch,
     *,
     seconds: float,
-    output: Capture,
+    output: TakesOutput,
+    errors: TakesOutput | None = None,
     live: Live | LentTerminal | None = None,
     interrupts: Callable[[], int] | None = None,
     pace: Pace = STANDARD_PACE,
 ) -> Ended:
-    """Run a bash in a session of its own, without input, stdout and stderr merged into `output`; return its end.
+    """Run a bash in a session of its own, stdout into `output`, stderr into `errors` (None: merged); return its end.
 
     Its command begins when it is bound and marked, for which bash itself waits (Latch); another program would not.
     After `seconds` the group gets SIGTERM, and SIGKILL when its grace is over. KeyboardInterrupt does the same (twice: at
@@ -118,7 +126,7 @@ def run_group(
 
     def work() -> None:
         try:
-            ended.append(_run(launch, seconds, output, live, interrupt, pace))
+            ended.append(_run(launch, seconds, (output, errors), live, interrupt, pace))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             ended.append(error)
         finally:
@@ -166,7 +174,12 @@ def _wait_for_end(ended: list[Ended | BaseException], interrupt: int, pace: Pace
 
 
 def _run(
-    launch: Launch, seconds: float, output: Capture, live: Live | LentTerminal | None, interrupt: int, pace: Pace
+    launch: Launch,
+    seconds: float,
+    sinks: tuple[TakesOutput, TakesOutput | None],
+    live: Live | LentTerminal | None,
+    interrupt: int,
+    pace: Pace,
 ) -> Ended:
     started = time.monotonic()
     adopt_orphans()
@@ -175,8 +188,8 @@ def _run(
         with Latch() as latch:
             variables = {**launch.environment, MARK_VARIABLE: f"{survivors.mark:x}", **latch.variables}
             descriptors = (*launch.descriptors, *latch.descriptors)
-            process, pipe = _start(replace(launch, environment=variables, descriptors=descriptors))
-            group = _Group(process, pipe, interrupt, output, live, survivors, pace)
+            process, pipes = _start(replace(launch, environment=variables, descriptors=descriptors), sinks)
+            group = _Group(process, pipes, interrupt, live, survivors, pace)
             latch.lift()
     except BaseException:
         survivors.close()
@@ -187,28 +200,40 @@ def _run(
         group.close()
 
 
-def _start(launch: Launch) -> tuple[Popen[bytes], int]:
-    """Start the program without input; return it, and the end of the pipe from which its output is read.
+def _start(
+    launch: Launch, sinks: tuple[TakesOutput, TakesOutput | None]
+) -> tuple[Popen[bytes], dict[int, TakesOutput]]:
+    """Start the program; return it, and the ends of the pipes from which its output is read, with who takes that.
 
     One that has a terminal has its input and its output there.
     """
+    output, errors = sinks
     if launch.terminal is not None:
         process = start(launch, launch.terminal.far, launch.terminal.far)
         launch.terminal.started()
-        return process, os.dup(launch.terminal.near)
+        return process, {os.dup(launch.terminal.near): output}
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    reading, writing = os.pipe2(os.O_CLOEXEC)
+    pipes: dict[int, TakesOutput] = {}
+    writing: list[int] = []
     try:
-        _widen(writing)
-        # INVARIANT: reading never waits. A command can open the pipe by /proc/self/fd/1 and take what poll(2) told of.
-        os.set_blocking(reading, False)
-        return start(launch, nothing, writing), reading
+        for sink in (output, *(() if errors is None else (errors,))):
+            reading, end = os.pipe2(os.O_CLOEXEC)
+            pipes[reading] = sink
+            writing.append(end)
+            _widen(end)
+            # INVARIANT: reading never waits. A command can open the pipe by /proc/self/fd/1 and take what poll(2) told of.
+            os.set_blocking(reading, False)
+        return start(launch, nothing if launch.input is None else launch.input, *writing), pipes
     except BaseException:
-        os.close(reading)
+        _close(pipes)
         raise
     finally:
-        os.close(nothing)
-        os.close(writing)
+        _close((nothing, *writing))
+
+
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _widen(pipe: int) -> None:
@@ -219,23 +244,22 @@ def _widen(pipe: int) -> None:
 
 
 class _Group:
-    """A started program, what it starts, and its pipe."""
+    """A started program, what it starts, and its pipes."""
 
     def __init__(
         self,
         process: Popen[bytes],
-        pipe: int,
+        pipes: dict[int, TakesOutput],
         interrupt: int,
-        output: Capture,
         live: Live | LentTerminal | None,
         survivors: Survivors,
         pace: Pace,
     ) -> None:
         self._process = process
-        self._pipe = pipe
-        self._pipe_open = True
+        self._pipes = pipes
+        self._open = set(pipes)
+        """The pipes that have not come to their end."""
         self._interrupt = interrupt
-        self._output = output
         self._live = live
         self._survivors = survivors
         self._pace = pace
@@ -247,7 +271,7 @@ class _Group:
         except BaseException:
             self.close()
             raise
-        for descriptor in (self._pipe, self._exit, interrupt):
+        for descriptor in (*pipes, self._exit, interrupt):
             self._poll.register(descriptor, select.POLLIN)
 
     def follow(self, seconds: float, started: float) -> Ended:
@@ -266,9 +290,8 @@ class _Group:
             self._signal(signal.SIGKILL)
             self._survivors.close()
             self._process.poll()
-        if self._pipe >= 0:
-            os.close(self._pipe)
-            self._pipe = -1
+        _close(self._pipes)
+        self._pipes = {}
         if self._exit >= 0:
             os.close(self._exit)
             self._exit = -1
@@ -316,9 +339,9 @@ class _Group:
             wait = min(max(deadline - time.monotonic(), 0.0), STEP_SECONDS)
             self._drain(wait)
             left = self._survivors.left()
-            if wait == 0.0 or (not left and not self._pipe_open):
+            if wait == 0.0 or (not left and not self._open):
                 return left
-            if not self._pipe_open:
+            if not self._open:
                 time.sleep(wait)
 
     def _status(self, seen: _Seen) -> tuple[CommandEnding, int | None]:
@@ -353,30 +376,33 @@ class _Group:
     def _drain(self, seconds: float) -> bool:
         """Take output until its end, `seconds` at most; return whether it ended."""
         deadline = time.monotonic() + seconds
-        while self._pipe_open and (left := deadline - time.monotonic()) > 0:
+        while self._open and (left := deadline - time.monotonic()) > 0:
             self._wait(left)
-        return not self._pipe_open
+        return not self._open
 
     def _wait(self, seconds: float) -> set[int]:
-        """Wait until something happens, take one block of output if there is one, and return what is ready."""
+        """Wait until something happens, take one block of output of each pipe that has one, and return what is ready."""
         ready = {descriptor for descriptor, _ in self._poll.poll(int(max(seconds, 0.0) * 1000) + 1)}
-        if self._pipe in ready:
-            try:
-                block = os.read(self._pipe, BLOCK_BYTES)
-            except BlockingIOError:
-                return ready  # the command took it itself
-            except OSError as error:
-                if error.errno != errno.EIO:
-                    raise
-                block = b""  # a terminal that nothing of the command has open any more (pty(7))
-            if block:
-                self._output.add(block)
-                if self._live is not None:
-                    self._live.add(block)
-            else:
-                self._poll.unregister(self._pipe)
-                self._pipe_open = False
+        for pipe in self._open & ready:
+            self._take(pipe)
         return ready
+
+    def _take(self, pipe: int) -> None:
+        try:
+            block = os.read(pipe, BLOCK_BYTES)
+        except BlockingIOError:
+            return  # the command took it itself
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            block = b""  # a terminal that nothing of the command has open any more (pty(7))
+        if block:
+            self._pipes[pipe].add(block)
+            if self._live is not None:
+                self._live.add(block)
+        else:
+            self._poll.unregister(pipe)
+            self._open.discard(pipe)
 
     def _signal(self, number: signal.Signals) -> None:
         """Send a signal to the whole group. A group that is gone, or that is another user's by now, is left alone."""

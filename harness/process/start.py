@@ -42,6 +42,8 @@ class Launch(Record):
     """Put in front of the command line: a program that confines, and starts `executable` in its turn."""
     descriptors: Sequence[int] = ()
     """What the program inherits besides its standard streams."""
+    input: int | None = None
+    """A descriptor that it reads its input from; None: it has none."""
     terminal: LentTerminal | None = None
     """The person's, to which it is given a way: then its standard streams are a terminal, that of its session."""
 
@@ -54,8 +56,8 @@ def find_bash(folders: Iterable[str]) -> str:
     return ""
 
 
-def start(launch: Launch, stdin: int, output: int) -> Popen[bytes]:
-    """Start a program with `output` as its stdout and stderr.
+def start(launch: Launch, stdin: int, output: int, errors: int | None = None) -> Popen[bytes]:
+    """Start a program with `output` as its stdout, and `errors` (None: that too) as its stderr.
 
     INVARIANT: the thread that starts the program has ended when this returns. Walls are put up on it: a Landlock domain and
     a seccomp filter bind a thread for ever and pass to what it starts; no other thread of the harness ever gets them. (A
@@ -77,7 +79,7 @@ def start(launch: Launch, stdin: int, output: int) -> Popen[bytes]:
                 env=launch.environment,
                 stdin=stdin,
                 stdout=output,
-                stderr=output,
+                stderr=output if errors is None else errors,
                 bufsize=0,
                 start_new_session=True,
                 pass_fds=launch.descriptors,
