@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import UsageError, nearest
-from harness.record import Record
+from harness.record import Record, replace
 from harness.text.toml_places import key_lines, read_toml
 
 TOOL, SERVERS, HOOK, APPROVER = "tool", "mcp.servers", "hook", "approver"
@@ -28,6 +28,8 @@ class ExtensionTable(Record):
     """Where it begins."""
     lines: Mapping[str, int]
     """Where its keys stand."""
+    of_project: bool = False
+    """Whether a file of the workspace says it, which a person trusts."""
 
     def problem(self, said: str) -> UsageError:
         """Return the error that says what is wrong with the table, and where: the line of the key that `said` begins with."""
@@ -68,7 +70,7 @@ def project_tables(data: bytes, file: str) -> tuple[ExtensionTable, ...]:
             line = _Lines(text).at("", 0, key)
             what = f"unknown table{nearest(key, _OF_PROJECTS)}"
             raise UsageError(f"{file}:{line}: {key}: {what}; a project may add tools, servers and hooks, and no more")
-    return extension_tables(text, table, file)
+    return tuple(replace(one, of_project=True) for one in extension_tables(text, table, file))
 
 
 class _Lines:

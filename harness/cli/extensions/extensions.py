@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.cli.config.extension_tables import APPROVER, HOOK, SERVERS, TOOL, ExtensionTable
-from harness.record import Record
+from harness.policy.rules import Layer, Origin
+from harness.record import Record, replace
 
 if TYPE_CHECKING:
     from harness.checks.hook_declaration import HookDeclaration
@@ -66,7 +67,8 @@ class _Reading:
             return {}
         from harness.tools.script_declaration import declared
 
-        return {self._named(table, one.name): one for table in tables for one in (_declared(table, declared),)}
+        found = [(table, _declared(table, declared)) for table in tables]
+        return {self._named(table, one.name): one for table, one in found}
 
     def servers(self, tables: Sequence[ExtensionTable]) -> dict[str, ServerDeclaration]:
         if not tables:
@@ -80,7 +82,12 @@ class _Reading:
             return {}
         from harness.checks.hook_declaration import declared
 
-        return {self._named(table, one.id): one for table in tables for one in (_declared(table, declared),)}
+        found = {}
+        for table in tables:
+            layer = Layer.PROJECT if table.of_project else Layer.USER
+            one = replace(_declared(table, declared), origin=Origin(file=table.file, line=table.line), layer=layer)
+            found[self._named(table, one.id)] = one
+        return found
 
     def _named(self, table: ExtensionTable, name: str) -> str:
         """Note where `name` is declared; nothing is declared twice."""
