@@ -189,6 +189,11 @@ class ToolUse(Record):
     """None: nobody knows what it may do."""
 
     @property
+    def only_reads(self) -> bool:
+        """Whether it can do nothing but read, whatever anybody claims."""
+        return self.bounds is not None and not self.bounds.write and not self.bounds.network
+
+    @property
     def text(self) -> str:
         """See PathAccess."""
         return self.tool

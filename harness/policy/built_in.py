@@ -109,7 +109,7 @@ def inspect_facet(facet: Facet, guarded: Sequence[str]) -> Finding | None:
         case Unconfined():
             return _confirm("unconfined", "it asks to run without confinement, with all that you may do yourself")
         case ToolUse():
-            return _confirm("unseen-tool", facet.unseen) if facet.unseen else None
+            return _inspect_use(facet, guarded)
 
 
 def _block(finding_id: str, reason: str) -> Finding:
@@ -251,6 +251,28 @@ def _inspect_write(path: PathAccess) -> Finding | None:
     if path.shared:
         return _confirm("hard-link", f"{path.written} has further names, which a write changes too")
     return None
+
+
+def _inspect_use(use: ToolUse, guarded: Sequence[str]) -> Finding | None:
+    """Of a tool that may write nobody knows which argument names what it writes: any may."""
+    if use.unseen:
+        return _confirm("unseen-tool", use.unseen)
+    if use.bounds is not None and not use.bounds.write:
+        return None
+    for argument in use.arguments:
+        if not argument.name:
+            return _confirm("protected", "it has more arguments than are looked at")
+        for name in argument.names:
+            if any(_may_be(name, guard) for guard in guarded):
+                return _confirm("own-files", f"{name} may belong to the policy or the action log in use")
+            if protected := PROTECTED_NAMES.intersection(fold(name).split("/")):
+                return _confirm("protected", f"{min(protected)} is executed or obeyed by other programs later")
+    return None
+
+
+def _may_be(name: str, guard: str) -> bool:
+    """Say whether a name, relative to a folder that is not known here or absolute, may be, or lie in, a guarded path."""
+    return _is_within(name, guard) if name.startswith("/") else fold(f"/{guard}").endswith(fold(f"/{name}"))
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -379,7 +379,10 @@ def _of_facet(action: Action, facet: Facet) -> Iterator[str]:
             outside = facet.place in (Place.ABOVE, Place.OUTSIDE, Place.ADDED)
             if facet.access is Access.WRITE and facet.tree and outside and action.cwd:
                 yield "a whole folder outside of the workspace is written"
-        case Unconfined() | ToolUse():
+        case ToolUse():
+            if facet.says_destroys:
+                yield f"the server of {facet.tool} says that it may destroy"
+        case Unconfined():
             # A word that is asked for too often is typed unread: nothing is lost yet by running unconfined.
             return
 

@@ -17,7 +17,7 @@ from harness.policy.rule_examples import plain_command
 from harness.policy.rules import UNCOVERED, Decision, Origin, Rule
 from harness.programs.runners import is_one_of
 from harness.record import Record, field_names
-from harness.tool_kinds import SHIPPED_TOOLS, Does, shipped_that, tool_kind
+from harness.tool_kinds import SHIPPED_TOOLS, Does, is_named, shipped_that, tool_kind
 
 MAX_COMBINATIONS = 1_000
 """Of the alternatives of one rule's words; a rule with more of them is not compared with the others."""
@@ -155,7 +155,9 @@ def _caught_by(rule: Rule, rules: Sequence[Rule]) -> Rule | None:
 def _catches(strict: Rule, rule: Rule) -> bool:
     """Say whether `strict`, of a stricter decision, matches all that `rule` matches; no where that is not sure."""
     tools = rule.tools or (_COMMANDS if rule.argv is not None else ())
-    if strict.tools and not (tools and set(tools) <= set(strict.tools)):
+    if strict.tools and not (tools and all(is_named(tool, strict.tools) for tool in tools)):
+        return False
+    if not set(strict.where) <= set(rule.where):
         return False
     if strict.text and strict.text not in rule.text:
         return False
@@ -298,7 +300,7 @@ def _without_examples(policy: Policy) -> set[tuple[str, str]]:
     whole = {
         (rule.origin.file, rule.id)
         for rule in policy.rules
-        if rule.argv is None and rule.path is None and not (rule.env or rule.text)
+        if rule.argv is None and rule.path is None and not (rule.env or rule.text or rule.where)
     }
     return {
         (source.path, item["id"])

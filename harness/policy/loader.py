@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 from harness.actions import Access
 from harness.errors import PolicyError, nearest
 from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
+from harness.policy.argument_patterns import ArgumentPatterns, host_problem
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, place_problem
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, argv_pattern, check_pattern
 from harness.policy.policy import Policy, PolicySource
@@ -28,9 +29,11 @@ Table: TypeAlias = Mapping[str, object]
 
 TOP_KEYS = ("version", "name", "tools", "unattended", "limits", "sandbox", "rule")
 RULE_KEYS = (
-    "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "write", "network", "reason",
-    "hint", "match", "not_match",
+    "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "where", "read_only", "write",
+    "network", "reason", "hint", "match", "not_match",
 )  # fmt: skip
+_FORMS = ("path", "host")
+"""What an argument may be matched as, besides exact words."""
 TOOLS_KEYS = ("default", UNCOVERED, "readers")
 """Under [tools], besides the tools."""
 UNATTENDED_KEYS = ("confirm",)
@@ -320,6 +323,8 @@ class _Loader:
             hint=self.string(table, "hint", "rule", index),
             write=self.places(table, "write", index, "rule"),
             network=bool(self.value(table, "network", "flag", "rule", index)),
+            where=self.where(table, index),
+            read_only=bool(self.value(table, "read_only", "flag", "rule", index)),
         )
         problem = rule_problem(rule)
         if problem is not None:
@@ -371,14 +376,51 @@ class _Loader:
     def path(self, table: Table, key: str, index: int) -> PathPatterns | None:
         if key not in table:
             return None
-        patterns = self.strings(table, key, index)
+        return self.patterns(self.strings(table, key, index), key, index)
+
+    def patterns(self, patterns: tuple[str, ...], key: str, index: int) -> PathPatterns:
         for pattern in patterns:
             problem = check_pattern(pattern)
             if problem:
                 self.fail("rule", index, key, f"the pattern {pattern!r} {problem}")
         return PathPatterns(patterns=patterns)
 
+    def where(self, table: Table, index: int) -> tuple[ArgumentPatterns, ...]:
+        said = table.get("where")
+        if said is None:
+            return ()
+        if not isinstance(said, dict) or not said:
+            self.fail("rule", index, "where", 'must be a table, such as {path = ["src/"], host = ["*.example.org"]}')
+        return tuple(self.argument(name, value, index) for name, value in said.items())
+
+    def argument(self, name: str, value: object, index: int) -> ArgumentPatterns:
+        """Return what is said of one argument: its last name says what a plain list holds."""
+        form, last = "", name.rpartition(".")[2]
+        if isinstance(value, dict):
+            if len(value) != 1 or not value.keys() <= set(_FORMS):
+                unknown = next((key for key in value if key not in _FORMS), "")
+                near = nearest(unknown, _FORMS) if unknown else ""
+                quoted = f'; an argument in another is written "{name}.{unknown}"' if unknown else ""
+                self.fail("rule", index, "where", f"{name}: must be {{path = [...]}} or {{host = [...]}}{near}{quoted}")
+            ((form, value),) = value.items()
+        elif last in _FORMS:
+            form = last
+        if problem := check_of("list of filled")(value):
+            self.fail("rule", index, "where", f"{name}: {problem}")
+        texts = tuple(value) if isinstance(value, list) else ()
+        if not name or not texts:
+            self.fail("rule", index, "where", f"{name}: must not be empty")
+        if form == "path":
+            return ArgumentPatterns(name=name, paths=self.patterns(texts, "where", index))
+        for text in texts if form == "host" else ():
+            if problem := host_problem(text):
+                self.fail("rule", index, "where", f"{name}: {text!r} {problem}")
+        return ArgumentPatterns(name=name, hosts=texts) if form == "host" else ArgumentPatterns(name=name, words=texts)
+
     def run_examples(self, rule: Rule, table: Table, index: int) -> None:
+        if rule.of_tools:
+            self.run_calls(rule, table, index)
+            return
         from harness.policy.rule_examples import example_matches
 
         for example in self.strings(table, "match", index):
@@ -387,3 +429,16 @@ class _Loader:
         for example in self.strings(table, "not_match", index):
             if example_matches(rule, example):
                 self.fail("rule", index, "not_match", f"the rule matches its counter-example {example!r}")
+
+    def run_calls(self, rule: Rule, table: Table, index: int) -> None:
+        """Run the examples of a rule about tools from outside: each holds the arguments of a call."""
+        from harness.policy.rule_examples import example_use_matches
+
+        for key, wanted in (("match", True), ("not_match", False)):
+            calls = table.get(key, [])
+            if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+                self.fail("rule", index, key, 'must be a list of arguments, such as [{path = "src/a.py"}]')
+            for call in calls:
+                if example_use_matches(rule, call) is not wanted:
+                    said = "does not match its example" if wanted else "matches its counter-example"
+                    self.fail("rule", index, key, f"the rule {said} {call!r}")

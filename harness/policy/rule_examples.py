@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from posixpath import join, normpath
 from typing import TypeAlias
 
-from harness.actions import Access, Act, Action, Command, Facet, PathAccess, Place
+from harness.actions import Access, Act, Action, Command, Facet, JsonValue, PathAccess, Place, ToolUse
 from harness.messages import ToolCall
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern
 from harness.policy.rules import Decision, Rule
@@ -14,7 +15,7 @@ from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of, name_of
 from harness.programs.variables import steers
 from harness.record import replace
-from harness.tool_kinds import BASH, READ_FILE, Does, tool_kind
+from harness.tool_kinds import BASH, READ_FILE, SHIPPED_TOOLS, Does, tool_kind
 
 
 def example_matches(rule: Rule, example: str) -> bool:
@@ -26,6 +27,16 @@ def example_matches(rule: Rule, example: str) -> bool:
     from harness.shell.facets import read_commands
 
     return _decides(rule, _action(BASH.name, read_commands(example, EXAMPLE_DISK), example))
+
+
+def example_use_matches(rule: Rule, arguments: Mapping[str, object]) -> bool:
+    """Say whether the rule alone would decide a call of its tool, or of one that does as the rule wants, with these arguments."""
+    from harness.policy.tool_arguments import tool_arguments
+
+    told: dict[str, JsonValue] = json.loads(json.dumps(arguments, default=str))
+    tool = next((tool.replace("*", "x") for tool in rule.tools), "tool")
+    use = ToolUse(tool=tool, arguments=tool_arguments(told, EXAMPLE_DISK), says_reads=rule.read_only)
+    return _decides(rule, _action(tool, (use,), ""))
 
 
 def plain_command(words: Sequence[str]) -> Command | None:
@@ -113,8 +124,10 @@ def rule_problem(rule: Rule) -> Problem | None:
     """Return why a rule cannot be: it could never match, or would let through what no rule can vouch for."""
     if rule.walled:  # whatever the words say, and the variables, the kernel holds it
         return None
-    if rule.argv is None and rule.path is None and not (rule.text or rule.env or rule.tools):
-        return "", "matches nothing: give argv, path, text, env or tool"
+    if rule.argv is None and rule.path is None and not (rule.text or rule.env or rule.tools or rule.where):
+        return "", "matches nothing: give argv, path, text, env, where or tool"
+    if problem := _tools_problem(rule):
+        return problem
     if rule.tools and not _runs(rule.tools) and (rule.argv or rule.text or rule.env):
         return "tool", f"argv, text and env are about {BASH.name}, which is not among the tools"
     for key, given in (("write", rule.write), ("network", rule.network)):
@@ -130,6 +143,19 @@ def rule_problem(rule: Rule) -> Problem | None:
     return None
 
 
+def _tools_problem(rule: Rule) -> Problem | None:
+    """Return why a rule cannot be about tools from outside, where it says that it is."""
+    key = "where" if rule.where else "read_only"
+    if not rule.where and not rule.read_only:
+        return None
+    if rule.read_only and rule.decision is not Decision.AUTO:
+        return "read_only", "is what an auto rule wants of a tool; a stricter rule is about all that it names"
+    if rule.argv is not None or rule.path is not None or rule.text or rule.env:
+        return key, "is about tools from outside, which have no argv, path, text or env"
+    shipped = next((tool for tool in rule.tools if tool in SHIPPED_TOOLS), "")
+    return (key, f"is about tools from outside; {shipped} ships: use argv or path") if shipped else None
+
+
 def _runs(tools: Sequence[str]) -> bool:
     """Say whether one of these tools runs commands."""
     return any(tool_kind(tool).does is Does.RUNS for tool in tools)
@@ -138,8 +164,11 @@ def _runs(tools: Sequence[str]) -> bool:
 def _auto_problems(rule: Rule) -> Iterator[Problem]:
     if rule.text:
         yield "text", "an auto rule cannot be about a piece of text: use argv"
-    if rule.argv is None and rule.path is None:
-        yield "", "an auto rule needs argv or path; a whole tool is set under [tools]"
+    if rule.of_tools and not rule.arguments_sha256:
+        if not rule.tools and (rule.where or rule.read_only):
+            yield "tool", "an auto rule names the tools from outside that it is about"
+        if not rule.tools or any(tool in SHIPPED_TOOLS for tool in rule.tools):
+            yield "", "an auto rule needs argv or path; a whole tool is set under [tools]"
     if rule.argv is not None:
         yield from _argv_problems(rule.argv)
     for name in rule.env:

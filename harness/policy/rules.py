@@ -5,11 +5,26 @@ An auto rule must cover a facet wholly. A stricter rule needs to touch it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, IntEnum
 
-from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
+from harness.actions import (
+    Access,
+    Action,
+    Command,
+    Facet,
+    JsonValue,
+    Opaque,
+    PathAccess,
+    Place,
+    ToolArgument,
+    ToolUse,
+    Unconfined,
+)
+from harness.digest import digest_of
 from harness.paths import is_within
+from harness.policy.argument_patterns import ArgumentPatterns
 from harness.policy.granted_programs import MODELLED, is_known_work
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.programs.catalog import is_more_than_a_name
@@ -85,11 +100,23 @@ class Rule(Record):
     is held by the kernel, or does not run (verdict._effects)."""
     exact: bool = False
     """Of a grant for one file: its pattern is that very name, and nothing below a folder of the name."""
+    where: tuple[ArgumentPatterns, ...] = ()
+    """What is said of the arguments of a tool from outside; a rule that says something is about such tools alone."""
+    read_only: bool = False
+    """Of an auto rule: it covers only tools that can do nothing but read, or of which their server says so."""
+    arguments_sha256: str = ""
+    """Of a grant for one call of a tool: `arguments_digest` of what it was called with."""
 
     @property
     def label(self) -> str:
         """The rule's id and place, as refusals and logs show it."""
         return f"{self.id} ({self.origin})"
+
+    @property
+    def of_tools(self) -> bool:
+        """Whether it is about whole calls of tools from outside: no command and no file of its own."""
+        auto = self.decision is Decision.AUTO and self.argv is None and self.path is None and not self.walled
+        return auto or bool(self.where)
 
     def covers(self, action: Action, facet: Facet) -> bool:
         """Say whether this rule, taken as an auto rule, accounts for the whole facet."""
@@ -98,12 +125,30 @@ class Rule(Record):
         match facet:
             case Command():
                 return self._covers_command(facet)
+            case PathAccess() if self.of_tools:
+                return _is_here(facet) and self._covers_uses(action)
             case PathAccess():
                 return self.argv is None and self.path is not None and self._covers_path(facet)
             case Opaque():
                 return self.walled and facet.given_to is not None and self._covers_inside_walls(facet.given_to)
-            case Unconfined() | ToolUse():
+            case ToolUse():
+                return self.of_tools and self._covers_uses(action)
+            case Unconfined():
                 return False
+
+    def _covers_uses(self, action: Action) -> bool:
+        """Say whether the rule accounts for the use of a tool, of which all that the call reads and writes is a part."""
+        if self.arguments_sha256 and self.arguments_sha256 != arguments_digest(action.arguments):
+            return False
+        uses = [facet for facet in action.facets if isinstance(facet, ToolUse)]
+        return bool(self.tools and uses) and all(map(self._covers_use, uses))
+
+    def _covers_use(self, use: ToolUse) -> bool:
+        if use.says_destroys and use.tool not in self.tools:  # a star means what nobody thought of
+            return False
+        if self.read_only and not (use.only_reads or (use.says_reads and not use.says_destroys)):
+            return False
+        return all(each.covers(use.arguments) for each in self.where)
 
     def _covers_command(self, command: Command) -> bool:
         if self.walled:
@@ -148,6 +193,8 @@ class Rule(Record):
             return False
         if self.text and self.text not in action.text:
             return False
+        if self.where and not isinstance(facet, ToolUse):
+            return False
         match facet:
             case Command():
                 return self._hits_command(facet)
@@ -155,8 +202,24 @@ class Rule(Record):
                 return self._hits_opaque(facet)
             case PathAccess():
                 return self.argv is None and not self.env and (self.path is None or self._hits_path(facet))
-            case Unconfined() | ToolUse():
+            case ToolUse():
+                return self.argv is None and not self.env and not self.text and self._hits_use(facet)
+            case Unconfined():
                 return self.argv is None and self.path is None and not self.env and not self.text
+
+    def _hits_use(self, use: ToolUse) -> bool:
+        if self.where:
+            return all(each.hit_in(use.arguments) is not None for each in self.where)
+        return self.path is None or self.argument_hit(use) is not None
+
+    def argument_hit(self, use: ToolUse) -> ToolArgument | None:
+        """Return the argument by which the rule touches the use of a tool; None where it is by none."""
+        if self.where:
+            return self.where[0].hit_in(use.arguments)
+        if self.path is None or (use.bounds is not None and not use.bounds.write and Access.READ not in self.access):
+            return None
+        # Any text may be a path that the tool reads or writes, as any word of a command that no model covers.
+        return next((each for each in use.arguments if not each.name or self._hits_names(each.names)), None)
 
     def _hits_command(self, command: Command) -> bool:
         if self.argv is not None and not self.argv.hits(command.argv):
@@ -182,12 +245,28 @@ class Rule(Record):
             return False
         if path.tree and next(self.meant_below(path), ""):
             return True  # whatever the folder itself is called: an exception is the name of a file
-        return self.path.hits(path.names) and (self.exceptions is None or not self.exceptions.covers(path.names))
+        return self._hits_names(path.names)
+
+    def _hits_names(self, names: Sequence[str]) -> bool:
+        if self.path is None or not self.path.hits(names):
+            return False
+        return self.exceptions is None or not self.exceptions.covers(names)
 
     def meant_below(self, path: PathAccess) -> Iterator[str]:
         """Yield the files below the path that the rule means, and does not except; some of them twice."""
         meant = self.path.hit_among(path.below) if self.path is not None else ()
         yield from (name for name in meant if self.exceptions is None or not self.exceptions.covers((name,)))
+
+
+def arguments_digest(arguments: Mapping[str, JsonValue]) -> str:
+    """Return the digest of a call's arguments, however they were written."""
+    return digest_of(json.dumps(arguments, sort_keys=True).encode())
+
+
+def _is_here(path: PathAccess) -> bool:
+    """Say whether a tool's path lies in the workspace; the workspace itself may be read, with all that is in it."""
+    here = path.place is Place.INSIDE or (path.place is Place.ROOT and path.access is Access.READ)
+    return here and path.whole
 
 
 def _hits_any(patterns: PathPatterns, path: PathAccess) -> bool:
@@ -210,6 +289,8 @@ class ToolDefault(Record):
     decision: Decision
     origin: Origin
     layer: Layer
+    spares_reading: bool = False
+    """Of plan mode: it says nothing of tools that can do nothing but read."""
 
     @property
     def what(self) -> str:

@@ -6,7 +6,7 @@ An auto rule must cover a facet wholly, a stricter rule needs to touch it. What 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import assert_never
 
@@ -34,6 +34,10 @@ from harness.programs.runners import INTERPRETERS, is_one_of
 from harness.programs.variables import steers
 from harness.record import Record, replace
 from harness.tool_kinds import WRITE_FILE, is_named
+
+
+_SHOWN_NAME = 100
+"""Characters of the name of an argument."""
 
 
 class Source(Enum):
@@ -206,11 +210,14 @@ class _Judge:
         self._strict_on_others: list[Rule] = []
         self._autos_on_paths: list[Rule] = []
         self._autos_on_others: list[Rule] = []
+        self._defaults = policy.defaults
+        if _only_reads(action):
+            self._defaults = tuple(default for default in policy.defaults if not default.spares_reading)
         for rule in policy.rules:
             if rule.decision is Decision.AUTO:
                 if rule.argv is None:
                     self._autos_on_paths.append(rule)
-                if rule.argv is not None or rule.walled:
+                if rule.argv is not None or rule.walled or rule.of_tools:
                     self._autos_on_others.append(rule)
                 continue
             if rule.argv is None and not rule.env:
@@ -238,7 +245,9 @@ class _Judge:
 
     def _by_strict_rules(self, facet: Facet) -> FacetVerdict | None:
         """Return what the strictest of the rules says that touch the facet, or a default that they do not lift."""
-        rules = self._strict_on_paths if isinstance(facet, PathAccess) else self._strict_on_others
+        rules: Iterable[Rule] = self._strict_on_paths if isinstance(facet, PathAccess) else self._strict_on_others
+        if isinstance(facet, ToolUse):  # whose arguments may be paths
+            rules = (rule for rule in self._policy.rules if rule.decision is not Decision.AUTO)
         hits = [rule for rule in rules if self._hits(rule, facet)]
         if not hits:
             return None
@@ -252,7 +261,7 @@ class _Judge:
             facet=facet,
             decision=strictest,
             source=Source.RULE,
-            reason=(first.reason or f"the policy says {strictest.word}") + _which_below(first, facet),
+            reason=(first.reason or f"the policy says {strictest.word}") + _which(first, facet),
             hint=first.hint,
             rules=deciding,
             by=f"rule {first.label}",
@@ -299,7 +308,8 @@ class _Judge:
                 return default
         first = autos[0]
         # Inside walls an entry point can do no more than the program could anyway.
-        suspended = bool(self._suspended) and isinstance(facet, Command) and not any(rule.walled for rule in autos)
+        runs = isinstance(facet, Command) or (isinstance(facet, ToolUse) and facet.bounds is not None)
+        suspended = bool(self._suspended) and runs and not any(rule.walled for rule in autos)
         changed = f"{', '.join(self._suspended)} changed in this session and nobody has looked at it yet"
         return FacetVerdict(
             facet=facet,
@@ -378,8 +388,18 @@ class _Judge:
     ) -> FacetVerdict:
         """Return what the strictest default says; `unlifted` are rules that match, and do not lift it."""
         tool = self._tool_of(facet)
-        stated = _defaults_for(self._policy.defaults, tool, facet) if stated is None else stated
+        stated = _defaults_for(self._defaults, tool, facet) if stated is None else stated
         strictest = max(stated, key=lambda default: default.decision, default=None)
+        if strictest is not None and strictest.decision is Decision.AUTO and _needs_its_name(facet, stated):
+            return FacetVerdict(
+                facet=facet,
+                decision=Decision.CONFIRM,
+                source=Source.DEFAULT,
+                reason=f"its server says that it may destroy, and no line lets {tool} run by its whole name",
+                by=f"default for {strictest.what} ({strictest.origin})",
+                layer=strictest.layer,
+                origin=strictest.origin,
+            )
         if strictest is None:
             return FacetVerdict(
                 facet=facet,
@@ -412,7 +432,7 @@ class _Judge:
         lifting = layers - {source.layer for source in self._policy.sources if not source.trusted}
         kept = [
             default
-            for default in _defaults_for(self._policy.defaults, self._tool_of(facet), facet)
+            for default in _defaults_for(self._defaults, self._tool_of(facet), facet)
             if rules[0].decision is not Decision.CONFIRM
             or (default.layer not in layers and (default.layer is Layer.MANAGED or not lifting))
         ]
@@ -422,7 +442,7 @@ class _Judge:
 
     def _managed_floor(self, facet: Facet) -> ToolDefault | None:
         """Return the managed default for a facet, if it is stricter than auto: only managed rules lift that."""
-        managed = [default for default in self._policy.defaults if default.layer is Layer.MANAGED]
+        managed = [default for default in self._defaults if default.layer is Layer.MANAGED]
         if not managed:
             return None
         stated = _defaults_for(managed, self._tool_of(facet), facet)
@@ -464,6 +484,14 @@ class _Judge:
         )
 
 
+def _only_reads(action: Action) -> bool:
+    """Say whether a call is the use of a tool that can do nothing but read."""
+    uses = [facet for facet in action.facets if isinstance(facet, ToolUse)]
+    others = [facet for facet in action.facets if not isinstance(facet, ToolUse)]
+    reads = all(isinstance(facet, PathAccess) and facet.access is Access.READ for facet in others)
+    return bool(uses) and all(use.only_reads for use in uses) and reads
+
+
 def _runs_its_input(facet: Facet) -> bool:
     """Say whether a command runs what it is fed: an interpreter that no word tells what to run. No rule accounts for that."""
     if not isinstance(facet, Command) or not facet.fed or any(word[:1] != "-" for word in facet.argv[1:]):
@@ -471,8 +499,12 @@ def _runs_its_input(facet: Facet) -> bool:
     return is_one_of(facet.argv[0], INTERPRETERS - {"make", "env"})
 
 
-def _which_below(rule: Rule, facet: Facet) -> str:
-    """Name the file for which a rule forbids a whole tree."""
+def _which(rule: Rule, facet: Facet) -> str:
+    """Name the file for which a rule forbids a whole tree, or the argument for which it forbids the use of a tool."""
+    if isinstance(facet, ToolUse) and (hit := rule.argument_hit(facet)):
+        return (
+            f" (the argument {hit.name[:_SHOWN_NAME]})" if hit.name else " (it has more arguments than are looked at)"
+        )
     if not isinstance(facet, PathAccess) or not facet.tree or rule.path is None or rule.path.hits(facet.names):
         return ""
     name = next(rule.meant_below(facet), "")
@@ -499,6 +531,13 @@ def _defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> l
 def _says_more(name: str, other: str) -> bool:
     """Say whether, of two names that mean a tool, the first says more of it: one without a star, else the longer one."""
     return not name.endswith("*") or (other.endswith("*") and len(name) > len(other))
+
+
+def _needs_its_name(facet: Facet, stated: Sequence[ToolDefault]) -> bool:
+    """Say whether a default lets a tool run unasked of which its server says that it destroys, and no line names it."""
+    if not isinstance(facet, ToolUse) or not facet.says_destroys:
+        return False
+    return all(default.tool != facet.tool for default in stated)
 
 
 def _is_uncovered(facet: Facet) -> bool:

@@ -170,8 +170,9 @@ def with_plan_mode(held: Policy) -> Policy:
     """Return `held` with plan mode's policy over it. Pure but for the shipped file. Raises PolicyError.
 
     INVARIANT: nothing is decided more laxly than by `held`, no command but one that only reads runs, and no file is
-    written: an auto rule counts for reading files alone, a confirm rule refuses (it would lift a refusal by default, see
-    verdict.evaluate), and readers run, and files are read, only where `held` lets them.
+    written: an auto rule counts for reading files, and for tools from outside that only read, a confirm rule refuses (it
+    would lift a refusal by default, see verdict.evaluate), and readers run, and files are read, only where `held` lets
+    them. Of tools from outside that can do nothing but read, `held` decides.
     """
     return put_over(held, load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED))
 
@@ -186,7 +187,7 @@ def put_over(held: Policy, overlay: Policy) -> Policy:
         overlay = replace(overlay, readers=())
     stated = {default.tool for default in held.defaults}
     counting = tuple(
-        default
+        replace(default, spares_reading=default.tool == "default")
         for default in overlay.defaults
         if default.decision is not Decision.AUTO or not stated.isdisjoint((default.tool, "default"))
     )
@@ -201,5 +202,5 @@ def _tightened(rule: Rule) -> Rule:
 
 
 def _reads(rule: Rule) -> bool:
-    """Say whether an auto rule is about reading files and nothing else."""
-    return rule.argv is None and tuple(access.value for access in rule.access) == ("read",)
+    """Say whether an auto rule is about reading, and nothing else: of files, or by tools that its author takes to only read."""
+    return rule.argv is None and (rule.read_only or tuple(access.value for access in rule.access) == ("read",))

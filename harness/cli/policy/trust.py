@@ -145,7 +145,10 @@ def _matched(rule: Rule) -> str:
     if rule.text:
         what.append(f"with {shlex.quote(rule.text)} in it")
     if rule.tools:
-        what.append(f"by {_listed(rule.tools)}")
+        what.append(f"by {_listed(rule.tools)}" if what else f"every call of {_listed(rule.tools)}")
+    if rule.read_only:
+        what.append("that only reads, or whose server says so")
+    what += [f"with {shlex.quote(each.text)}" for each in rule.where]
     return " ".join(what) or "everything"
 
 

@@ -1,0 +1,112 @@
+"""The texts among the arguments of a tool that nobody here knows, each read as a path and as an address.
+
+What two programs could read in two ways is no sure path and no host: what loosens does not hold for it, what tightens does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote
+
+from harness.actions import Access, JsonValue, Place, ToolArgument
+from harness.regex import regex
+from harness.shell.disk import Disk
+
+MOST_ARGUMENTS = 2_000
+"""Texts that are looked at; where there are more, an argument without a name stands for the rest."""
+MOST_DEPTH = 20
+"""Of objects and lists in each other; what lies deeper counts as one more than are looked at."""
+REST = ToolArgument(name="", text="more arguments than are looked at")
+
+_LONGEST_PATH = 4_095
+"""PATH_MAX of Linux (limits.h); a longer text is no path."""
+_FILE_URL = regex(r"(?i)^file:(?://(?:localhost)?(?=/))?")
+_ESCAPED = regex(r"%[0-9A-Fa-f]{2}")
+_EXPANDED = frozenset("*?[{$`\\")
+"""What some programs expand, or take for a slash."""
+_ADDRESS = regex(r"(?i)^(?:(https?|wss?)://)?([a-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?(/.*)?$")
+_LABEL = regex(r"^(?!-)[a-z0-9-]{1,63}(?<!-)$")
+_NUMBER = regex(r"^(?:[0-9]+|0x[0-9a-f]*)$")
+_BYTE = regex(r"^(?:0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])$")
+_PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
+
+
+def tool_arguments(arguments: Mapping[str, JsonValue], disk: Disk) -> tuple[ToolArgument, ...]:
+    """Return every text, number, truth value and null among the arguments; the last one is REST where there are more."""
+    found: list[ToolArgument] = []
+    for name, text in _texts("", arguments, MOST_DEPTH):
+        if text is None or len(found) == MOST_ARGUMENTS:
+            return (*found, REST)
+        names, place = _as_path(text, disk)
+        found.append(ToolArgument(name=name, text=text, names=names, place=place, host=host_of(text)))
+    return tuple(found)
+
+
+def _texts(name: str, value: object, depth: int) -> Iterator[tuple[str, str | None]]:
+    """Yield names and texts; None instead of a text for what lies too deep."""
+    if isinstance(value, str):
+        yield name, value
+    elif not isinstance(value, Mapping | list):
+        whole = isinstance(value, float) and value.is_integer()
+        yield name, json.dumps(int(value) if whole and isinstance(value, float) else value)
+    elif not depth:
+        yield name, None
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _texts(f"{name}.{_part(key)}" if name else _part(key), each, depth - 1)
+    else:
+        for each in value:
+            yield from _texts(name, each, depth - 1)
+
+
+def _part(key: str) -> str:
+    """Return a key as a part of a name: in quotes where a dot in it would read as two of them."""
+    return key if key and not {".", '"'}.intersection(key) else json.dumps(key, ensure_ascii=False)
+
+
+def _as_path(text: str, disk: Disk) -> tuple[tuple[str, ...], Place]:
+    """Return what path patterns are held against, and where it lies: outside where it may be read as another path too.
+
+    Without any name where no reading can be a path.
+    """
+    url = _FILE_URL.match(text)
+    path = unquote(text[url.end() :]) if url else text
+    if not path or len(path) > _LONGEST_PATH:
+        return (), Place.OUTSIDE
+    sure = path.isprintable() and path == path.strip() and not path.startswith("~") and not _EXPANDED.intersection(path)
+    sure = sure and not _ESCAPED.search(path) and (url is None or _is_plain_url(text[: url.end()], path))
+    readings: tuple[str, ...] = (path,)
+    if not sure:
+        before = path.partition("\0")[0]
+        bare = "".join(char for char in before if char.isprintable()).strip()
+        named = bare.partition("#")[0].partition("?")[0]
+        readings = (path, before, bare, named, unquote(bare), bare.replace("\\", "/"))
+    found = [one for one in (disk.resolve_word(each, Access.EITHER) for each in dict.fromkeys(readings)) if one]
+    names = dict.fromkeys(name for one in found for name in one.names)
+    return tuple(names), found[0].place if sure and found else Place.OUTSIDE
+
+
+def _is_plain_url(begin: str, path: str) -> bool:
+    """Say whether a `file:` URL names a path on this machine, and nothing besides."""
+    return begin.endswith(("/", "t")) and path[:1] == "/" != path[1:2] and {"#", "\ufffd"}.isdisjoint(path)
+
+
+def host_of(text: str) -> str:
+    """Return the host of an address, or of a bare name, in small letters, with its port where that is not the usual one.
+
+    Empty where programs could read it differently: a name or a password in front, a dot at the end, letters of other
+    alphabets, an IPv6 address, a number in another form, a backslash, a blank.
+    """
+    match = _ADDRESS.match(text)
+    if match is None or not text.isprintable() or not {" ", "\\"}.isdisjoint(text):
+        return ""
+    scheme, host, port, rest = (part.lower() for part in match.groups(default=""))
+    labels = host.split(".")
+    if not all(map(_LABEL.match, labels)) or (not scheme and (port or rest)):
+        return ""
+    if _NUMBER.match(labels[-1]) and not (len(labels) == 4 and all(map(_BYTE.match, labels))):
+        return ""
+    if not port or port == _PORTS.get(scheme):
+        return host
+    return f"{host}:{port}" if int(port) < 65_536 else ""
