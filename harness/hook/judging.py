@@ -78,8 +78,10 @@ class JudgedCall:
 
     def _shell(self) -> BashTool:
         from harness.tools.bash import BashTool
+        from harness.tools.command_runner import CommandRunner
 
-        return BashTool(self._workspace, environment=self._parts.environment, walls=self._walls)
+        commands = CommandRunner(self._workspace, environment=self._parts.environment, walls=self._walls)
+        return BashTool(self._workspace, commands)
 
     def reply(self, event_sha256: str) -> HookAnswer:
         """Judge the call, and return the answer."""

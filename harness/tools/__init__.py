@@ -52,6 +52,7 @@ def builtin_tools(
     from harness.files.baselines import Baselines
     from harness.process.capture import OutputFolder
     from harness.tools.bash import BashTool
+    from harness.tools.command_runner import CommandRunner
     from harness.tools.command_walls import CommandWalls
     from harness.tools.edit_file import EditFileTool
     from harness.tools.read_file import ReadFileTool
@@ -59,18 +60,18 @@ def builtin_tools(
 
     baselines = Baselines()
     outputs = None if workspace.outputs is None else OutputFolder(workspace.outputs)
+    commands = CommandRunner(
+        workspace,
+        limits=limits,
+        environment=environment,
+        walls=CommandWalls(workspace, hide=hide),
+        images=images,
+        outputs=outputs,
+        on_output=on_output,
+        interrupts=interrupts,
+    )
     return (
-        BashTool(
-            workspace,
-            limits=limits,
-            environment=environment,
-            walls=CommandWalls(workspace, hide=hide),
-            images=images,
-            outputs=outputs,
-            on_output=on_output,
-            lend=lend,
-            interrupts=interrupts,
-        ),
+        BashTool(workspace, commands, lend=lend),
         ReadFileTool(workspace, limits=limits, baselines=baselines),
         WriteFileTool(workspace, baselines=baselines, images=images),
         EditFileTool(workspace, baselines=baselines, images=images),

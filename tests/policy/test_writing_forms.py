@@ -24,6 +24,7 @@ from harness.policy.loader import parse_policy
 from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.tools.bash import BashTool
+from harness.tools.command_runner import CommandRunner
 from policies import AUTO
 
 pytestmark = needs_walls
@@ -73,7 +74,8 @@ class Trial:
         environment = {"PATH": PATH, "HOME": str(folder / "home"), "LANG": "C.UTF-8"}
         if before:
             subprocess.run(["bash", "-ec", before], cwd=workspace, env=environment, check=True)
-        self.tool = BashTool(Workspace(str(workspace), home=str(folder / "home")), environment=environment)
+        place = Workspace(str(workspace), home=str(folder / "home"))
+        self.tool = BashTool(place, CommandRunner(place, environment=environment))
 
     def run(self, command: str, *, confined: bool) -> tuple[int | None, dict[str, tuple[object, ...]], str]:
         """Return the exit code, what lies there afterwards, and what was printed."""

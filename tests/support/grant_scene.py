@@ -31,6 +31,7 @@ from harness.policy.verdict import Verdict
 from harness.sandbox import Machine
 from harness.tools import builtin_tools
 from harness.tools.bash import BashTool
+from harness.tools.command_runner import CommandRunner
 from harness.tools.command_walls import CommandWalls
 
 POLICY = b"""
@@ -104,7 +105,8 @@ def _tools(workspace: Workspace, machine: Machine | None, images: BeforeImages) 
     environment = {"PATH": os.environ["PATH"]}
     _, *others = builtin_tools(workspace, environment=environment)
     walls = CommandWalls(workspace, machine=machine)
-    return (BashTool(workspace, environment=environment, walls=walls, images=images), *others)
+    commands = CommandRunner(workspace, environment=environment, walls=walls, images=images)
+    return (BashTool(workspace, commands), *others)
 
 
 def granting(scope: GrantScope, choice: str = "exactly this") -> Callable[[Agent], Approver]:

@@ -20,7 +20,7 @@ from harness.messages import ToolCall
 from harness.process.temporary import TemporaryFolder
 from harness.record import replace
 from harness.tools.bash import BashTool
-from harness.tools.command_walls import CommandWalls
+from harness.tools.command_runner import CommandRunner
 
 HIDDEN = ("~/.ssh", "~/.netrc")
 HIDDEN_FROM_READERS = (*HIDDEN, ".env", "config/.env.local", "server.pem", "secrets/")
@@ -46,9 +46,8 @@ class Runner:
         temporary = TemporaryFolder()
         own = (WORKSPACE, temporary.path())  # made before the scene is looked at
         self._own = own if name == "writer" else ()
-        self._tool = BashTool(
-            workspace, environment=environment, walls=CommandWalls(workspace), temporary=temporary, pace=PATIENT
-        )
+        commands = CommandRunner(workspace, environment=environment, temporary=temporary, pace=PATIENT)
+        self._tool = BashTool(workspace, commands)
         self.scene = Scene()
         for _ in range(2):  # whatever is started once for all
             self._run(Attempt("true"))

@@ -33,6 +33,7 @@ from harness.record import Record, replace
 from harness.shell.parser import parse
 from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools.bash import BashRequest, BashTool
+from harness.tools.command_runner import CommandRunner
 from policies import AUTO
 
 token = pytest.fixture(sleep_token)
@@ -61,7 +62,7 @@ class Road:
         self.root.mkdir()
         self.workspace = Workspace(str(self.root), home=str(folder))
         given = {"limits": limits, "environment": environment, "pace": PATIENT, **tool}
-        self.registry = ToolRegistry((BashTool(self.workspace, **given),))
+        self.registry = ToolRegistry((BashTool(self.workspace, CommandRunner(self.workspace, **given)),))
         policy = parse_policy(AUTO.encode(), "test.toml")
         self.log = begun(ActionLog.open(str(folder / "log.jsonl"), sync=unsynced), policy)
         self.gate = Gate(policy=policy, approver=say_yes, log=self.log, tools=self.registry)
@@ -711,7 +712,8 @@ def test_the_last_two_lines_of_a_preview_are_not_the_commands(road: Road) -> Non
     ],
 )
 def test_a_command_has_a_time_limit(tmp_path: Path, limits: Limits, asked: dict[str, float], seconds: float) -> None:
-    tool = BashTool(Workspace(str(tmp_path)), limits=limits, environment={})
+    workspace = Workspace(str(tmp_path))
+    tool = BashTool(workspace, CommandRunner(workspace, limits=limits, environment={}))
 
     request = tool.prepare(ToolCall(id="c1", name="bash", arguments=""), {"command": "ls", **asked}).request
 
@@ -884,7 +886,7 @@ def test_a_folder_that_goes_away_after_the_judgement_is_an_error(road: Road) -> 
 
 def test_an_action_of_another_tool_is_not_run(road: Road) -> None:
     action = road.prepare(command="touch ran")
-    tool = BashTool(road.workspace, environment={"PATH": PATH})
+    tool = BashTool(road.workspace, CommandRunner(road.workspace, environment={"PATH": PATH}))
 
     with pytest.raises(TypeError, match="was not prepared by bash"):
         tool.run(replace(action, request="touch ran"), Effects(read=None, write=None, network=True, unasked=False))

@@ -1,0 +1,284 @@
+"""Commands started behind their walls, followed to their end, and what is said of it: for every tool that starts one."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, assert_never
+
+from harness.actions import Effects
+from harness.errors import ToolError
+from harness.files.workspace import Workspace
+from harness.gate.tool import ToolOutput
+from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
+from harness.messages import ResultStatus
+from harness.process.environment import at_a_terminal, child_environment, unasked_variables, walled_variables
+from harness.process.temporary import TemporaryFolder
+from harness.record import Record, replace
+from harness.text.visible import visible_line
+from harness.tools.command_walls import CommandWalls, HeldTo, only_looks, wall_notes
+
+if TYPE_CHECKING:
+    from harness.files.before_images import BeforeImages
+    from harness.files.protected_places import ProtectedPlaces
+    from harness.process.capture import Capture, OutputFolder
+    from harness.process.command import Ended, Pace
+    from harness.process.lent_terminal import LentTerminal
+
+NOT_KEPT = "[it had the person's terminal: what it showed there was not kept]"
+MAX_NAMES = 10
+"""Of processes that are named in a note."""
+
+
+class CommandStart(Record):
+    """What is started."""
+
+    words: tuple[str, ...]
+    """Of bash, behind the options that every bash here gets."""
+    cwd: str
+    seconds: float
+    """How long it may take."""
+    cut_by: str = ""
+    """Why it has less time than it asked for, where it has."""
+    variables: Mapping[str, str] = MappingProxyType({})
+    """What it gets besides the usual ones."""
+    descriptors: tuple[int, ...] = ()
+    """What it inherits besides its standard streams."""
+
+
+class CommandRunner:
+    """Starts the commands of one workspace."""
+
+    def __init__(  # noqa: PLR0913 - what a command is given, each named where it is passed
+        self,
+        workspace: Workspace,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
+        environment: Mapping[str, str] | None = None,
+        walls: CommandWalls | None = None,
+        temporary: TemporaryFolder | None = None,
+        images: BeforeImages | None = None,
+        outputs: OutputFolder | None = None,
+        on_output: Callable[[str], None] | None = None,
+        interrupts: Callable[[], int] | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        """Take what commands are given, and who is told.
+
+        Their few variables are taken from `environment`, that of this process where it is None. `walls` puts up the walls
+        around them; None: those of this machine. `temporary` is where TMPDIR points for commands that may write; None: a
+        folder of their own, which goes with this object. `images` keeps what stood at protected places; None: it is not
+        kept. What is cut from a result stays whole in `outputs`. `on_output` is told what is printed, ten times a second;
+        `interrupts` counts a person's wishes to stop: the second one during a call kills at once. `pace` is how long each
+        step of a command's end may take.
+        """
+        self.workspace = workspace
+        self.limits = limits
+        self.seconds = limits.filled().command_seconds or DEFAULT_COMMAND_SECONDS
+        """How long a command may take at the most."""
+        self.given = os.environ if environment is None else environment
+        """Where variables are taken from."""
+        self.environment = child_environment(self.given)
+        """What every command gets."""
+        self.walls = walls or CommandWalls(workspace)
+        self._temporary = temporary or TemporaryFolder()
+        self._images = images
+        self._outputs = outputs
+        self._on_output = on_output
+        self._interrupts = interrupts
+        self._pace = pace
+
+    @cached_property
+    def places(self) -> ProtectedPlaces:
+        """The protected places of the workspace; most sessions need no look at them."""
+        from harness.files.protected_places import ProtectedPlaces
+
+        return ProtectedPlaces(self.workspace.root, self._images)
+
+    def under(self, limits: Limits) -> CommandRunner:
+        """Return the same under `limits` as well."""
+        return CommandRunner(
+            self.workspace,
+            limits=strictest((self.limits, limits)),
+            environment=self.given,
+            walls=self.walls,
+            temporary=self._temporary,
+            images=self._images,
+            outputs=self._outputs,
+            on_output=self._on_output,
+            interrupts=self._interrupts,
+            pace=self._pace,
+        )
+
+    def run(
+        self,
+        start: CommandStart,
+        effects: Effects,
+        *,
+        seconds_left: float | None = None,
+        lending: AbstractContextManager[LentTerminal] | None = None,
+    ) -> ToolOutput:
+        """Run a command to its end within `effects`, and return what it printed and how it ended.
+
+        It takes no longer than `seconds_left`, the time that the run has. `lending` lends it the person's terminal.
+        Raises ToolError if it cannot be started, or not be confined.
+        """
+        # Only now: a call that is refused, or that another agent carries out, needs none of it.
+        from harness.process.capture import Capture, result_characters
+        from harness.process.start import NotConfinedError
+
+        if seconds_left is not None and seconds_left < start.seconds:
+            start = replace(start, seconds=round(seconds_left, 1), cut_by=", when the time of the run was over")
+        spill = self._outputs.spill() if self._outputs is not None and lending is None else None
+        capture = Capture(result_characters(self.limits), spill)
+        try:
+            with lending or nullcontext() as lent:
+                ended, walls = self._run(start, effects, capture, lent)
+            return _output(start, capture, ended, walls, lent=lent is not None)
+        except NotConfinedError as error:
+            raise ToolError(f"Cannot confine the command: {error.strerror}; nothing was run.") from None
+        except OSError as error:
+            raise ToolError(f"Cannot start bash: {error.strerror or error}.") from None
+        finally:
+            if spill is not None:
+                spill.close()
+
+    def _run(
+        self, start: CommandStart, effects: Effects, capture: Capture, lent: LentTerminal | None
+    ) -> tuple[Ended, HeldTo | None]:
+        """Run it to its end, within walls if there are to be any; return its end, and what held it. Raises OSError.
+
+        At a terminal that was lent to it a command takes as long as the person does.
+        """
+        from harness.process.capture import Live
+        from harness.process.command import STANDARD_PACE, run_group
+        from harness.process.start import Launch, find_bash
+
+        bash = find_bash(self.environment["PATH"].split(":"))
+        if not bash:
+            raise ToolError("Cannot start bash: it is not installed.")
+        # Noted before a granted program, whose sockets are closed.
+        hold = () if effects.sockets else self.places.held
+        confinement = self.walls.confinement(effects, self._temporary.path, hold, terminal=lent is not None)
+        try:
+            launch = Launch(
+                argv=("bash", "--noprofile", "--norc", *start.words),
+                executable=bash,
+                cwd=start.cwd,
+                environment={**self._variables(effects, lent), **start.variables},
+                confine=None if confinement is None else confinement.enter,
+                prefix=() if confinement is None else confinement.prefix,
+                descriptors=(*start.descriptors, *(() if confinement is None else confinement.descriptors)),
+                terminal=lent,
+            )
+            ended = run_group(
+                launch,
+                seconds=start.seconds if lent is None else math.inf,
+                output=capture,
+                live=lent or (Live(self._on_output) if self._on_output is not None else None),
+                interrupts=self._interrupts,
+                pace=self._pace or STANDARD_PACE,
+            )
+            return ended, None if confinement is None else HeldTo(walls=confinement.walls, gaps=confinement.gaps)
+        finally:
+            if confinement is not None:
+                confinement.close()
+
+    def _variables(self, effects: Effects, lent: LentTerminal | None) -> Mapping[str, str]:
+        """Return the environment; a command that may write nothing has nowhere to put temporary files."""
+        variables: Mapping[str, str] = self.environment
+        if lent is not None:
+            variables = at_a_terminal(variables, lent.environment)
+        if not only_looks(effects):
+            variables = {**variables, "TMPDIR": self._temporary.path()}
+        if not effects.sockets and not effects.network:
+            variables = {**variables, **walled_variables(self._temporary.path())}
+        if not effects.unasked:
+            return variables
+        return {**variables, **unasked_variables(effects, self.environment["PATH"], self.workspace.root)}
+
+
+def _output(start: CommandStart, capture: Capture, ended: Ended, held: HeldTo | None, *, lent: bool) -> ToolOutput:
+    """Return the result; `held` is what the kernel held the command to; `lent`: it had the person's terminal, and what it
+    showed there is for them alone."""
+    from harness.process.capture import ReadableOutput
+
+    printed = ReadableOutput(text=NOT_KEPT, truncated=True) if lent else capture.readable()
+    body = printed.text or "(no output)"
+    status, exit_code, last_line = _end_of(start, ended)
+    notes = _notes(ended)
+    if held is not None:
+        notes += wall_notes(printed.text, held, failed=status is not ResultStatus.OK)
+    return ToolOutput(
+        content="\n".join((body.removesuffix("\n"), *notes, last_line)),
+        status=status,
+        exit_code=exit_code,
+        output_bytes=capture.total,
+        truncated=printed.truncated,
+        printed=printed.text,
+        terminal=lent,
+    )
+
+
+def _notes(ended: Ended) -> list[str]:
+    """Say what became of processes that the command left, where it left any."""
+    from harness.process.command import CommandEnding
+
+    notes = []
+    if ended.terminated and ended.ending in (CommandEnding.EXITED, CommandEnding.SIGNALLED, CommandEnding.UNKNOWN):
+        one = len(ended.terminated) == 1
+        what = "1 background process was" if one else f"{len(ended.terminated)} background processes were"
+        have = "has" if one else "have"
+        notes.append(f"[{what} still running and {have} been terminated: {_names(ended.terminated)}]")
+    if ended.surviving:
+        one = len(ended.surviving) == 1
+        what = "1 process" if one else f"{len(ended.surviving)} processes"
+        notes.append(f"[{what} could not be killed, and may still be running: {_names(ended.surviving)}]")
+    return notes
+
+
+def _names(names: tuple[str, ...]) -> str:
+    shown = ", ".join(visible_line(name) for name in names[:MAX_NAMES])
+    return shown if len(names) <= MAX_NAMES else f"{shown} and {len(names) - MAX_NAMES} more"
+
+
+def _end_of(start: CommandStart, ended: Ended) -> tuple[ResultStatus, int | None, str]:
+    """Return how a command ended: as a status, as an exit code, and as the last line of its result.
+
+    The exit code of a killed shell is 128 and the signal's number, as a shell would say it of its own child.
+    """
+    from harness.process.command import CommandEnding
+
+    seconds = f"{ended.seconds:.1f} s"
+    match ended.ending:
+        case CommandEnding.EXITED:
+            status = ResultStatus.OK if ended.status == 0 else ResultStatus.FAILED
+            return status, ended.status, f"[exit code {ended.status}, {seconds}]"
+        case CommandEnding.SIGNALLED:
+            code = None if ended.status is None else 128 + ended.status
+            return (
+                ResultStatus.FAILED,
+                code,
+                f"[killed by signal {ended.status}{_signal_name(ended.status)}, {seconds}]",
+            )
+        case CommandEnding.TIMED_OUT:
+            why = f"[timed out after {start.seconds:g} s{start.cut_by}; process tree killed]"
+            return ResultStatus.TIMEOUT, None, why
+        case CommandEnding.INTERRUPTED:
+            return ResultStatus.INTERRUPTED, None, f"[interrupted by user after {ended.seconds:.0f} s]"
+        case CommandEnding.UNKNOWN:
+            return ResultStatus.FAILED, None, f"[ended with an unknown status, {seconds}]"
+        case _:
+            assert_never(ended.ending)
+
+
+def _signal_name(number: int | None) -> str:
+    try:
+        return f" ({signal.Signals(number or 0).name})"
+    except ValueError:
+        return ""  # a real-time signal
