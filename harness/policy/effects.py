@@ -157,12 +157,27 @@ def effects_of(
 
     `autos` are the auto rules that let a part of it run; what they grant counts. `asked` says that a person is asked.
     `open_ended` says that a part which no model bounds is let through by a person, or by a default, and not by rules:
-    such a command gets what the policy grants to all. What models tell wholly gets just that.
+    such a command gets what the policy grants to all. What models tell wholly gets just that, and a tool of which is
+    declared what it may do gets no more than that, whoever says yes.
     """
+    sandbox = sandbox_of(tables)
+    bounds = next((part.bounds for part in parts if isinstance(part, ToolUse)), None)
+    if bounds is not None:
+        lists = [said.write for said in tables if said.write is not None]
+        return Effects(
+            read=None,
+            write=None,
+            granted=tuple(entry for entry in bounds.write if _is_in_all(entry, lists)),
+            network=bounds.network and sandbox.network,
+            hide=sandbox.hide,
+            keep=tuple(keep),
+            enforcement=Enforcement.POSSIBLE if sandbox.required is None else Enforcement.REQUIRED,
+            sockets=bounds.network and sandbox.network,
+            unasked=not asked,
+        )
     paths = [part for part in parts if isinstance(part, PathAccess)]
     bounded = all(is_bounded(part) for part in parts)
     written = _surely_written(parts)
-    sandbox = sandbox_of(tables)
     granted: list[str] = []
     network = False
     for rule in autos:
