@@ -3,7 +3,8 @@
 Read first read_file.py for a tool that reads, write_file.py for one that writes. Each tool says what it is with `kind`
 (harness/tool_kinds.py), prepares a call into an action without touching anything, and does what the action says.
 edit_file.py finds the text that is meant in edits.py and explains a miss in near_miss.py; bash.py runs a command behind
-the walls of command_walls.py.
+the walls of command_walls.py, by command_runner.py. script_tool.py does the same with a program that a person declared
+(script_declaration.py).
 
 One more that ships is a module here, a line in `builtin_tools`, a row in harness/tool_kinds.py, and a line under `[tools]`
 of each shipped policy; tests/test_docs.py then says which documents show what was, and tests/support/demo_cassette.py
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from harness.files.workspace import Workspace
     from harness.gate.tool import Tool
     from harness.process.lent_terminal import LentTerminal
+    from harness.tools.command_runner import CommandRunner
+    from harness.tools.script_declaration import ScriptDeclaration
 
 
-def builtin_tools(
+def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where it is passed
     workspace: Workspace,
     *,
     limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
@@ -39,8 +42,9 @@ def builtin_tools(
     on_output: Callable[[str], None] | None = None,
     lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
     interrupts: Callable[[], int] | None = None,
+    scripts: Sequence[ScriptDeclaration] = (),
 ) -> tuple[Tool, ...]:
-    """Return the tools that ship, for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS.
+    """Return the tools that ship, for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS, and behind them `scripts`.
 
     `limits` bounds the seconds of a command and the characters of a result. `environment` is where commands get their few
     variables from (PATH, HOME, locale; never keys): this process's where it is None. `images` keeps what files held
@@ -75,4 +79,13 @@ def builtin_tools(
         ReadFileTool(workspace, limits=limits, baselines=baselines),
         WriteFileTool(workspace, baselines=baselines, images=images),
         EditFileTool(workspace, baselines=baselines, images=images),
+        *_script_tools(scripts, commands),
     )
+
+
+def _script_tools(scripts: Sequence[ScriptDeclaration], commands: CommandRunner) -> Sequence[Tool]:
+    if not scripts:
+        return ()
+    from harness.tools.script_tool import ScriptTool
+
+    return [ScriptTool(declared, commands) for declared in scripts]

@@ -1,0 +1,56 @@
+"""Files that are made, empty, before a program runs: a wall can open one file alone only where it is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from harness.files.folders import open_folder
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class NewFiles:
+    """Makes those that are missing, as a `with` block; at its end those go that nobody wrote."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        """Take absolute, resolved paths."""
+        self._paths = [path for path in paths if not os.path.lexists(path)]
+        self._made: dict[str, tuple[int, int]] = {}
+
+    def __enter__(self) -> Self:
+        """Make them. Raises OSError: their folders are not made."""
+        try:
+            for path in self._paths:
+                self._make(path)
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Remove what is as it was made."""
+        self._remove()
+
+    def _make(self, path: str) -> None:
+        folder = open_folder(os.path.dirname(path))
+        try:
+            descriptor = os.open(os.path.basename(path), _NEW, 0o666, dir_fd=folder)
+        finally:
+            os.close(folder)
+        found = os.fstat(descriptor)
+        self._made[path] = (found.st_ino, found.st_mtime_ns)
+        os.close(descriptor)
+
+    def _remove(self) -> None:
+        for path, made in self._made.items():
+            try:
+                found = os.lstat(path)
+                if (found.st_ino, found.st_mtime_ns) == made and not found.st_size:
+                    os.unlink(path)
+            except OSError:
+                pass  # it is gone already, or its folder is closed now

@@ -1,0 +1,89 @@
+"""Files that are run without being named in a call: what they held when a person could last know of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+
+from harness.actions import Access, Place
+from harness.digest import digest_of
+from harness.errors import ToolError
+from harness.files.diffs import compare
+from harness.files.workspace import Workspace
+from harness.record import Record
+
+MAX_KEPT_BYTES = 1_000_000
+"""Of a file whose change is shown as a difference; of a larger one it is said that it changed."""
+MAX_READ_BYTES = 50_000_000
+"""A larger one is known by its times and its size: no content can be changed and leave them all as they were."""
+MAX_SHOWN_LINES = 200
+
+
+class SeenFile(Record):
+    """A file as it is at one moment."""
+
+    real: str
+    """Where its name leads."""
+    sha256: str
+    """Empty where there is no regular file that can be read."""
+    data: bytes | None
+    """None where it is too large to be kept."""
+
+
+class SeenFiles:
+    """Files of a workspace, by the names that they are run by, since the session began."""
+
+    def __init__(self, names: Sequence[str], workspace: Workspace) -> None:
+        """Look at them: names that lie outside the workspace, and lead outside, are no concern of this."""
+        self._workspace = workspace
+        self._seen = {name: self._look(name) for name in names if self._is_inside(name)}
+
+    def now(self) -> dict[str, SeenFile]:
+        """Return what they are now."""
+        return {name: self._look(name) for name in self._seen}
+
+    def changed(self, now: dict[str, SeenFile]) -> list[str]:
+        """Return the names of those that are not what they were when they were last seen."""
+        return [name for name, found in now.items() if found != self._seen[name]]
+
+    def differences(self, now: dict[str, SeenFile]) -> list[str]:
+        """Return these changes as lines for a person."""
+        lines: list[str] = []
+        for name in self.changed(now):
+            old, new = self._seen[name].data, now[name].data
+            what = "is new" if not self._seen[name].sha256 else "has changed" if now[name].sha256 else "is gone"
+            lines.append(f"{name} {what} since it was last seen:")
+            if old is None or new is None:
+                lines.append("[it is too large for its difference to be shown]")
+            else:
+                lines.append(compare(old, new).text(MAX_SHOWN_LINES))
+        return lines
+
+    def saw(self, now: dict[str, SeenFile]) -> None:
+        """Note that a person has seen these."""
+        self._seen |= now
+
+    def _is_inside(self, name: str) -> bool:
+        try:
+            found = self._workspace.resolve(name, Access.READ)
+        except ToolError:
+            return False
+        return found.place is Place.INSIDE or not found.names[0].startswith("/")
+
+    def _look(self, name: str) -> SeenFile:
+        real = self._workspace.resolve(name, Access.READ).real
+        nothing = SeenFile(real=real, sha256="", data=b"")
+        try:
+            descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return nothing
+        with open(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                return nothing
+            if found.st_size > MAX_READ_BYTES:
+                times = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+                return SeenFile(real=real, sha256=digest_of(times.encode()), data=None)
+            data = file.read(MAX_READ_BYTES)
+        return SeenFile(real=real, sha256=digest_of(data), data=data if len(data) <= MAX_KEPT_BYTES else None)

@@ -1,0 +1,215 @@
+"""A script that a person declared as a tool: one program, started by its words, in the walls of what was declared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from shlex import join
+
+from harness.actions import (
+    SUMMARY_CHARACTERS,
+    Access,
+    Action,
+    Effects,
+    PathAccess,
+    Place,
+    ToolBounds,
+    ToolUse,
+)
+from harness.errors import ToolError
+from harness.files.judged_files import check_unmoved, where
+from harness.files.new_files import NewFiles
+from harness.files.seen_files import SeenFile, SeenFiles
+from harness.files.tool_arguments import tool_arguments
+from harness.gate.tool import Arguments, ToolOutput
+from harness.limits import DEFAULT_COMMAND_SECONDS, Limits
+from harness.messages import ToolCall
+from harness.model import ToolSpec
+from harness.process.environment import program_outside
+from harness.record import Record
+from harness.text.visible import visible, visible_line
+from harness.tool_kinds import READ_FILE, ToolKind, script_tool
+from harness.tools.command_runner import CommandRunner, CommandStart
+from harness.tools.script_declaration import ScriptDeclaration, placeholders
+from harness.tools.script_words import command_words, filled
+
+_EXEC = ("-c", "--", 'exec -- "$@"', "bash")
+"""Of a bash that becomes the program and reads none of its words: it waits until it is bound (process.start.Latch)."""
+
+
+class ScriptRequest(Record):
+    """What is started."""
+
+    words: tuple[str, ...]
+    """The whole command line; the first says where the program lies."""
+    found: bool
+    """Whether it lies there."""
+    paths: tuple[PathAccess, ...]
+    """What it is declared to read and to write."""
+    seconds: float
+    files: dict[str, SeenFile]
+    """The files of the workspace that it runs, as they were when it was judged."""
+
+
+class ScriptTool:
+    """Runs one script."""
+
+    def __init__(self, declared: ScriptDeclaration, commands: CommandRunner, seen: SeenFiles | None = None) -> None:
+        """Look at the files of the workspace that the script runs: a change of theirs is asked about from now on. `seen`
+        has done that already."""
+        self._declared = declared
+        self._commands = commands
+        self._workspace = commands.workspace
+        self._seen = seen or SeenFiles(list(_files(declared.argv)), self._workspace)
+        self.check_place = self._workspace.check
+        self.walls = commands.walls
+        self.spec = ToolSpec(
+            name=script_tool(declared.name), description=declared.description, parameters=declared.schema
+        )
+        self.kind = ToolKind(name=self.spec.name)
+
+    def under(self, limits: Limits) -> ScriptTool:
+        """Return the same tool under `limits` as well."""
+        return ScriptTool(self._declared, self._commands.under(limits), self._seen)
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        """Return the action: the command line, and the paths that it is declared to read and to write.
+
+        Raises ToolError for a value that would be an option, for a path that cannot name a file, and for one above the
+        workspace that is to be written.
+        """
+        words = command_words(self._declared.argv, arguments)
+        program = self._program(words[0])
+        reads = [self._path(word, Access.READ) for word in self._named(self._declared.reads, arguments)]
+        writes = [self._path(word, Access.WRITE) for word in self._named(self._declared.writes, arguments)]
+        files = self._seen.now()
+        changed = ", ".join(self._seen.changed(files))
+        request = ScriptRequest(
+            words=(program or words[0], *words[1:]),
+            found=bool(program),
+            paths=(*reads, *writes),
+            seconds=min(self._declared.seconds or DEFAULT_COMMAND_SECONDS, self._commands.seconds),
+            files=files,
+        )
+        use = ToolUse(
+            tool=self.spec.name,
+            unseen=f"it runs {changed}, which changed since it was last seen" if changed else "",
+            arguments=tool_arguments(arguments, self._workspace),
+            bounds=ToolBounds(write=tuple(dict.fromkeys(map(_granted, writes))), network=self._declared.network),
+        )
+        return Action(
+            call=call,
+            tool=self.spec.name,
+            arguments=arguments,
+            facets=(use, *(self._whole(path) for path in request.paths)),
+            summary=visible_line(join(words), SUMMARY_CHARACTERS),
+            preview="\n".join((*self._preview(request, reads, writes), *self._seen.differences(files))),
+            request=request,
+            reads_as=READ_FILE.name,
+            described=self.kind,
+            cwd=self._workspace.root,
+            seconds=request.seconds,
+        )
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
+        """Run the script and return what it printed and how it ended.
+
+        Raises ToolError if a path leads elsewhere than when it was judged, if a file that it runs has changed since, and if
+        it cannot be started.
+        """
+        return self.run_for(action, effects, None)
+
+    def run_for(self, action: Action, effects: Effects, seconds: float | None) -> ToolOutput:
+        """Do as `run`, for `seconds` at most: the time that the run has left."""
+        request = action.request
+        if not isinstance(request, ScriptRequest):
+            raise TypeError(f"the action was not prepared by {self.spec.name}")
+        for path in request.paths:
+            check_unmoved(self._workspace, path)
+        if self._seen.now() != request.files:
+            raise ToolError("A file that this tool runs has changed since it was judged; nothing was run.")
+        if not request.found:
+            raise ToolError(f"Cannot start {visible_line(request.words[0], 200)}: {self._why_not_found()}.")
+        if not effects.unasked:  # the changes were part of the question, and the answer was yes
+            self._seen.saw(request.files)
+        start = CommandStart(
+            words=(*_EXEC, *request.words),
+            cwd=self._workspace.root,
+            seconds=request.seconds,
+            variables={name: self._commands.given[name] for name in self._declared.env if name in self._commands.given},
+        )
+        new = [path.real for path in request.paths if path.access is Access.WRITE and not _is_folder(path)]
+        try:
+            with NewFiles(new):
+                return self._commands.run(start, effects, seconds_left=seconds)
+        except OSError as error:
+            raise ToolError(f"Cannot make the file that is to be written: {error.strerror or error}.") from None
+
+    def _program(self, word: str) -> str:
+        """Return where the program lies, or nothing: one without a slash in its name is looked for on PATH, and none of the
+        workspace is found there."""
+        if "/" not in word:
+            return program_outside(self._workspace.root, word, self._commands.environment) or ""
+        # Links are not followed: some programs look for their own files beside the name that they were called by.
+        path = os.path.normpath(
+            os.path.join(self._workspace.root, self._workspace.home + word[1:] if word[:2] == "~/" else word)
+        )
+        return path if os.path.isfile(path) and os.access(path, os.X_OK) else ""
+
+    def _why_not_found(self) -> str:
+        if "/" in self._declared.argv[0]:
+            return "it is no file that can be executed"
+        return "no program of that name is on PATH; one of the workspace is to be declared by its path"
+
+    def _named(self, words: Sequence[str], arguments: Arguments) -> Iterator[str]:
+        for word in words:
+            yield from filled(word, arguments)
+
+    def _path(self, word: str, access: Access) -> PathAccess:
+        path = self._workspace.resolve(word, access)
+        if access is Access.WRITE and path.place is Place.ABOVE:
+            raise ToolError(f"{visible_line(word, 200)} holds the workspace or the home folder, and cannot be written.")
+        return path
+
+    def _whole(self, path: PathAccess) -> PathAccess:
+        """Return a folder with all that lies below it; what is no folder as it is."""
+        if not _is_folder(path):
+            return path
+        return self._workspace.look_below(path, follows=path.access is Access.READ)
+
+    def _preview(
+        self, request: ScriptRequest, reads: Sequence[PathAccess], writes: Sequence[PathAccess]
+    ) -> Iterator[str]:
+        """Yield what a person sees. INVARIANT: no word of the model begins a line but that of the command."""
+        yield visible(join(request.words)).replace("\n", "\\n")
+        if not request.found:
+            yield f"it cannot start: {self._why_not_found()}"
+        yield f"cwd: {visible_line(self._workspace.root, 4096)}"
+        if reads:
+            yield f"reads: {_shown(reads)}"
+        yield f"may write: {_shown(writes) or 'nothing'}, and a temporary folder of its own"
+        yield f"network: {'yes' if self._declared.network else 'no'}"
+        yield f"timeout: {request.seconds:g} s"
+
+
+def _files(argv: Sequence[str]) -> Iterator[str]:
+    """Yield the words that may name files which are run: the program by its path, and all that no argument is part of."""
+    for place, word in enumerate(argv):
+        if word and not placeholders(word) and (place or "/" in word):
+            yield word
+
+
+def _shown(paths: Sequence[PathAccess]) -> str:
+    return ", ".join(f"{where(path)}/" if _is_folder(path) else where(path) for path in paths)
+
+
+def _is_folder(path: PathAccess) -> bool:
+    return path.written.endswith("/") or os.path.isdir(path.real)
+
+
+def _granted(path: PathAccess) -> str:
+    """Return a path to be written as `Effects.granted` has it: a folder with a slash at its end."""
+    name = path.names[-1]
+    if name.startswith("~"):
+        name = f"./{name}"  # a name like any other, and not the home folder
+    return f"{name}/" if _is_folder(path) and name != "." else name

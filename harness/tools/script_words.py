@@ -1,0 +1,62 @@
+"""The words of a declared script with its placeholders filled. Pure: no word is ever read as a shell would read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from harness.actions import JsonValue
+from harness.errors import ToolError
+from harness.gate.tool import Arguments
+from harness.text.visible import visible_line
+from harness.tools.script_declaration import PLACEHOLDER, placeholders
+
+MAX_WORD_BYTES = 120_000
+"""One argument of a program holds 131,071 bytes on Linux (execve(2), MAX_ARG_STRLEN)."""
+MAX_BYTES = 1_000_000
+"""Of all of them."""
+
+
+def command_words(argv: Sequence[str], arguments: Arguments) -> tuple[str, ...]:
+    """Return the command line.
+
+    Raises ToolError where a value would be read as an option: a word begins with `-` that was not written so, and does not
+    stand behind `--` with values alone in between; where a word holds NUL; and where the line is too long.
+    """
+    found: list[str] = []
+    only_operands = False
+    for word in argv:
+        values = list(filled(word, arguments))
+        if not placeholders(word):
+            only_operands = word == "--"
+        elif not word.startswith("-") and not (only_operands and PLACEHOLDER.fullmatch(word)):
+            only_operands = False
+            for value in values:
+                if value.startswith("-"):
+                    raise ToolError(
+                        f"{visible_line(value, 100)} begins with `-`, and would be read as an option, which no argument of "
+                        "this tool may be. Write a file as ./-name."
+                    )
+        found += values
+    sizes = [len(word.encode("utf-8", "surrogatepass")) for word in found]
+    if max(sizes) > MAX_WORD_BYTES or sum(sizes) > MAX_BYTES:
+        raise ToolError(f"The arguments are too long: a word may have {MAX_WORD_BYTES:,} bytes, and all {MAX_BYTES:,}.")
+    if any("\0" in word for word in found):
+        raise ToolError("An argument contains a NUL character.")
+    return tuple(found)
+
+
+def filled(word: str, arguments: Arguments) -> Iterator[str]:
+    """Yield what a word becomes: nothing where an argument that it holds was left out, many words for a list."""
+    names = placeholders(word)
+    if any(name not in arguments for name in names):
+        return
+    whole = PLACEHOLDER.fullmatch(word)
+    if whole is not None and isinstance(values := arguments[whole[1]], list):
+        yield from map(_text, values)
+    else:
+        yield PLACEHOLDER.sub(lambda found: _text(arguments[found[1]]), word)
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
