@@ -1,4 +1,4 @@
-"""The server: started as its client would have started it, in a group of its own, and ended with all that it started."""
+"""The server: started in a group of its own, and ended with all that it started; behind walls where its launch has them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import select
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
+from harness.process.start import Latch, Launch, NotConfinedError, find_bash, start
 from harness.process.survivors import Survivors, send
+from harness.record import replace
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -21,43 +24,71 @@ GRACE_SECONDS = 2.0
 """Between the end of its input and SIGTERM, and between that and SIGKILL (MCP, lifecycle: shutdown)."""
 SETTLE_SECONDS = 0.2
 """How long what it started has to end by itself when it has ended."""
+STDERR = 2
+"""That of this process."""
 _STEP_SECONDS = 0.01
 
 
+def as_its_client_would(words: Sequence[str], environment: Mapping[str, str]) -> Launch:
+    """Return how a client starts a server: with its own variables, in the folder at hand, without walls."""
+    return Launch(argv=words, executable=words[0], cwd=".", environment=environment)
+
+
 class ServerProcess:
-    """One server, with a pipe to it and one from it; its stderr is ours. To be made in the main thread, and ended by `end`."""
+    """One server, with a pipe to it and one from it. To be ended by `end`."""
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start it. Raises UsageError where that is not possible."""
-        import subprocess
+    def __init__(self, launch: Launch, *, held: bool = False, errors: int = STDERR) -> None:
+        """Start it; its stderr is `errors`. Raises UsageError where that is not possible.
 
+        `held`: it begins when it is bound and marked as commands are, so that nothing of it can be lost sight of.
+        """
         adopt_orphans()
-        self._survivors = Survivors(confined=False)
-        variables = {**environment, MARK_VARIABLE: f"{self._survivors.mark:x}"}
+        self._survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
+        pipes: list[int] = []
         try:
-            self._process: Popen[bytes] = subprocess.Popen(
-                list(words),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=variables,
-                bufsize=0,
-                start_new_session=True,
-            )
+            for _ in range(2):
+                pipes += os.pipe2(os.O_CLOEXEC)
+            reads, self.input, self.output, writes = pipes
+            with Latch() if held else nullcontext() as latch:
+                process = start(self._marked(launch, latch), reads, writes, errors)
+                self._process: Popen[bytes] = process
+                self._survivors.started(process.pid, bounded=held)
+                if latch is not None:
+                    latch.lift()
+            self.exit = os.pidfd_open(process.pid)
+            """Can be read from when it has ended."""
         except (OSError, ValueError) as error:
             self._survivors.close()
-            raise UsageError(f"the server cannot be started: {words[0]}: {error}") from None
-        self._survivors.started(self._process.pid, bounded=False)
-        self.exit = os.pidfd_open(self._process.pid)
-        """Can be read from when it has ended."""
-        if self._process.stdin is None or self._process.stdout is None:
-            raise RuntimeError("a process without its pipes")
-        self.input = self._process.stdin.fileno()
-        self.output = self._process.stdout.fileno()
+            for descriptor in pipes:
+                os.close(descriptor)
+            why = error.strerror if isinstance(error, NotConfinedError) else error
+            what = "cannot be confined" if isinstance(error, NotConfinedError) else "cannot be started"
+            raise UsageError(f"the server {what}: {launch.argv[0]}: {why}") from None
+        os.close(reads)
+        os.close(writes)
+        self._input_open = True
+
+    def _marked(self, launch: Launch, latch: Latch | None) -> Launch:
+        """Return the launch of a program that can be known; with a latch, of a bash that waits and becomes that program."""
+        variables = {**launch.environment, MARK_VARIABLE: f"{self._survivors.mark:x}"}
+        if latch is None:
+            return replace(launch, environment=variables)
+        bash = find_bash(())
+        if not bash:
+            raise FileNotFoundError("there is no bash, which holds it until it is bound")
+        return replace(
+            launch,
+            argv=("bash", "--noprofile", "--norc", "-c", 'exec -- "$@"', launch.argv[0], *launch.argv),
+            executable=bash,
+            environment={**variables, **latch.variables},
+            descriptors=(*launch.descriptors, *latch.descriptors),
+        )
 
     def close_input(self) -> None:
         """Let it read the end of its input."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        if self._input_open:
+            self._input_open = False
+            os.close(self.input)
 
     def reap(self) -> None:
         """Take notice of the ends of what it started and left behind."""
@@ -65,8 +96,8 @@ class ServerProcess:
 
     def close(self) -> None:
         """Let go of what is left of it, when it was ended and its output was read."""
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self.close_input()
+        os.close(self.output)
         os.close(self.exit)
 
     def has_ended(self, seconds: float, hurry: int | None = None) -> bool:
@@ -76,16 +107,16 @@ class ServerProcess:
             waiting.register(descriptor, select.POLLIN)
         return self.exit in {descriptor for descriptor, _ in waiting.poll(int(seconds * 1000))}
 
-    def end(self, *, at_once: bool, hurry: int | None = None) -> int | None:
-        """Wait for its end, and bring it about: by SIGTERM after GRACE_SECONDS, or `at_once`, and then by SIGKILL.
+    def end(self, *, at_once: bool, hurry: int | None = None, grace: float = GRACE_SECONDS) -> int | None:
+        """Wait for its end, and bring it about: by SIGTERM after `grace` seconds, or `at_once`, and then by SIGKILL.
 
         There is no grace any more when the descriptor `hurry` can be read from. Leaves nothing behind of what it started.
         Returns its exit code, 128 and the signal's number where it was a signal; None where it was ended from here.
         """
-        ended_itself = self.has_ended(0 if at_once else GRACE_SECONDS, hurry)
+        ended_itself = self.has_ended(0 if at_once else grace, hurry)
         for number in () if ended_itself else (signal.SIGTERM, signal.SIGKILL):
             self._signal(number)
-            if self.has_ended(GRACE_SECONDS):
+            if self.has_ended(grace):
                 break
         self._end_rest()
         if not self.has_ended(0):  # inside the kernel, say: it cannot be killed

@@ -21,7 +21,7 @@ from harness.gate.approval import Answer, Approval
 from harness.log.action_log import ActionLog
 from harness.log.verify import verify
 from harness.mcp.proxy import McpProxy, ProxyEnd, ProxyStop, begin_session
-from harness.mcp.server_process import ServerProcess
+from harness.mcp.server_process import ServerProcess, as_its_client_would
 from harness.mcp.tool_catalog import ToolCatalog
 from harness.policy.loader import load_policy
 from harness.policy.verdict import Verdict
@@ -46,7 +46,7 @@ class Played:
         catalog = ToolCatalog(scene.words, " ".join(scene.words), scene.pins)
         policy = load_policy(scene.policy)
         self.proxy = McpProxy(
-            ServerProcess(scene.words, os.environ),
+            ServerProcess(as_its_client_would(scene.words, os.environ)),
             catalog,
             policy=policy,
             approver=self._ask,

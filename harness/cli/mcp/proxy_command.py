@@ -27,7 +27,7 @@ from harness.log.action_log import ActionLog
 from harness.mcp.judging import fault_words
 from harness.mcp.pins import PinFile
 from harness.mcp.proxy import McpProxy, ProxyEnd, ProxyStop, begin_session, end_session
-from harness.mcp.server_process import ServerProcess
+from harness.mcp.server_process import ServerProcess, as_its_client_would
 from harness.mcp.tool_catalog import ToolCatalog
 from harness.messages import StopReason
 from harness.paths import is_within
@@ -78,7 +78,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         begin_session(log, policy, about)
         catalog = ToolCatalog(words, command, pins)
         try:
-            process = ServerProcess(words, environment)
+            process = ServerProcess(as_its_client_would(words, environment))
         except UsageError as error:
             end_session(log, StopReason.INTERNAL_ERROR, str(error), Exit.USAGE)
             raise
