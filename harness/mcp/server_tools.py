@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 
-from harness.actions import SUMMARY_CHARACTERS, Action, Effects, JsonValue, ToolUse
+from harness.actions import Action, Effects, JsonValue
 from harness.errors import ToolError
 from harness.gate.tool import Arguments, ToolOutput
 from harness.mcp.json_rpc import RpcMessage, changed_line
 from harness.mcp.server_calls import JUDGED, GateTurn, ServerCall
+from harness.mcp.tool_action import JudgedTool, check_is_as_judged, judged_tool
 from harness.mcp.tool_catalog import ToolCatalog
-from harness.mcp.tool_description import ToolDescription
+from harness.mcp.tool_results import compact, texts_of
 from harness.messages import ResultStatus, ToolCall
 from harness.model import ToolSpec
 from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
 from harness.record import Record
-from harness.text.visible import visible, visible_line
 from harness.tool_kinds import server_tool
 
-MOST_SHOWN = 200_000
-"""Characters of the arguments that a question shows; what it does not show whole nobody can say yes to at a terminal."""
 MOST_LOGGED = 30_000
 """Characters of a result that the log keeps."""
 _MOST_LOOKED_AT = 200_000
@@ -36,9 +33,7 @@ class CallRequest(Record):
 
     call: ServerCall
     line: bytes
-    description: ToolDescription
-    is_first: bool
-    """Whether nobody has seen the tool yet: then whoever says yes has seen it now."""
+    judged: JudgedTool
 
 
 class Unwalled:
@@ -89,41 +84,19 @@ class ServerTool:
         Raises ToolError for a tool that is not to be used: not listed, or changed.
         """
         own = self._calls[call.id]
-        description, is_seen = self._catalog.usable(self._tool)
-        server, shown = self._catalog.server, json.dumps(dict(arguments), indent=2, ensure_ascii=False)
-        also = {name: value for name, value in own.message.params.items() if name not in JUDGED}
-        parts = [f"tool {self._tool} of the MCP server {server}, with", visible(shown[:MOST_SHOWN])]
-        if also:
-            told = json.dumps(also, indent=2, ensure_ascii=False)
-            parts += ["sent with it:", visible(told[:MOST_SHOWN])]
-            shown = max(shown, told, key=len)
-        if not is_seen:
-            parts += ["", "It is new here. This is all that its server says of it:", description.text.rstrip("\n")]
-        unseen = f"nobody has seen yet what the server says of {self._tool}; {self._catalog.way_to_pin(self._tool)}"
+        judged = judged_tool(self._catalog, self._tool)
         line = own.message.line
         if call.arguments != own.arguments:  # changed at the question
             line = changed_line(own.message, "params", {**own.message.params, "arguments": dict(arguments)})
-        return Action(
-            call=call,
-            tool=call.name,
-            arguments=arguments,
-            facets=(ToolUse(tool=call.name, unseen="" if is_seen else unseen),),
-            summary=visible_line(f"{server} {self._tool} {call.arguments}", SUMMARY_CHARACTERS - 50),
-            preview="\n".join(parts),
-            shown_whole=len(shown) <= MOST_SHOWN,
-            request=CallRequest(call=own, line=line, description=description, is_first=not is_seen),
-        )
+        also = {name: value for name, value in own.message.params.items() if name not in JUDGED}
+        return judged.action(call, arguments, CallRequest(call=own, line=line, judged=judged), also=also)
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - nothing confines a server
         """Send what was judged, and wait for the answer. Raises ToolError, where nothing was sent, or no answer came."""
         request = action.request
         if not isinstance(request, CallRequest):
             raise TypeError("another tool prepared this call")
-        now, _ = self._catalog.usable(self._tool)  # a question may have stood for long
-        if now.sha256 != request.description.sha256:
-            raise ToolError("The server changed this tool while somebody was asked about it; nothing was sent.")
-        if request.is_first:
-            self._catalog.pin(now)
+        check_is_as_judged(self._catalog, request.judged)
         call = request.call
         self._send(call, request.line)  # in the turn: calls are sent in the order in which they were judged
         with self._turn.stepped_out():
@@ -140,7 +113,7 @@ def output_of(answer: RpcMessage, redact: Callable[[str], str]) -> ToolOutput:
     """Return what the log keeps of an answer: its texts, bounded, secrets masked before they are cut."""
     error, result = answer.fields.get("error"), answer.fields.get("result")
     failed = error is not None or (isinstance(result, dict) and result.get("isError") is True)
-    said = f"error: {_compact(error)}" if error is not None else _texts(result)
+    said = f"error: {compact(error)}" if error is not None else texts_of(result)
     content = redact(said[:_MOST_LOOKED_AT])[:MOST_LOGGED]
     return ToolOutput(
         content=content,
@@ -148,29 +121,3 @@ def output_of(answer: RpcMessage, redact: Callable[[str], str]) -> ToolOutput:
         output_bytes=len(answer.line),
         truncated=len(said) > len(content) and len(said) > MOST_LOGGED,
     )
-
-
-def _texts(result: JsonValue) -> str:
-    """Return the texts of a result, and of what is no text a word that it is there."""
-    blocks = result.get("content") if isinstance(result, dict) else None
-    if not isinstance(result, dict) or not isinstance(blocks, list):
-        return _compact(result)
-    said = []
-    for block in blocks:
-        kind = block.get("type") if isinstance(block, dict) else None
-        text = block.get("text") if isinstance(block, dict) else None
-        said.append(text if kind == "text" and isinstance(text, str) else _without_data(block))
-    if "structuredContent" in result:
-        said.append(f"structured: {_compact(result['structuredContent'])}")
-    return "\n".join(said)
-
-
-def _without_data(block: JsonValue) -> str:
-    data = block.get("data") if isinstance(block, dict) else None
-    if isinstance(block, dict) and isinstance(data, str):
-        block = {**block, "data": f"({len(data)} characters)"}
-    return _compact(block)
-
-
-def _compact(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -40,6 +40,11 @@ class ToolDescription(Record):
         """Say whether a tool may be named so."""
         return bool(re.fullmatch(SERVER_TOOL, name))
 
+    def says(self, hint: str) -> bool:
+        """Say whether the server claims this of the tool, in so many words: `readOnlyHint`, `destructiveHint`."""
+        annotations = self.definition.get("annotations")
+        return isinstance(annotations, dict) and annotations.get(hint) is True
+
     @property
     def plain_text(self) -> str:
         """All of it in words, as the server wrote them: not safe to show."""
