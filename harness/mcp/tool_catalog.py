@@ -5,6 +5,8 @@ Used by several threads at once.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from _thread import allocate_lock
 from collections.abc import Callable, Mapping, Sequence
 
@@ -16,6 +18,7 @@ from harness.record import Record
 
 MOST_TOOLS = 1_000
 """Of one server; those behind them are left out."""
+OTHER = "the server lists something else than its `pinned` in the configuration holds; look with `harness mcp check`"
 TWICE = "the server listed two tools of that name"
 
 
@@ -31,12 +34,16 @@ class ListedTools(Record):
 class ToolCatalog:
     """Which tools of one server there are, and which may be used."""
 
-    def __init__(self, words: Sequence[str], command: str, pins: PinFile) -> None:
-        """Take the words of the server's command line, the same for people, and what persons have seen of its tools."""
+    def __init__(self, words: Sequence[str], command: str, pins: PinFile, pinned: str = "") -> None:
+        """Take the words of the server's command line, the same for people, and what persons have seen of its tools.
+
+        `pinned`: the digest of all that it lists, where somebody declared that: then nothing else counts as seen.
+        """
         self.server = pins.server
         self._words = tuple(words)
         self._command = command
         self._pins = pins
+        self._pinned = pinned
         self._lock = allocate_lock()
         self._listed: dict[str, ToolDescription] = {}
         self._first: dict[str, str] = {}
@@ -96,12 +103,35 @@ class ToolCatalog:
 
     def take_whole(self, definitions: Sequence[JsonValue], began_at: int) -> ListedTools:
         """Take in the whole list, which was asked for when `changes` was `began_at`: what is not in it is no tool any more."""
-        listed = self.take(definitions, lambda _: False)
         names = {one["name"] for one in definitions if isinstance(one, dict) and isinstance(one.get("name"), str)}
         with self._lock:
             self._listed = {name: one for name, one in self._listed.items() if name in names}
+        listed = self.take(definitions, lambda _: False)
+        with self._lock:
             self._read_at = began_at
         return listed
+
+    @property
+    def digest(self) -> str:
+        """The digest of all that the server lists."""
+        with self._lock:
+            return self._digest()
+
+    def _digest(self) -> str:
+        canonical = json.dumps(sorted((one.name, one.sha256) for one in self._listed.values()), separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    def offered(self) -> tuple[ToolDescription, ...]:
+        """Return the tools that may be used as they are known now: seen by a person, or new. Raises UsageError."""
+        with self._lock:
+            pins = self._pins.read()
+            return tuple(one for one in self._listed.values() if not self._why_not(one, pins))
+
+    def forget(self) -> None:
+        """Note that there is no tool any more: the server is gone."""
+        with self._lock:
+            self._listed.clear()
+            self._twice.clear()
 
     def usable(self, name: str) -> tuple[ToolDescription, bool]:
         """Return what a tool is, and whether a person has seen exactly that. Raises ToolError where it is not to be used."""
@@ -122,7 +152,7 @@ class ToolCatalog:
             if one is None or why:
                 raise ToolError(f"This tool cannot be used: {why}")
             held = pins.get(name)
-            return one, held is not None and held.pinned is not None
+            return one, bool(self._pinned) or (held is not None and held.pinned is not None)
 
     def pin(self, one: ToolDescription) -> None:
         """Keep that a person has seen a tool as it is. Raises ToolError where that cannot be kept."""
@@ -149,6 +179,8 @@ class ToolCatalog:
             return f"{one.name}: {TWICE}"
         if one.name not in self._listed:
             return f"{one.name}: the server lists more than {MOST_TOOLS} tools"
+        if self._pinned:
+            return "" if self._digest() == self._pinned else f"{one.name}: {OTHER}"
         held = pins.get(one.name)
         pinned = held.pinned.sha256 if held is not None and held.pinned is not None else ""
         if one.sha256 == (pinned or self._first.get(one.name, "")):
