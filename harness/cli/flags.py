@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 ACTIONS = {
-    "policy": ("check", "explain", "test", "replay", "suggest", "fatigue", "trust"),
+    "policy": ("check", "explain", "test", "replay", "suggest", "fatigue", "trust", "forget"),
     "audit": tuple(VERBS),
     "schema": ("log", "result"),
     "config": ("show", "path"),
@@ -298,9 +298,12 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
                 help="which grant is taken when it is first offered: the exact words; all edits and programs inside walls; "
                 "there every known command as well; the widest (else walls)",
             )
-        case "trust":
+        case "trust" | "forget":
+            what = "a project's policy, .mcp.json or .harness/config.toml"
             parser.description = (
-                "Let the auto rules of a project's policy count, as long as its content stays the same."
+                f"Let {what} count, as long as its content stays the same."
+                if action == "trust"
+                else f"Trust {what} no more."
             )
             parser.add_argument("file", nargs="?", metavar="FILE", help="by default .harness/policy.toml")
         case _:

@@ -23,6 +23,8 @@ _DECLINED = "declined"
 _LOCK_SECONDS = 5.0
 """How long another program that writes the trust file is waited for."""
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
+PROJECT_CONFIG = os.path.join(".harness", "config.toml")
+PROJECT_SERVERS = ".mcp.json"
 
 
 def here(cwd: str | None) -> str:
@@ -83,7 +85,7 @@ class State:
         self.mcp = os.path.join(state, "mcp")
         """The folder of what persons have seen of the tools of MCP servers, one file each."""
         self.trust = os.path.join(state, "trusted_policies")
-        """The file of the digests of project policies that the user trusts, and of those that they declined."""
+        """The file of the digests of what projects bring that the user trusts, and of what they declined."""
         self.redaction_key = os.path.join(state, "redaction_key")
         """The file that holds the key of this installation's marks."""
         self.history = os.path.join(state, "history")
@@ -216,21 +218,29 @@ class State:
         return paths[-1]
 
     def is_trusted(self, sha256: str) -> bool:
-        """Say whether the user trusted a project policy with exactly this content."""
-        return any(line.split()[:1] == [sha256] for line in _private_lines(self.trust))
+        """Say whether the user trusted exactly this content of a project's: their last word counts."""
+        return self._last_word_of(sha256) == sha256
 
     def is_declined(self, sha256: str) -> bool:
-        """Say whether the user was asked about a project policy with exactly this content, and did not say yes."""
-        return any(line.split()[:2] == [_DECLINED, sha256] for line in _private_lines(self.trust))
+        """Say whether the user was asked about exactly this content, and did not say yes, or took it back."""
+        return self._last_word_of(sha256) == _DECLINED
 
-    def trust_policy(self, sha256: str, path: str) -> None:
-        """Note that the user trusts this content; it counts above that they declined. Raises PolicyError if it cannot be
-        written."""
+    def trust_content(self, sha256: str, path: str) -> None:
+        """Note that the user trusts this content. Raises PolicyError if it cannot be written."""
         self._note_trust(sha256, path)
 
-    def decline_policy(self, sha256: str, path: str) -> None:
-        """Note that the user was asked about this content, and need not be again. Raises PolicyError as `trust_policy`."""
+    def decline_content(self, sha256: str, path: str) -> None:
+        """Note that the user does not, and need not be asked about it again. Raises PolicyError as `trust_content`."""
         self._note_trust(_DECLINED, sha256, path)
+
+    def _last_word_of(self, sha256: str) -> str:
+        """Return how the last line about this content begins; empty where there is none."""
+        last = ""
+        for line in _private_lines(self.trust):
+            words = line.split(maxsplit=2)
+            if sha256 in words[:1] or words[:2] == [_DECLINED, sha256]:
+                last = words[0]
+        return last
 
     def _note_trust(self, *words: str) -> None:
         # INVARIANT: one line each time. A line end in the name of a folder must not begin a line of its own.

@@ -238,7 +238,7 @@ def test_an_interrupt_is_a_no(tmp_path: Path) -> None:
 def test_a_later_word_of_trust_counts_above_a_no(tmp_path: Path) -> None:
     here = Folder(tmp_path).says(LOOSENS)
     here.asks(Asked(Answer.NO))
-    here.state.trust_policy(policy(LOOSENS).sha256, str(here.file))
+    here.state.trust_content(policy(LOOSENS).sha256, str(here.file))
     assert here.autos() == ["tests"]
 
 
@@ -456,7 +456,7 @@ def test_a_trust_file_that_is_not_ones_own_trusts_nothing_and_is_not_written(
     with pytest.raises(UsageError, match=problem):
         here.autos()
     with pytest.raises(PolicyError, match=problem):
-        here.state.trust_policy("0" * 64, "p")
+        here.state.trust_content("0" * 64, "p")
 
 
 TRUSTING = """
@@ -464,17 +464,17 @@ import os, resource, sys
 from harness.cli.state import State
 state = State(state=sys.argv[1], config=sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(state.trust) + 10, resource.RLIM_INFINITY))
-state.trust_policy("c" * 64, "p")
+state.trust_content("c" * 64, "p")
 """
 
 
 @all_rows("torn", ["b" * 20, "declined", "declined " + "b" * 64 + " /sr"])
 def test_a_yes_behind_a_line_that_a_crash_cut_short_is_not_lost(tmp_path: Path, torn: str) -> None:
     state = State(state=str(tmp_path), config=str(tmp_path))
-    state.trust_policy("a" * 64, "p")
+    state.trust_content("a" * 64, "p")
     with Path(state.trust).open("a") as file:
         file.write(torn)
-    state.trust_policy("c" * 64, "p")
+    state.trust_content("c" * 64, "p")
     assert (state.is_trusted("a" * 64), state.is_trusted("c" * 64), state.is_declined("c" * 64)) == (True, True, False)
     before = Path(state.trust).read_bytes()
     done = subprocess.run([sys.executable, "-c", TRUSTING, tmp_path], capture_output=True, text=True, check=False)

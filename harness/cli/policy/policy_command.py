@@ -45,8 +45,8 @@ def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             from harness.cli.policy.fatigue import fatigue_command
 
             return fatigue_command(arguments, environment)
-        case "trust":
-            return _trust(arguments.file, State.of(environment))
+        case "trust" | "forget":
+            return _trust(arguments.file, State.of(environment), forget=arguments.action == "forget")
         case _:
             return _explain(arguments, environment)
 
@@ -73,12 +73,24 @@ def _check(files: Sequence[str], console: Console, *, strict: bool) -> int:
     return WARNED if warned and strict else Exit.DONE
 
 
-def _trust(file: str | None, state: State) -> int:
+def _trust(file: str | None, state: State, *, forget: bool) -> int:
+    from harness.cli.extensions.project_trust import named_file
+
     path = file or os.path.join(current_folder(), PROJECT_POLICY)
-    policy = load_policy(path, layer=Layer.PROJECT)
-    state.trust_policy(policy.sha256, os.path.realpath(path))
-    path = visible_line(path, 5_000)
-    sys.stdout.write(f"trusted: {path} with sha256 {policy.sha256}; any change of the file ends the trust\n")
+    found = named_file(path)
+    if found is None:
+        policy = load_policy(path, layer=Layer.PROJECT)
+        sha256, trust, real = policy.sha256, policy.sha256, os.path.realpath(path)
+    else:
+        sha256, trust, real = found.sha256, found.trust, found.path
+    shown = visible_line(path, 5_000)
+    if forget:
+        state.decline_content(trust, real)
+        sys.stdout.write(f"not trusted any more: {shown} with sha256 {sha256}\n")
+        return Exit.DONE
+    state.trust_content(trust, real)
+    told = "" if found is None else "".join(f"{line}\n" for line in found.lines)
+    sys.stdout.write(f"{told}trusted: {shown} with sha256 {sha256}; any change of the file ends the trust\n")
     return Exit.DONE
 
 

@@ -49,7 +49,7 @@ def trusted_or_not(state: State, workspace: str, ask: Approver) -> str:
         if not is_as_shown(path, policy):
             return f"{visible_line(path, 1_000)} {CHANGED}"
         return f"trusted: {visible_line(path, 1_000)}; any change of its content ends the trust"
-    state.decline_policy(policy.sha256, os.path.realpath(path))
+    state.decline_content(policy.sha256, os.path.realpath(path))
     return (
         "this folder's own policy is not trusted: only what tightens counts. It is not asked again; `harness policy trust` "
         "trusts it"
@@ -74,7 +74,7 @@ def ask_trust(state: State, path: str, policy: Policy, ask: Approver) -> bool:
         by="once for this content; `harness policy trust` and a changed file come back to it",
     )
     if wanted:
-        state.trust_policy(policy.sha256, os.path.realpath(path))
+        state.trust_content(policy.sha256, os.path.realpath(path))
     return wanted
 
 

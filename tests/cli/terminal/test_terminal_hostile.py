@@ -146,6 +146,9 @@ class Scene:
         project = self.here / ".harness" / "policy.toml"
         project.parent.mkdir()
         project.write_text(policy_text())
+        servers = {"a": {"command": TEXT, "args": [SHORT], "env": {SHORT: "${HOME}"}}, SHORT: {"url": TEXT}}
+        (self.here / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        (project.parent / "config.toml").write_text(f"[[tool]]\nname = {toml(SHORT)}\nargv = [{toml(TEXT)}]\n")
         (self.folder / "cases.jsonl").write_text(
             json.dumps({"id": TEXT, "tool": "bash", "args": {"command": TEXT}, "expect": "deny"}) + "\n"
         )
@@ -216,7 +219,11 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("policy", "replay"): [["policy", "replay", "--policy", "default", LOG], ["policy", "replay", "--policy", POLICY, LOG]],
     ("policy", "suggest"): [["policy", "suggest", LOG], ["policy", "suggest", "--all"]],
     ("policy", "fatigue"): [["policy", "fatigue", LOG], ["policy", "fatigue", LOG, "--json", "--policy", POLICY]],
-    ("policy", "trust"): [["policy", "trust", POLICY], ["policy", "trust", ANY[:200]]],
+    ("policy", "trust"): [
+        ["policy", "trust", POLICY], ["policy", "trust", ANY[:200]],
+        ["policy", "trust", ".mcp.json"], ["policy", "trust", ".harness/config.toml"],
+    ],
+    ("policy", "forget"): [["policy", "forget", POLICY], ["policy", "forget", ".mcp.json"]],
     ("audit", "list"): [["audit", "list"], ["audit", "list", "--all", "--json"]],
     ("audit", "show"): [
         ["audit", "show", LOG], ["audit", "show", LOG, "--full"], ["audit", "show", LOG, "--json"],
@@ -294,7 +301,7 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("policy", "check"): [0, Exit.USAGE],
     ("policy", "explain"): [10, 20, 20, 0, Exit.USAGE],  # by the decision
     ("policy", "test"): [1, 1],  # the case fails
-    ("policy", "trust"): [0, Exit.USAGE],
+    ("policy", "trust"): [0, Exit.USAGE, 0, 0],
     ("audit", "show"): [0, 0, 0, 0, Exit.USAGE],
     ("audit", "verify"): [0, 0, Exit.LOG],
     ("audit", "diff"): [0, Exit.USAGE],

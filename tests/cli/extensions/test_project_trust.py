@@ -1,0 +1,185 @@
+"""What a workspace's own files would have started: shown whole, trusted by content and folder, left out otherwise."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from program import Program
+from rows import all_rows
+
+from harness.actions import Action
+from harness.cli.extensions.project_trust import TrustedFiles, ask_trust_of_files, trusted_files
+from harness.cli.state import State
+from harness.gate.approval import Answer, Approval
+from harness.policy.verdict import Verdict
+
+SERVERS = {"mcpServers": {"files": {"command": "npx", "args": ["-y", "a server"], "env": {"TOKEN": "${GH_TOKEN}"}}}}
+SERVER_LINE = "  MCP server files starts: npx -y 'a server' (it gets your variables GH_TOKEN)"
+
+
+class Answers:
+    """An approver that gives one answer, and what it was asked."""
+
+    def __init__(self, answer: Answer, during: Callable[[], object] = lambda: None) -> None:
+        self.answer = answer
+        self.during = during
+        self.asked: list[Action] = []
+
+    def __call__(self, action: Action, verdict: Verdict) -> Approval:
+        self.asked.append(action)
+        self.during()
+        return Approval(answer=self.answer, by="person")
+
+
+class Folder:
+    """A workspace that brings a file, and a user's state."""
+
+    def __init__(self, folder: Path, name: str = "w") -> None:
+        self.root = os.path.realpath(folder / name)
+        self.state = State(state=str(folder / "state"), config=str(folder / "config"))
+        Path(self.root, ".harness").mkdir(parents=True)
+
+    def says(self, said: object, name: str = ".mcp.json") -> Folder:
+        Path(self.root, name).write_text(said if isinstance(said, str) else json.dumps(said))
+        return self
+
+    def asks(self, answers: Answers) -> str:
+        return "\n".join(ask_trust_of_files(self.state, self.root, answers))
+
+    @property
+    def trusted(self) -> TrustedFiles:
+        return trusted_files(self.state, self.root)
+
+    @property
+    def names(self) -> list[str]:
+        return [one.name for one in self.trusted.files]
+
+
+def test_a_yes_trusts_what_was_shown_and_is_asked_once(tmp_path: Path) -> None:
+    here, yes = Folder(tmp_path).says(SERVERS), Answers(Answer.YES)
+    (note,) = here.trusted.notes
+    assert note.startswith(".mcp.json is left out: nobody trusted it")
+    assert here.asks(yes) == f"trusted: {here.root}/.mcp.json; any change of its content ends the trust"
+    assert (here.names, here.trusted.notes, here.asks(yes), len(yes.asked)) == ([".mcp.json"], (), "", 1)
+    assert json.loads(here.trusted.files[0].data) == SERVERS
+    lines = yes.asked[0].preview.splitlines()
+    assert lines[1:4] == ["would bring 1 thing:", SERVER_LINE, "all of it:"]
+    assert '"TOKEN": "${GH_TOKEN}"' in [line.strip() for line in lines[4:]]
+    here.says(SERVERS | {"also": 1})
+    assert here.names == []
+
+
+@all_rows("answer", [answer for answer in Answer if answer is not Answer.YES])
+def test_anything_else_is_a_no_that_is_kept(tmp_path: Path, answer: Answer) -> None:
+    here, asked = Folder(tmp_path).says(SERVERS), Answers(answer)
+    assert "not asked again" in here.asks(asked)
+    assert (here.asks(asked), here.names, len(asked.asked)) == ("", [], 1)
+    here.says(SERVERS | {"also": 1}).asks(asked)
+    assert len(asked.asked) == 2
+
+
+def test_the_same_content_in_another_folder_is_not_trusted(tmp_path: Path) -> None:
+    Folder(tmp_path).says(SERVERS).asks(Answers(Answer.YES))
+    assert Folder(tmp_path, "other").says(SERVERS).names == []
+
+
+def test_what_is_written_while_the_question_stands_is_not_trusted(tmp_path: Path) -> None:
+    here = Folder(tmp_path).says(SERVERS)
+    worse = {"mcpServers": {"files": {"command": "evil"}}}
+    assert "its new content is not trusted" in here.asks(Answers(Answer.YES, during=lambda: here.says(worse)))
+    assert here.names == []
+    assert here.says(SERVERS).names == [".mcp.json"]
+
+
+CONFIG = ".harness/config.toml"
+SHOWN = [
+    pytest.param(".mcp.json", {"mcpServers": {"w": {"url": "https://e.org/${X:-a}"}}},
+        ["MCP server w is reached at https://e.org/${X:-a} (it gets your variables X)"], id="a URL"),
+    pytest.param(".mcp.json", {"mcpServers": {"w": {"command": "a\u202e\x1b[2J", "write": [".", "~/x y"], "network": True}}},
+        ["MCP server w starts: 'a\\u202e\\x1b[2J' (it may write . '~/x y' and reach the network)"], id="hostile text"),
+    pytest.param(CONFIG, '[mcp.servers.s]\ncommand = ["./s", "a b"]\nenv = ["T"]\nwrite = ["."]\n',
+        ["MCP server s starts: ./s 'a b' (it gets your variables T) (it may write .)"], id="a server of ours"),
+    pytest.param(CONFIG, '[[tool]]\nname = "lint"\nargv = ["ruff", "{path}"]\nnetwork = true\n',
+        ["tool lint runs: ruff '{path}' (it may reach the network)"], id="a tool"),
+    pytest.param(CONFIG, '[[hook]]\nid = "h"\ncommand = ["./\\u0063heck"]\n', ["hook h runs: ./check"], id="a hook"),
+    pytest.param(CONFIG, "[[tool]]\n", ["tool without a name runs: nothing"], id="a tool of nothing"),
+]  # fmt: skip
+
+
+@all_rows(("name", "said", "lines"), SHOWN)
+def test_what_would_start_is_shown_in_words(tmp_path: Path, name: str, said: object, lines: list[str]) -> None:
+    yes = Answers(Answer.YES)
+    Folder(tmp_path).says(said, name).asks(yes)
+    (asked,) = yes.asked
+    shown = asked.preview.splitlines()
+    assert [line.strip() for line in shown[2 : shown.index("all of it:")]] == lines
+    assert "\x1b" not in asked.preview
+    assert "\u202e" not in asked.preview
+
+
+UNFIT = [
+    pytest.param(".mcp.json", "{", "is no JSON", id="no JSON"),
+    pytest.param(
+        ".mcp.json", '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "stands twice", id="twice"
+    ),
+    pytest.param(".mcp.json", {"mcpServers": []}, "must be {", id="a list"),
+    pytest.param(".mcp.json", {"mcpServers": {"a": {"command": 1}}}, "command: must be a string", id="a number"),
+    pytest.param(".mcp.json", " " * 100_001, "more than 100,000 bytes", id="too long"),
+    pytest.param(CONFIG, '[approver]\ncommand = ["yes"]\n', "approver may not stand in a project's", id="an approver"),
+    pytest.param(CONFIG, "[[tool]\n", "is not TOML", id="no TOML"),
+]
+
+
+@all_rows(("name", "said", "why"), UNFIT)
+def test_what_is_not_understood_is_left_out_and_not_asked_about(
+    tmp_path: Path, name: str, said: object, why: str
+) -> None:
+    here, yes = Folder(tmp_path).says(said, name), Answers(Answer.YES)
+    assert (here.asks(yes), yes.asked, here.names) == ("", [], [])
+    (note,) = here.trusted.notes
+    assert note.startswith(f"{name} is left out: ")
+    assert why in note
+
+
+@all_rows(("name", "said"), [(".mcp.json", {}), (".mcp.json", {"mcpServers": {}}), (CONFIG, ""), (CONFIG, "[mcp]\n")])
+def test_a_file_that_declares_nothing_asks_and_says_nothing(tmp_path: Path, name: str, said: object) -> None:
+    here, yes = Folder(tmp_path).says(said, name), Answers(Answer.YES)
+    assert (here.asks(yes), yes.asked, here.trusted) == ("", [], TrustedFiles())
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    here = Folder(tmp_path)
+    os.mkfifo(Path(here.root, ".mcp.json"))
+    assert "cannot be read: Not a regular file" in here.trusted.notes[0]
+
+
+@all_rows(
+    ("name", "said"), [(".mcp.json", json.dumps(SERVERS)), (CONFIG, '[[hook]]\nid = "h"\ncommand = ["./check"]\n')]
+)
+def test_it_is_trusted_and_forgotten_by_command(
+    program: Program, in_workspace: Callable[[str, str], Path], name: str, said: str
+) -> None:
+    in_workspace(".mcp.json", "{}")
+    in_workspace(name, said)
+    state, root = State.of(program.environment), os.path.realpath(program.workspace)
+    done = program.run("policy", "trust", name)
+    assert (done.code, done.out.splitlines()[1]) == (0, "would bring 1 thing:")
+    assert [one.name for one in trusted_files(state, root).files] == [name]
+    done = program.run("policy", "forget", name)
+    assert (done.code, done.out.startswith(f"not trusted any more: {name} with sha256 ")) == (0, True)
+    assert trusted_files(state, root).files == ()
+    assert program.run("policy", "trust", name).code == 0
+    assert len(trusted_files(state, root).files) == 1
+
+
+def test_a_policy_can_be_forgotten(program: Program, in_workspace: Callable[[str, str], Path]) -> None:
+    in_workspace(".harness/policy.toml", 'version = 1\n[[rule]]\nid = "a"\ndecision = "auto"\nargv = ["make", "x"]\n')
+    codes = []
+    for action in ("trust", "forget"):
+        assert program.run("policy", action).code == 0
+        codes.append(program.run("policy", "explain", "make x", "--policy", "default").code)
+    assert codes == [0, 10]
