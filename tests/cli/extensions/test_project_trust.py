@@ -96,6 +96,7 @@ def test_what_is_written_while_the_question_stands_is_not_trusted(tmp_path: Path
 
 
 CONFIG = ".harness/config.toml"
+HOOK = '[[hook]]\nid = "h"\nevent = "before-call"\ncommand = ["./check"]\n'
 SHOWN = [
     pytest.param(".mcp.json", {"mcpServers": {"w": {"url": "https://e.org/${X:-a}"}}},
         ["MCP server w is reached at https://e.org/${X:-a} (it gets your variables X)"], id="a URL"),
@@ -103,10 +104,9 @@ SHOWN = [
         ["MCP server w starts: 'a\\u202e\\x1b[2J' (it may write . '~/x y' and reach the network)"], id="hostile text"),
     pytest.param(CONFIG, '[mcp.servers.s]\ncommand = ["./s", "a b"]\nenv = ["T"]\nwrite = ["."]\n',
         ["MCP server s starts: ./s 'a b' (it gets your variables T) (it may write .)"], id="a server of ours"),
-    pytest.param(CONFIG, '[[tool]]\nname = "lint"\nargv = ["ruff", "{path}"]\nnetwork = true\n',
-        ["tool lint runs: ruff '{path}' (it may reach the network)"], id="a tool"),
-    pytest.param(CONFIG, '[[hook]]\nid = "h"\ncommand = ["./\\u0063heck"]\n', ["hook h runs: ./check"], id="a hook"),
-    pytest.param(CONFIG, "[[tool]]\n", ["tool without a name runs: nothing"], id="a tool of nothing"),
+    pytest.param(CONFIG, '[[tool]]\nname = "lint"\ndescription = "Lints."\nargv = ["ruff", "a b"]\nnetwork = true\n',
+        ["tool lint runs: ruff 'a b' (it may reach the network)"], id="a tool"),
+    pytest.param(CONFIG, HOOK.replace("check", "\\u0063heck"), ["hook h runs: ./check"], id="a hook"),
 ]  # fmt: skip
 
 
@@ -129,7 +129,8 @@ UNFIT = [
     pytest.param(".mcp.json", {"mcpServers": []}, "must be {", id="a list"),
     pytest.param(".mcp.json", {"mcpServers": {"a": {"command": 1}}}, "command: must be a string", id="a number"),
     pytest.param(".mcp.json", " " * 100_001, "more than 100,000 bytes", id="too long"),
-    pytest.param(CONFIG, '[approver]\ncommand = ["yes"]\n', "approver may not stand in a project's", id="an approver"),
+    pytest.param(CONFIG, '[approver]\ncommand = ["yes"]\n', "tools, servers and hooks, and no more", id="an approver"),
+    pytest.param(CONFIG, "[[tool]]\n", "lacks the field name", id="a tool of nothing"),
     pytest.param(CONFIG, "[[tool]\n", "is not TOML", id="no TOML"),
 ]
 
@@ -157,9 +158,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     assert "cannot be read: Not a regular file" in here.trusted.notes[0]
 
 
-@all_rows(
-    ("name", "said"), [(".mcp.json", json.dumps(SERVERS)), (CONFIG, '[[hook]]\nid = "h"\ncommand = ["./check"]\n')]
-)
+@all_rows(("name", "said"), [(".mcp.json", json.dumps(SERVERS)), (CONFIG, HOOK)])
 def test_it_is_trusted_and_forgotten_by_command(
     program: Program, in_workspace: Callable[[str, str], Path], name: str, said: str
 ) -> None:
