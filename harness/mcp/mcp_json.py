@@ -9,6 +9,7 @@ else stands there is of other agents: nothing here reads it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 
@@ -60,6 +61,15 @@ def servers_in(data: bytes) -> Mapping[str, Mapping[str, JsonValue]]:
         if isinstance(table, dict):
             found[name] = table
     return found
+
+
+def line_of(name: str, data: bytes) -> int:
+    """Return the line on which a server's name stands first, behind SERVERS; 1 where it is written oddly."""
+    words = (json.dumps(word, ensure_ascii=False).encode() for word in (SERVERS, name))
+    at = 0
+    for word in words:
+        at = max(data.find(word, at), at)
+    return data.count(b"\n", 0, at) + 1
 
 
 def declaration_of(name: str, table: Mapping[str, JsonValue], environment: Mapping[str, str]) -> ServerDeclaration:

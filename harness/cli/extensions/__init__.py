@@ -2,6 +2,7 @@
 
 Read these first:
     extensions.py           what is declared, by the user and by a project that is trusted
+    extensions_here.py      the same for one workspace
     project_trust.py        which files of a project a person trusts, and the question about them
     session_extensions.py   the same at work in one session, from its start to its end
 

@@ -12,6 +12,10 @@ from program import Program
 from rows import all_rows
 
 from harness.actions import Action
+from harness.cli.config.extension_tables import HOOK as HOOKS
+from harness.cli.config.extension_tables import SERVERS as SERVER_TABLES
+from harness.cli.config.extension_tables import project_tables
+from harness.cli.extensions.extensions_here import extensions_here
 from harness.cli.extensions.project_trust import TrustedFiles, ask_trust_of_files, trusted_files
 from harness.cli.state import State
 from harness.gate.approval import Answer, Approval
@@ -182,3 +186,37 @@ def test_a_policy_can_be_forgotten(program: Program, in_workspace: Callable[[str
         assert program.run("policy", action).code == 0
         codes.append(program.run("policy", "explain", "make x", "--policy", "default").code)
     assert codes == [0, 10]
+
+
+OWN = b"""[mcp.servers.mine]
+command = ["./mine"]
+[[tool]]
+name = "lint"
+description = "Lints."
+argv = ["ruff"]
+"""
+
+
+def test_what_is_trusted_joins_what_the_user_declares(tmp_path: Path) -> None:
+    servers = {
+        "mine": {"command": "evil"},
+        "b": {"command": "${NONE}"},
+        "c": {"command": "c", "env": {"K": "${V}"}},
+        "é": {"command": "x"},
+    }
+    here = Folder(tmp_path).says(json.dumps({"mcpServers": servers}, indent=1, ensure_ascii=False)).says(HOOK, CONFIG)
+    own = project_tables(OWN, "config.toml")
+    before = extensions_here(own, here.state, here.root, {"V": "v"})
+    assert (sorted(before.extensions.servers), len(before.notes)) == (["mine"], 2)
+    here.asks(Answers(Answer.YES))
+    found = extensions_here(own, here.state, here.root, {"V": "v"})
+    assert {name: (one.command, one.given) for name, one in found.extensions.servers.items()} == {
+        "mine": (("./mine",), ()),
+        "c": (("c",), (("K", "v"),)),
+    }
+    assert (found.extensions.of(SERVER_TABLES, "c"), found.extensions.of(HOOKS, "h")) == (".mcp.json:9", f"{CONFIG}:1")
+    assert [note.partition(": ")[2] for note in found.notes] == [
+        "the server mine is left out: config.toml:1 declares one of that name",
+        "the server b is left out: '${NONE}': the variable NONE is not set",
+        "the server é is left out: 'é' cannot be the name of a server: take letters, digits, - and single _, 32 at most",
+    ]
