@@ -81,6 +81,12 @@ def who_answered(answer: str, by: str) -> Who:
     return Who.PERSON if by else Who.UNSAID
 
 
+def answerer(answered: LogRecord) -> str:
+    """Return who answered in the log's words, an approver outside with the name that it gave. Hostile text."""
+    by, name = word(answered.get("by")), word(answered.get("who"))
+    return f"{by} ({name})" if name else by
+
+
 def is_typed(proposed: LogRecord) -> bool:
     """Say whether the person typed the call at the prompt (`!command`)."""
     return proposed.get("by") == "person"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import is_typed, number, sign_of, word
+from harness.audit.calls import answerer, is_typed, number, sign_of, word
 from harness.cli.terminal.styles import Line, Tone
 from harness.log.order import SEEN_BY_US, SUMMARY, LogRecord
 from harness.paths import short_place
@@ -220,7 +220,7 @@ def how_decided(decision: LogRecord, answered: LogRecord) -> str:
         return ""
     if answered:
         words = f': "{word(answered.get("words"))}"' if answered.get("words") else ""
-        answer, by = (word(answered.get(name)) for name in ("answer", "by"))
+        answer, by = word(answered.get("answer")), answerer(answered)
         waited = answered.get("seconds")
         seconds = f"{waited:.1f}" if isinstance(waited, float) else word(waited)
         scope = f" for the {word(answered.get('scope'))}" if answered.get("scope") else ""

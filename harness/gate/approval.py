@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from harness.record import Record
+from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.actions import Action
@@ -34,7 +35,9 @@ class Approval(Record):
 
     answer: Answer
     by: str
-    """`person`, `script` or `nobody`; a refusal never claims a person where there was none."""
+    """`person`, `approver` (one outside), `script` or `nobody`; a refusal never claims a person where there was none."""
+    who: str = ""
+    """Of an approver outside, the name that it gave."""
     words: str = ""
     """Of a no why, of a yes what goes with it, in the person's words; of NOBODY why nobody answered. They reach the model."""
     arguments: str = ""
@@ -55,7 +58,12 @@ class Approval(Record):
         scope: object = self.scope
         known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
         known = known and (self.days is None or self.days > 0)
-        return known and all(isinstance(text, str) for text in (self.by, self.words, self.arguments))
+        return known and all(isinstance(text, str) for text in (self.by, self.who, self.words, self.arguments))
+
+    @property
+    def whose(self) -> str:
+        """Whose answer it is, in words for the model."""
+        return f"the {self.by} ({visible_line(self.who, 100)})" if self.who else f"the {self.by}"
 
 
 class Approver(Protocol):

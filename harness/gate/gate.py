@@ -453,8 +453,9 @@ class Gate:
         """Return a result with the words that came with the yes, marked as theirs, behind what the call itself says."""
         if approval is None or not approval.words:
             return result
-        said = f'[The {approval.by} allowed this call, and says to you: "{self._records.redact(approval.words)}"]'
-        return replace(result, content=f"{result.content}\n\n{said}")
+        whose = f"{approval.whose[0].upper()}{approval.whose[1:]}"
+        said = f'{whose} allowed this call, and says to you: "{approval.words}"'
+        return replace(result, content=f"{result.content}\n\n[{self._records.redact(said)}]")
 
     def _take_grants(self, permit: Permit, *, asked_own: bool) -> None:
         """Note what an answer says besides the yes."""

@@ -159,6 +159,8 @@ class CallRecords:
     def answered(self, proposal: Proposal, approval: Approval, seconds: float, following: int) -> None:
         """Record an answer; `following` is the number of the next call, which an edit makes."""
         besides: dict[str, JsonValue] = {"edited_to": following} if approval.answer is Answer.EDIT else {}
+        if approval.who:
+            besides["who"] = approval.who
         if approval.scope is not None:
             besides["scope"] = approval.scope.value
         if approval.days is not None:

@@ -139,13 +139,12 @@ def refusal_text(
         nobody = approval.words or "nobody is there to ask"
         text = f"{word}: this needs a person's yes ({by}) and {nobody}. {about}{hint}"
     elif approval.answer is Answer.EDIT:
-        return f"Not run: the {approval.by} put another call in its place."
+        return f"Not run: {approval.whose} put another call in its place."
     else:
-        who = "the person" if approval.by == "person" else f"the {approval.by}"
         words = f': "{approval.words}".' if approval.words else ", without a reason."
         if approval.answer is Answer.STOP and not approval.words:
             words = ", who stopped the turn at the question."
-        text = f"{word} by {who}{words} Part: `{part}`."
+        text = f"{word} by {approval.whose}{words} Part: `{part}`."
     if decision is Decision.BLOCK:
         return f"{text} The run stops here."
     return f"{text} {NO_DETOUR}"

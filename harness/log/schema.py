@@ -108,6 +108,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "call": "count",
         "answer": f"one of {' '.join(ANSWERS)}",
         "by": "text",
+        "who?": "text",
         "words": "text",
         "seconds": "number",
         "edited_to?": "count",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from harness.audit.call_effects import CallEffects, effects_of_calls, effects_words
-from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, rule_of, standing_of, text
+from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, answerer, rule_of, standing_of, text
 from harness.audit.questions import LoggedQuestion, LoggedRefusal, Refuser, questions
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.figures import Figures, ReadPath, is_command
@@ -173,7 +173,7 @@ LISTS: Mapping[str, ReportList[Any]] = {
             ("what", _what),
             ("asked by rule", _rule),
             ("answer", _answer),
-            ("who", lambda row, _: _cell(line(row.call.answered.get("by"), 60))),
+            ("who", lambda row, _: _cell(line(answerer(row.call.answered), 150))),
             ("after", _waited),
             ("words", lambda row, _: _cell(line(row.call.answered.get("words"), 400), "why")),
         ),

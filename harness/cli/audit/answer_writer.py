@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 from harness.actions import JsonValue
-from harness.audit.calls import LoggedCall, Who, text, word
+from harness.audit.calls import LoggedCall, Who, answerer, word
 from harness.cli.console import FinishedOutput
 from harness.cli.local_time import local_time
 from harness.cli.tables import GAP, Column, Table, TableRow
@@ -116,8 +116,9 @@ def why(call: LoggedCall) -> str:
 
 def who(call: LoggedCall) -> str:
     """Return who answered the question before a call, a person with the account of the operating system."""
-    by = text(call.answered, "by")
-    account = f" ({call.user})" if call.user and call.answered_by is Who.PERSON else ""
+    by = answerer(call.answered)
+    is_here = call.answered_by is Who.PERSON and not call.answered.get("who")
+    account = f" ({call.user})" if call.user and is_here else ""
     return visible_line(f"{by or 'who is not said'}{account}", 100)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import word
+from harness.audit.calls import answerer, word
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.policy.explain import TONES
@@ -53,7 +53,7 @@ def _decided(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str,
     yield "reason", word(record.get("reason"))
     if answer is not None:
         words = f': "{word(answer.get("words"))}"' if answer.get("words") else ""
-        yield "answered", f"{word(answer.get('answer'))} by {word(answer.get('by'))}{words}"
+        yield "answered", f"{word(answer.get('answer'))} by {answerer(answer)}{words}"
 
 
 _COLUMNS = Column(name="", toned=True), Column(name="", folds=True), Column(name="by", folds=True)

@@ -1,0 +1,181 @@
+"""A question in its public form, and what counts as its answer: a line of JSON out, a line of JSON in.
+
+INVARIANT: only an answer that is wholly as it should be is one. Whatever else comes back is nobody's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+
+from harness.actions import Action, JsonValue
+from harness.digest import digest_of
+from harness.gate.approval import Answer, Approval
+from harness.gate.judged_json import judged_fields
+from harness.policy.grant_offers import GrantChoice, Offer
+from harness.policy.session_grants import GrantScope
+from harness.policy.verdict import Verdict
+from harness.record import Record
+from harness.text.fields import Fields
+from harness.text.strict_json import NotJsonError, read_line
+from harness.text.visible import visible_line
+
+VERSION = 1
+MOST_QUESTION_BYTES = 4_000_000
+MOST_ANSWER_BYTES = 20_000
+"""Of the line, its end included."""
+MOST_NAME = 80
+MOST_WORDS = 4_000
+
+TOO_LARGE = "the question is too large to be asked outside"
+_MOST_WHY = 300
+
+_ANSWER = Fields({
+    "id": "text",
+    "sha256": "digest",
+    "answer": "one of yes no stop",
+    "by": "line",
+    "words?": f"text of at most {MOST_WORDS} characters",
+    "destroys?": "flag",
+    "grant?": "count",
+})  # fmt: skip
+
+
+class AnswerError(Exception):
+    """What came back is no answer to the question; the text says why, for the model and the log."""
+
+
+class OutsideQuestion(Record):
+    """A question as it goes out, and what its answer is held against."""
+
+    id: str
+    sha256: str
+    """Of all other fields: the object as JSON in ASCII, its keys sorted, without blanks."""
+    line: bytes
+    """The JSON, with its line end."""
+    choices: tuple[GrantChoice, ...] = ()
+    """What may be granted for this session besides a yes; an answer names one by its place."""
+    destroys: bool = False
+    """Whether a yes must say so."""
+    shown_whole: bool = True
+
+
+def question_of(
+    action: Action,
+    verdict: Verdict,
+    *,
+    session: str,
+    workspace: str,
+    confinement: str,
+    offer: Offer | str,
+    seconds: float,
+    redact: Callable[[str], str],
+    clock: Callable[[], float] = time.time,
+) -> OutsideQuestion:
+    """Return the question about a judged call; of its texts secrets are masked."""
+    judged = judged_fields(action, verdict, redact)
+    choices = () if isinstance(offer, str) else offer.choices
+    now = clock()
+    fields: dict[str, JsonValue] = {
+        "harness_approver": VERSION,
+        "id": os.urandom(16).hex(),
+        "agent": "harness",
+        "session": session,
+        "workspace": workspace,
+        "asked": _stamp(now),
+        "until": _stamp(now + seconds),
+        "call": judged,
+        "confinement": confinement,
+        "grants": [
+            {
+                "grant": place,
+                "name": choice.name,
+                "allows": [redact(pattern.text) for pattern in choice.patterns],
+                "asked_still": [redact(part) for part in choice.asked_still],
+            }
+            for place, choice in enumerate(choices)
+        ],
+        **({"no_grants": redact(offer)} if isinstance(offer, str) else {}),
+    }
+    digest = digest_of(_canonical(fields))
+    return OutsideQuestion(
+        id=str(fields["id"]),
+        sha256=digest,
+        line=_line({**fields, "sha256": digest}),
+        choices=choices,
+        destroys=bool(judged["destroys"]),
+        shown_whole=action.shown_whole,
+    )
+
+
+def withdrawal_of(question: OutsideQuestion) -> bytes:
+    """Return the line that says that a question needs no answer any more."""
+    return _line({"harness_approver": VERSION, "id": question.id, "withdrawn": True})
+
+
+def approval_from(came: bytes, question: OutsideQuestion) -> Approval:
+    """Return the answer that came, all of it. Raises AnswerError for what is none."""
+    line, end, rest = came.partition(b"\n")
+    if len(came) > MOST_ANSWER_BYTES:
+        raise AnswerError("more came back than an answer can hold")
+    if not line.strip():
+        raise AnswerError("nothing came back")
+    if not end:
+        raise AnswerError("what came back does not end like a line")
+    if rest:
+        raise AnswerError("more than one line came back")
+    try:
+        held = read_line(line)
+    except NotJsonError as error:
+        raise AnswerError(_why(f"what came back is no JSON ({error})")) from None
+    if problem := _ANSWER.problem(held):
+        raise AnswerError(_why(f"what came back is no answer: it {problem}"))
+    return _approval(held, question) if isinstance(held, dict) else _never()
+
+
+def _approval(held: Mapping[str, JsonValue], question: OutsideQuestion) -> Approval:
+    name, grant = str(held["by"]), held.get("grant")
+    if (held["id"], held["sha256"]) != (question.id, question.sha256):
+        raise AnswerError("what came back answers another question")
+    if len(name) > MOST_NAME:
+        raise AnswerError(f"the name of who answered is longer than {MOST_NAME} characters")
+    answer = Answer(held["answer"])
+    words = str(held.get("words", ""))
+    if answer is not Answer.YES:
+        if "grant" in held or "destroys" in held:
+            raise AnswerError(f"a {answer.value} grants nothing, and destroys nothing")
+        return Approval(answer=answer, by="approver", who=name, words=words)
+    if not question.shown_whole:
+        raise AnswerError("the call cannot be shown whole, so it cannot be allowed")
+    if held.get("destroys", False) is not question.destroys:
+        raise AnswerError(
+            "this destroys, and the yes does not say so" if question.destroys else "the yes is about what destroys"
+        )
+    if grant is None:
+        return Approval(answer=answer, by="approver", who=name, words=words)
+    if not isinstance(grant, int) or grant >= len(question.choices):
+        raise AnswerError("it grants what was not offered")
+    patterns = question.choices[grant].patterns
+    return Approval(answer=answer, by="approver", who=name, words=words, scope=GrantScope.SESSION, patterns=patterns)
+
+
+def _never() -> Approval:
+    raise AnswerError("what came back is no object")
+
+
+def _canonical(fields: Mapping[str, JsonValue]) -> bytes:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _line(fields: Mapping[str, JsonValue]) -> bytes:
+    return f"{json.dumps(fields, allow_nan=False)}\n".encode()
+
+
+def _why(text: str) -> str:
+    return visible_line(text, _MOST_WHY)
+
+
+def _stamp(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,0 +1,54 @@
+"""A question that stands somewhere outside, and has no answer yet: what to wait for, and what to do then."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from harness.actions import Action
+from harness.gate.approval import Answer, Approval
+from harness.policy.verdict import Verdict
+
+IN_TIME = "whoever was asked did not answer in time"
+
+
+class Watched(NamedTuple):
+    """What a question waits for: descriptors, and for how many seconds at most before it is looked at anyway."""
+
+    reads: Sequence[int] = ()
+    writes: Sequence[int] = ()
+    seconds: float = 0.0
+
+
+class StandingQuestion(Protocol):
+    """One question, asked once. `withdraw` must be called in the end, answered or not; it may be called again."""
+
+    def watched(self) -> Watched:
+        """Return what to wait for now."""
+        ...
+
+    def look(self) -> Approval | None:
+        """Do what can be done without waiting; return the answer once there is one, NOBODY where there will be none."""
+        ...
+
+    def withdraw(self) -> None:
+        """Let whoever is asked know that nobody waits for them any more, and let go of everything."""
+        ...
+
+
+AskOutside = Callable[[Action, Verdict], StandingQuestion | str]
+"""Puts a question somewhere outside; returns why it stands nowhere, where it does not."""
+
+
+def no_answer(why: str) -> Approval:
+    """Return what counts where nobody outside answered."""
+    return Approval(answer=Answer.NOBODY, by="nobody", words=why)
+
+
+def wait_for(question: StandingQuestion, keys: Sequence[int] = (), seconds: float | None = None) -> Sequence[int]:
+    """Wait until a question should be looked at, one of `keys` can be read, or `seconds` are over; return the keys that can."""
+    watched = question.watched()
+    most = max(0.0, watched.seconds if seconds is None else min(seconds, watched.seconds))
+    readable, _, _ = select.select([*keys, *watched.reads], watched.writes, [], most)
+    return [one for one in keys if one in readable]
