@@ -49,6 +49,7 @@ class AskedSocket:
         self._question = question
         self._left = question.line
         self._came = b""
+        self._listens = True
         self._monotonic = monotonic
         self._end = monotonic() + seconds
         self._connection: socket.socket | None = _connected(path)
@@ -65,10 +66,10 @@ class AskedSocket:
         if self._connection is None:
             return no_answer(IN_TIME)
         try:
-            is_open = self._exchanged(self._connection)
+            self._listens = self._exchanged(self._connection)
         except OSError as error:
             return no_answer(f"the connection to the approver broke: {error.strerror}")
-        if not is_open or b"\n" in self._came or len(self._came) > MOST_ANSWER_BYTES:
+        if not self._listens or b"\n" in self._came or len(self._came) > MOST_ANSWER_BYTES:
             try:
                 return approval_from(self._came, self._question)
             except AnswerError as error:
@@ -81,7 +82,7 @@ class AskedSocket:
         if connection is None:
             return
         with connection:
-            if not self._left and not self._came:
+            if self._listens and not self._left and not self._came:
                 try:
                     connection.send(withdrawal_of(self._question))
                 except OSError:
