@@ -403,7 +403,7 @@ def model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
 
 def run_flags(parser: ArgumentParser) -> None:
     """Add the flags of `harness run`."""
-    parser.description = "Run one prompt; never asks, never reads the terminal."
+    parser.description = "Run one prompt; never reads the terminal, and asks nobody but by --ask."
     parser.epilog = _EXITS
     parser.add_argument("prompt", nargs="?", help="what to do; - reads it from stdin")
     parser.add_argument("--prompt-file", type=filled, metavar="FILE", help="read it from a file, {{variables}} and all")
@@ -419,6 +419,9 @@ def run_flags(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--output", choices=("text", "json", "jsonl"), default="text", help="form of stdout")
     _outcome_flags(parser)
+    parser.add_argument(
+        "--ask", action="store_true", help="ask the approver of the configuration, else `harness approve`"
+    )
     parser.add_argument("--record", type=filled, metavar="FILE", help="keep the model's side of the run as a cassette")
     parser.add_argument("--replay", type=filled, metavar="FILE", help="ask a cassette in the place of a model")
     parser.add_argument("--task", type=filled, metavar="FILE", help="the task of a batch, as JSON; needs --out")

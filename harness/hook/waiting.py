@@ -95,15 +95,28 @@ class WaitingList:
 
     def ask(self, asked: AskedCall) -> Approval:
         """Ask whoever listens, and return the answer; NOBODY at once where nobody does. Raises OSError."""
+        question = self.put(replace(asked, offer=lambda: _without_programs(asked.offer())))
+        if isinstance(question, str):
+            return answered_nobody(question)
+        with self._clock_stopped():
+            try:
+                while (approval := question.look()) is None:
+                    self._sleep(LOOK_SECONDS)
+                return approval
+            finally:
+                question.withdraw()
+
+    def put(self, asked: AskedCall) -> ListedQuestion | str:
+        """Put a question into the list; return why not, where nobody listens or it is too large. Raises OSError."""
         if not self.is_heard():
-            return answered_nobody(NOBODY_LISTENS)
-        offer = _without_programs(asked.offer())
+            return NOBODY_LISTENS
+        offer = asked.offer()
         data = self._packed(asked, offer)
         if len(data) > MOST_BYTES:
-            return answered_nobody(TOO_LARGE)
-        with self._clock_stopped(), self._put(data) as place:
-            why = self._wait(os.path.join(place, _ANSWER))
-            return self._answer_in(place, data, offer, why)
+            return TOO_LARGE
+        return ListedQuestion(
+            self._folder, data, offer, self._monotonic() + self._seconds, self.is_heard, self._monotonic
+        )
 
     def is_heard(self) -> bool:
         """Say whether somebody listens."""
@@ -137,47 +150,6 @@ class WaitingList:
                 offer=offer,
             )
         )
-
-    @contextmanager
-    def _put(self, data: bytes) -> Iterator[str]:
-        """Put a question into the list, whole, and take it out again in the end."""
-        name = os.urandom(8).hex()
-        made, place = os.path.join(self._folder, f".{name}"), os.path.join(self._folder, name)
-        os.mkdir(made, 0o700)
-        descriptor = os.open(os.path.join(made, _QUESTION), NEW_FILE, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            write_whole(descriptor, data)
-            os.rename(made, place)
-            yield place
-        finally:
-            _remove(place, made)
-            os.close(descriptor)
-
-    def _wait(self, answer: str) -> str:
-        """Wait for an answer; return why there is none."""
-        end = self._monotonic() + self._seconds
-        while not os.path.lexists(answer):
-            if self._monotonic() >= end:
-                return IN_TIME
-            if not self.is_heard():
-                return LEFT
-            self._sleep(LOOK_SECONDS)
-        return ""
-
-    def _answer_in(self, place: str, question: bytes, offer: Offer | str, why: str) -> Approval:
-        """Return the answer to a question; from now on none can be made."""
-        path = os.path.join(place, _ANSWER)
-        try:
-            os.close(os.open(path, NEW_FILE, 0o600))
-        except FileExistsError:
-            data = read_small(path, MOST_ANSWER_BYTES)
-        else:
-            return answered_nobody(why)
-        try:
-            return _approval_from(json.loads(data or b""), os.path.basename(place), question, offer)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return answered_nobody(NO_ANSWER)
 
     # What `harness approve` does
 
@@ -273,6 +245,66 @@ class WaitingList:
         if is_old:
             remove_if_there(place)
             _remove(place, place)
+
+
+class ListedQuestion:
+    """A question that stands in the list, whole, until it is withdrawn."""
+
+    def __init__(
+        self,
+        folder: str,
+        question: bytes,
+        offer: Offer | str,
+        end: float,
+        is_heard: Callable[[], bool],
+        monotonic: Callable[[], float],
+    ) -> None:
+        """Put it there, to be answered before `end`. Raises OSError."""
+        self._question = question
+        self._offer = offer
+        self._end = end
+        self._is_heard = is_heard
+        self._monotonic = monotonic
+        name = os.urandom(8).hex()
+        self._made, self._place = os.path.join(folder, f".{name}"), os.path.join(folder, name)
+        os.mkdir(self._made, 0o700)
+        self._descriptor = os.open(os.path.join(self._made, _QUESTION), NEW_FILE, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            write_whole(self._descriptor, question)
+            os.rename(self._made, self._place)
+        except BaseException:
+            self.withdraw()
+            raise
+
+    def look(self) -> Approval | None:
+        """Return the answer, if there is one, NOBODY where there will be none; nothing while it is waited for."""
+        if os.path.lexists(os.path.join(self._place, _ANSWER)):
+            return self._answered("")
+        if self._monotonic() >= self._end:
+            return self._answered(IN_TIME)
+        return None if self._is_heard() else self._answered(LEFT)
+
+    def withdraw(self) -> None:
+        """Take it out of the list; may be called again."""
+        if self._descriptor >= 0:
+            _remove(self._place, self._made)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _answered(self, why: str) -> Approval:
+        """Return the answer; from now on none can be made."""
+        path = os.path.join(self._place, _ANSWER)
+        try:
+            os.close(os.open(path, NEW_FILE, 0o600))
+        except FileExistsError:
+            data = read_small(path, MOST_ANSWER_BYTES)
+        else:
+            return answered_nobody(why)
+        try:
+            return _approval_from(json.loads(data or b""), os.path.basename(self._place), self._question, self._offer)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return answered_nobody(NO_ANSWER)
 
 
 def _locks(descriptor: int, kind: int) -> bool:

@@ -171,6 +171,7 @@ _TOLD = (
 """The flags that decide how a run ends."""
 _NOT_WITH_A_TASK = {
     "prompt": "a prompt", "prompt_file": "--prompt-file", "var": "--var", "resume": "--resume", "log": "--log",
+    "ask": "--ask",
 }  # fmt: skip
 
 

@@ -141,7 +141,7 @@ def assembled(conversation: Conversation) -> Policy:
     keep_own_folders(parts.workspace, parts.state)
     check_confinement(found, parts.tools)
     check_prices(parts.settings, strictest((parts.limits, found.limits)))
-    return found
+    return found.guarding(*parts.policy.guarded)
 
 
 def _use(conversation: Conversation, name: str) -> None:

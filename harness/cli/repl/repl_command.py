@@ -19,6 +19,7 @@ from harness.cli.commands.grants import asleep_words
 from harness.cli.commands.mode import Mode, mode_of, next_mode
 from harness.cli.commands.notes_to_model import is_unanswered
 from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of, slash_commands
+from harness.cli.config.extension_tables import APPROVER
 from harness.cli.config.settings import TerminalSettings, settings_from
 from harness.cli.console import look_from, terminal_is_there
 from harness.cli.exits import Exit
@@ -47,6 +48,7 @@ from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from harness.cli.approver.standing_question import AskOutside
     from harness.cli.terminal.question import Usual
 
 
@@ -177,6 +179,7 @@ class Repl:
             usual=partial(_usual, parts),
             offer=lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
             advise=lambda action, verdict: self._conversation.advice(action, verdict),  # noqa: PLW0108
+            outside=self._approver_outside(),
         )
         self._screen, self._ahead = self._terminal.screen, self._terminal.ahead
         parts.log.observers.append(self._screen.record)
@@ -211,6 +214,18 @@ class Repl:
         self._went_well = True
         """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
         self._code = Exit.DONE
+
+    def _approver_outside(self) -> AskOutside | None:
+        """Return who is asked outside as well, where the person has configured one. Raises UsageError."""
+        if not any(table.kind == APPROVER for table in self._parts.settings.file.extensions):
+            return None
+        from harness.cli.approver.session_approver import approver_outside
+
+        return approver_outside(
+            self._parts,
+            lambda: self._agent.gate,
+            lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
+        )
 
     def _begun(self, about: Mapping[str, JsonValue], arguments: Namespace, carried: Carried | None) -> Conversation:
         """Begin the session, with the conversation that it goes on with. Raises LogError."""

@@ -26,6 +26,8 @@ from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 
 if TYPE_CHECKING:
+    from harness.cli.approver.asked_outside import AskedBesides
+    from harness.cli.approver.standing_question import AskOutside
     from harness.cli.terminal.approver import TerminalApprover
     from harness.cli.terminal.completion import Offered
     from harness.cli.terminal.line_history import KeptHistory
@@ -52,9 +54,10 @@ class Terminal:
         usual: Callable[[], Usual],
         offer: Callable[[Action, Verdict], Offer | str],
         advise: Callable[[Action, Verdict], str],
+        outside: AskOutside | None = None,
     ) -> None:
         """Take how it is to be, what stops a question, what masks secrets, what confines calls, what commands
-        usually have, what can be granted, and what rule does it where nothing can."""
+        usually have, what can be granted, what rule does it where nothing can, and who is asked outside as well."""
         look = look_from(settings, environment)
         self._settings = settings
         self._environment = environment
@@ -63,6 +66,7 @@ class Terminal:
         self._usual = usual
         self._offer = offer
         self._advise = advise
+        self._outside = outside
         self._history: KeptHistory | None = None
         self.screen = Screen(
             sys.stdout,
@@ -77,7 +81,7 @@ class Terminal:
     @cached_property
     def approver(self) -> TerminalApprover:
         """What puts questions; imported with the first turn, since the prompt comes sooner without it."""
-        from harness.cli.terminal.approver import TerminalApprover
+        from harness.cli.terminal.approver import TerminalApprover, keyboard_at
 
         return TerminalApprover(
             self.screen,
@@ -89,11 +93,22 @@ class Terminal:
             paused=self.ahead.paused,
             usual=self._usual,
             dead_seconds=self._settings.dead_seconds.value,
+            keyboard_of=keyboard_at if self._besides is None else self._besides.keyboard,
         )
 
+    @cached_property
+    def _besides(self) -> AskedBesides | None:
+        if self._outside is None:
+            return None
+        from harness.cli.approver.asked_outside import AskedBesides
+
+        return AskedBesides(self._outside, self.screen)
+
     def ask(self, action: Action, verdict: Verdict) -> Approval:
-        """Ask about a call, as an Approver does."""
-        return self.approver(action, verdict)
+        """Ask about a call, as an Approver does: here, and outside where somebody is."""
+        if self._besides is None:
+            return self.approver(action, verdict)
+        return self._besides.ask(self.approver, action, verdict)
 
     def ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
         """Ask about protected places that a granted program changed."""

@@ -1,4 +1,4 @@
-"""`harness run`: one prompt, nobody to ask, never a read of the terminal; the exit code tells how it went."""
+"""`harness run`: one prompt, nobody at the terminal to ask; the exit code tells how it went."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.cli.terminal.styles import Tone
 from harness.errors import LogError, UsageError
-from harness.gate.approval import deny_all
+from harness.gate.approval import Approver, deny_all
 from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import RunResult, StopReason
@@ -31,6 +31,7 @@ from harness.record import replace
 if TYPE_CHECKING:
     from harness.cli.resume import Carried
     from harness.cli.run.answer_schema import AnswerSchema
+    from harness.gate.gate import Gate
 
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -65,6 +66,8 @@ class _Run:
     def __init__(self, arguments: Namespace, environment: Mapping[str, str], settle: Callable[[], str]) -> None:
         self._arguments = arguments
         self._settle = settle
+        if arguments.ask and arguments.dry_run:
+            raise UsageError("--ask and --dry-run: nobody need be asked about calls that do not run; give one of them")
         self._check = _check_of(arguments)
         prompt = given_prompt(arguments)
         state = State.of(environment)
@@ -81,6 +84,8 @@ class _Run:
         # No call writes these, where they lie in the workspace.
         recorded = [] if self._model.record is None else [self._model.record]
         parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
+        self._gate: Gate
+        self._approver = self._asked_outside() if arguments.ask else deny_all
         self._prompt = prompt.masked(parts.redactor.redact)
         self._about = {
             **about_of(parts, "run"),
@@ -134,7 +139,10 @@ class _Run:
 
     def _work(self) -> RunResult:
         """Work on the prompt, settle what that left, and record the end with the exit code that is known by then."""
-        agent = agent_of(self._parts, approver=deny_all, about=self._about, done_marker=self._arguments.done_marker)
+        agent = agent_of(
+            self._parts, approver=self._approver, about=self._about, done_marker=self._arguments.done_marker
+        )
+        self._gate = agent.gate
         carried = self._carried
         try:
             session = agent.start(
@@ -155,6 +163,18 @@ class _Run:
         except LogError as error:
             return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
         return result
+
+    def _asked_outside(self) -> Approver:
+        """Return who is asked where the policy says confirm. Raises UsageError."""
+        from harness.cli.approver.asked_outside import AskedAlone
+        from harness.cli.approver.session_approver import approver_outside
+
+        outside = approver_outside(
+            self._parts,
+            lambda: self._gate,
+            lambda action, verdict: self._gate.offer(action, verdict),  # noqa: PLW0108 - it is made later
+        )
+        return AskedAlone(outside, self._parts.interrupt)
 
     def _result_of(self, agent: Agent, session: Session) -> RunResult:
         prompt = f"{self._prompt.text}\n\n{self._check.instructions}" if self._check else self._prompt.text
