@@ -24,7 +24,7 @@ ACTIONS = {
     "config": ("show", "path"),
     "sessions": ("list", "resume", "fork"),
     "hook": ("install", "check", "status", "uninstall"),
-    "mcp": ("proxy", "list", "pin", "unpin"),
+    "mcp": ("proxy", "serve", "list", "pin", "unpin"),
 }
 """Commands that take an action, and the actions."""
 
@@ -234,6 +234,22 @@ def _mcp_flags(parser: ArgumentParser, action: str) -> None:
             parser.add_argument("--log", type=filled, metavar="FILE", help="the action log (else in the state folder)")
             parser.add_argument("server", nargs="+", metavar="COMMAND", help="what starts the server, behind --")
             parser.set_defaults(cwd=None, add_dir=[], copied_from=None)
+        case "serve":
+            parser.description = (
+                "Offer our tools to an MCP client (stdio), each call judged, asked about, confined and logged."
+            )
+            parser.epilog = (
+                "Exit code: 0 the client left; 1 internal error, 2 usage or policy, 8 the log cannot be written."
+            )
+            parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
+            parser.add_argument("--policy", type=filled, metavar="FILE", help="a policy file, or the name of one")
+            parser.add_argument("--log", type=filled, metavar="FILE", help="the action log (else in the state folder)")
+            parser.add_argument(
+                "--permission-prompt",
+                action="store_true",
+                help="offer the tool approve as well, for --permission-prompt-tool of Claude Code",
+            )
+            parser.set_defaults(add_dir=[], copied_from=None)
         case "list":
             parser.description = "Say which tools of MCP servers a person has seen, and which are new or changed."
             parser.add_argument("--json", action="store_true", help="an object for each tool")

@@ -10,12 +10,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.errors import HarnessError, UsageError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from harness.actions import Action, JsonValue
     from harness.files.workspace import Workspace
     from harness.gate.approval import Approval
@@ -128,10 +130,20 @@ def _answer(
             raise UsageError(f"usage: {HOOK_USAGE}")
         policy = words[1]
     data = b"".join(iter(lambda: os.read(0, 1 << 20), b""))
-    return answer(agent, data, _parts(environment, policy, hook_time))
+    return answer(agent, data, hook_parts(environment, policy, clock_stopped=hook_time.stopped))
 
 
-def _parts(environment: Mapping[str, str], named: str | None, hook_time: HookTime) -> HookParts:
+def hook_parts(
+    environment: Mapping[str, str],
+    named: str | None,
+    *,
+    clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
+    pause: Callable[[float], None] = time.sleep,
+) -> HookParts:
+    """Return what the program gives a hook; `named` is the policy that decides, `pause` waits while a person is asked.
+
+    `clock_stopped` stops meanwhile what limits our own work.
+    """
     from harness.cli.environment_secrets import redactor_for
     from harness.cli.state import State
     from harness.files.before_images import BeforeImages
@@ -165,7 +177,7 @@ def _parts(environment: Mapping[str, str], named: str | None, hook_time: HookTim
     def ask(asked: AskedCall) -> Approval:
         from harness.hook.waiting import WaitingList
 
-        return WaitingList(state.waiting, clock_stopped=hook_time.stopped).ask(asked)
+        return WaitingList(state.waiting, clock_stopped=clock_stopped, sleep=pause).ask(asked)
 
     return HookParts(
         folder=state.agents,
@@ -183,7 +195,7 @@ def _parts(environment: Mapping[str, str], named: str | None, hook_time: HookTim
         runner=f"{own_command()} exec",
         about=about,
         wait_seconds=WAIT_SECONDS,
-        clock_stopped=hook_time.stopped,
+        clock_stopped=clock_stopped,
     )
 
 

@@ -21,6 +21,10 @@ def mcp_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             from harness.cli.mcp.proxy_command import proxy_command
 
             return proxy_command(arguments, environment)
+        case "serve":
+            from harness.cli.mcp.serve_command import serve_command
+
+            return serve_command(arguments, environment)
         case "list":
             return _list(State.of(environment), as_json=arguments.json)
         case _:

@@ -1,0 +1,99 @@
+"""A question as a form that an MCP client shows to a person (elicitation), and what the filled form says.
+
+INVARIANT: a yes is the word that the form asks for, in a form that was sent off. Nothing is filled in beforehand, and what a
+client leaves out, closes or makes up is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from harness.actions import JsonValue
+from harness.gate.approval import Answer, Approval
+from harness.record import Record
+from harness.text.visible import visible_line
+
+FIELD = "answer"
+YES, NO = "yes", "no"
+MOST_LINES, MOST_CHARACTERS = 80, 6_000
+"""Of a question in a form: clients cut what is longer, and what is not shown whole is not answered."""
+MOST_WORDS = 500
+_MARGIN = "    "
+"""Before each line of the question: where a client draws Markdown, what stands behind it stays as it is."""
+TOO_LONG = "the question is too long for a form of the client"
+
+
+class FormEnd(Enum):
+    """What became of a form."""
+
+    SENT = "accept"
+    REFUSED = "decline"
+    CLOSED = "cancel"
+    """The client closed it, perhaps without a person: nobody answered."""
+    LATE = "late"
+    FAILED = "failed"
+    """The client could not show it, or answered with something else."""
+    CALL_CANCELLED = "call cancelled"
+    """The client does not want the call any more."""
+    SERVER_ENDS = "server ends"
+
+
+class FormAnswer(Record):
+    """What came back."""
+
+    end: FormEnd
+    filled: Mapping[str, object] = {}
+    """With SENT: the fields, as the client says."""
+
+
+class QuestionForm(Record):
+    """One question, as a client shows it."""
+
+    message: str
+    word: str
+    """What has to be typed for a yes; empty where `yes` is chosen."""
+
+    @property
+    def schema(self) -> dict[str, JsonValue]:
+        """The form, in the little JSON Schema that clients know."""
+        field: dict[str, JsonValue] = {"type": "string", "title": "May it run, once?"}
+        if self.word:
+            field |= {
+                "title": f"Type {self.word} to let it run",
+                "description": f"It cannot be taken back. Anything but {self.word} refuses.",
+            }
+        else:
+            field["enum"] = [NO, YES]  # who answers with the first one that is offered says no
+        return {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
+
+    def approval(self, answer: FormAnswer, client: str) -> Approval | None:
+        """Return what an answer says, and whose it is: a person's at `client`. None where nobody answered."""
+        by = f"person at {client}"
+        match answer.end:
+            case FormEnd.SENT:
+                said = answer.filled.get(FIELD)
+                if said == (self.word or YES):
+                    return Approval(answer=Answer.YES, by=by)
+                typed = visible_line(said, MOST_WORDS) if isinstance(said, str) else ""
+                return Approval(answer=Answer.NO, by=by, words=typed if self.word and typed else "")
+            case FormEnd.REFUSED:
+                return Approval(answer=Answer.NO, by=by)
+            case FormEnd.CALL_CANCELLED:
+                return Approval(answer=Answer.NO, by="client", words="the client cancelled the call")
+            case FormEnd.SERVER_ENDS:
+                return Approval(answer=Answer.NO, by="server", words="it ended before anybody answered")
+            case _:
+                return None
+
+
+def question_form(tool: str, question: str, word: str) -> QuestionForm | None:
+    """Return the form of a question about a call of `tool`; None where it is too long to be shown whole.
+
+    `question` is all of it, safe to show; `word` is what must be typed to say yes, or nothing.
+    """
+    lines = question.split("\n")
+    if len(lines) > MOST_LINES or len(question) > MOST_CHARACTERS:
+        return None
+    shown = "\n".join(f"{_MARGIN}{line}" for line in lines)
+    return QuestionForm(message=f"harness asks whether this call of {tool} may run, once:\n\n{shown}\n", word=word)
