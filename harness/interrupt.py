@@ -51,6 +51,13 @@ class Interrupt:
         """Ask to stop at the next safe moment, without raising."""
         self.requested = True
 
+    def note(self) -> None:
+        """Ask to stop from another thread than the one that works: nothing is raised in either. Who works looks at `requested`
+        and at `count`, and meets the request at the next window.
+        """
+        self.requested = True
+        self.count += 1
+
     def clear(self) -> None:
         """Forget the request: a new turn begins."""
         self.requested = False

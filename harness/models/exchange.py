@@ -106,6 +106,10 @@ class _End:
         self.error = error
 
 
+class _Interruption:
+    """In the queue: whoever waits shall stop."""
+
+
 class Exchange:
     """One request. Call `start`, then `take` until it returns None, raises or no more is wanted, then `close`.
 
@@ -122,7 +126,7 @@ class Exchange:
         self._send = send
         self._hang_up = hang_up
         # Both queues are written in C, so that an interrupt in the middle of a call leaves no lock behind.
-        self._arrived: queue.SimpleQueue[bytes | Phase | _End] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[bytes | Phase | _End | _Interruption] = queue.SimpleQueue()
         self._credits: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._unwanted = False
         self._ended = False
@@ -138,10 +142,14 @@ class Exchange:
         """Tell whoever waits how far the request is. The thread that sends calls this."""
         self._arrived.put(phase)
 
+    def interrupt(self) -> None:
+        """Let whoever takes raise KeyboardInterrupt, soon: for a thread that no signal interrupts. Any thread may call this."""
+        self._arrived.put(_Interruption())
+
     def take(self, seconds: float) -> bytes | Phase | None:
         """Return the next piece of the answer or a phase that the request reached; None after the last piece.
 
-        Raises TimeoutError if nothing comes for `seconds`, and what the sending raised.
+        Raises TimeoutError if nothing comes for `seconds`, KeyboardInterrupt (see `interrupt`), and what the sending raised.
         """
         try:
             item = self._arrived.get(timeout=min(max(seconds, 0.0), _LONGEST_WAIT))
@@ -153,6 +161,8 @@ class Exchange:
             return item
         if isinstance(item, Phase):
             return item
+        if isinstance(item, _Interruption):
+            raise KeyboardInterrupt
         self._ended = True
         if item.error is not None:
             raise item.error

@@ -58,6 +58,8 @@ class OpenAIWire:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._client: OpenAIClient | None = None
+        self._exchange: Exchange | None = None
+        """The request that runs now."""
 
     @property
     def quirks(self) -> Quirks:
@@ -78,6 +80,15 @@ class OpenAIWire:
             self._connected()
         except ModelError:
             pass
+
+    def interrupt(self) -> None:
+        """Let `complete` raise KeyboardInterrupt where it waits for an answer now: for a thread that no signal interrupts.
+
+        Any thread may call this, and more than once; between two tries, and where nothing waits, it does nothing.
+        """
+        exchange = self._exchange
+        if exchange is not None:
+            exchange.interrupt()
 
     def close(self) -> None:
         """Close the connections; the next `complete` opens new ones."""
@@ -145,6 +156,7 @@ class OpenAIWire:
         exchange = Exchange(lambda: client.send(self._dialect.path, body), hang_up=client.connections.hang_up)
         client.connections.report = exchange.report
         clock = TryClock(self._endpoint.deadlines, started=self._monotonic(), run_ends=run_ends)
+        self._exchange = exchange
         try:
             exchange.start()
             read_reply(exchange, clock, reply, on_text, self._monotonic)
@@ -161,6 +173,7 @@ class OpenAIWire:
             else:
                 raise
         finally:
+            self._exchange = None
             self.timing = clock.timing
             if not exchange.close() or not client.connections.reusable:
                 self.close()  # the next request begins with new sockets
