@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import time
 from argparse import Namespace
@@ -15,12 +16,13 @@ from harness.cli.config.provider import model_from, not_for, withhold
 from harness.cli.config.settings import Settings, settings_from
 from harness.cli.console import complain
 from harness.cli.environment_secrets import redactor_for, secrets_of
+from harness.cli.extensions.extensions import Extensions
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
 from harness.cli.policy.policies import assemble, with_plan_mode
 from harness.cli.session_log import lost_log, opened_log, who_and_where
 from harness.cli.signals import Signals
-from harness.cli.state import State, current_folder
+from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, current_folder
 from harness.cli.system_prompt import system_prompt
 from harness.errors import UsageError
 from harness.files.before_images import BeforeImages
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from harness.log.heads_file import KnownHead
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
+    from harness.tools.script_declaration import ScriptDeclaration
 
 
 class Unattended(Record):
@@ -98,11 +101,19 @@ class SessionParts:
         """Told what a command prints while it runs; set by whoever shows it."""
         self.lend: Callable[[], AbstractContextManager[LentTerminal]] | None = None
         """Lends the terminal to a command; set by whoever runs one that the person typed, and only while it runs."""
+        self.settings: Settings = settings_from(arguments, environment, self.workspace.root)
+        self.extensions, self.notes = extensions_of(self.settings, self.state, self.workspace.root, environment)
         self.tools = tools_in(
-            self.workspace, self.state, environment, self.interrupt, self._tell_output, lend=self._lent, log=log
+            self.workspace,
+            self.state,
+            environment,
+            self.interrupt,
+            self._tell_output,
+            lend=self._lent,
+            log=log,
+            scripts=tuple(self.extensions.tools.values()),
         )
         self.level = check_confinement(self.policy, self.tools)
-        self.settings: Settings = settings_from(arguments, environment, self.workspace.root)
         self.prices = self.settings.prices.value
         self.context_tokens = self.settings.context_tokens.value
         self.on_wait: Callable[[float], None] = time.sleep
@@ -258,6 +269,21 @@ def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
     return advice_on(policy, action, verdict)
 
 
+def extensions_of(
+    settings: Settings, state: State, workspace: str, environment: Mapping[str, str]
+) -> tuple[Extensions, Sequence[str]]:
+    """Return what a session has besides the tools that ship, and what a person is told of what is left out; see
+    cli/extensions/. Raises UsageError.
+    """
+    files = (os.path.join(workspace, name) for name in (PROJECT_CONFIG, PROJECT_SERVERS))
+    if not settings.file.extensions and not any(map(os.path.lexists, files)):
+        return Extensions(), ()
+    from harness.cli.extensions.extensions_here import extensions_here
+
+    found = extensions_here(settings.file.extensions, state, workspace, environment)
+    return found.extensions, found.notes
+
+
 def tools_in(
     workspace: Workspace,
     state: State,
@@ -267,8 +293,10 @@ def tools_in(
     *,
     lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
     log: str | None = None,
+    scripts: Sequence[ScriptDeclaration] = (),
 ) -> tuple[Tool, ...]:
-    """Return the tools that ship, with the places where the program keeps things; no command can read the log that is named.
+    """Return the tools that ship, and scripts, with the places where the program keeps things. No command can read the named
+    `log`.
 
     From here on, nothing that a command starts can read this process's memory or environment: keys lie there.
     """
@@ -282,6 +310,7 @@ def tools_in(
         on_output=on_output,
         lend=lend,
         interrupts=lambda: interrupt.count,
+        scripts=scripts,
     )
 
 

@@ -35,7 +35,6 @@ from harness.programs.variables import steers
 from harness.record import Record, replace
 from harness.tool_kinds import WRITE_FILE, is_named
 
-
 _SHOWN_NAME = 100
 """Characters of the name of an argument."""
 

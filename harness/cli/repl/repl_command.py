@@ -32,12 +32,12 @@ from harness.cli.repl.repl_terminal import DoublePress, Terminal
 from harness.cli.repl.status_line import status_of, status_parts, status_text
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log
 from harness.cli.session_log import close_log
-from harness.cli.state import State, here
+from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, here
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Line, Tone
 from harness.cli.terminal.type_ahead import NEXT_MODE
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
-from harness.gate.approval import Approval
+from harness.gate.approval import Approval, Approver
 from harness.gate.registry import ToolRegistry
 from harness.interrupt import Interrupt
 from harness.messages import RunResult, StopReason
@@ -124,13 +124,14 @@ def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> SessionPar
     terminal = settings_from(arguments, environment, folder).terminal
     look = look_from(terminal, environment)
     screen = Screen(sys.stdout, look, notices=Notices(terminal.notify.value))
-    note = trusted_or_not(
-        State.of(environment),
-        folder,
-        lambda action, verdict: _asked(screen, terminal, environment, action, verdict),
-    )
-    if note:
-        screen.line(note)
+
+    def ask(action: Action, verdict: Verdict) -> Approval:
+        return _asked(screen, terminal, environment, action, verdict)
+
+    state = State.of(environment)
+    for note in (trusted_or_not(state, folder, ask), *_trusted_files(state, folder, ask)):
+        if note:
+            screen.line(note)
     try:
         return SessionParts(arguments, environment)
     except UsageError as error:
@@ -140,6 +141,15 @@ def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> SessionPar
         if code is None:
             raise
         return code
+
+
+def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
+    """Ask whether the files of a folder that add tools, servers and hooks are trusted; return what to tell of it."""
+    if not any(os.path.lexists(os.path.join(folder, name)) for name in (PROJECT_CONFIG, PROJECT_SERVERS)):
+        return ()
+    from harness.cli.extensions.project_trust import ask_trust_of_files
+
+    return ask_trust_of_files(state, folder, ask)
 
 
 def _asked(
@@ -195,7 +205,7 @@ class Repl:
             kept=kept,
             ask_places=self._terminal.ask_places,
         )
-        self._notes = [Line(tone=Tone.QUIET, text=note) for note in parts.system.notes]
+        self._notes = [Line(tone=Tone.QUIET, text=note) for note in (*parts.system.notes, *parts.notes)]
         held = kept.read()
         warnings = [held.problem, *map(asleep_words, held.grants)]
         self._notes += [Line(tone=Tone.WARNING, text=visible_line(said, 2_000)) for said in warnings if said]

@@ -252,7 +252,7 @@ class _Run:
         console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
         if arguments.dry_run:
             console.line("dry run: every call is judged and recorded, and none is run", Tone.WARNING)
-        for line in parts.system.notes:
+        for line in (*parts.system.notes, *parts.notes):
             console.line(line, Tone.QUIET)
         parts.log.observers.append(console.record)
         parts.on_output = console.live
