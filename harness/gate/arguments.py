@@ -134,6 +134,9 @@ def _text_problem(value: str, schema: Mapping[str, JsonValue]) -> str:
         value.encode()
     except UnicodeEncodeError:
         return "contains a lone surrogate."
+    words = schema.get("enum")
+    if isinstance(words, list) and value not in words:
+        return f"must be one of {', '.join(map(str, words))}."
     least, most = schema.get("minLength", 0), schema.get("maxLength")
     if isinstance(least, int) and len(value) < least:
         return "must not be empty."

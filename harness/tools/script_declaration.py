@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.actions import JsonValue
 from harness.errors import nearest
+from harness.policy.effects import place_problem
 from harness.record import Record
 from harness.text.fields import Fields
 from harness.tool_kinds import SCRIPT_NAME
@@ -148,6 +149,9 @@ def _argument_problems(said: ScriptDeclaration, arguments: Mapping[str, Mapping[
                 yield f"arguments: {name}: {key} says nothing of a value of type {types[name]}"
     for key, words in (("argv", said.argv), ("reads", said.reads), ("writes", said.writes)):
         yield from (f"{key}: {problem}" for word in words for problem in _word_problems(word, types))
+    for word in said.writes:
+        if (problem := place_problem(word.removeprefix("./"))) and not placeholders(word):
+            yield f"writes: {word} {problem}"
     used = {name for word in (*said.argv, *said.reads, *said.writes) for name in placeholders(word)}
     for name in types:
         if name not in used:
