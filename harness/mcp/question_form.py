@@ -1,11 +1,13 @@
 """A question as a form that an MCP client shows to a person (elicitation), and what the filled form says.
 
 INVARIANT: a yes is the word that the form asks for, in a form that was sent off. Nothing is filled in beforehand, and what a
-client leaves out, closes or makes up is none.
+client leaves out, closes or makes up is none. A question of more than a few rows ends in a number that has to be typed: a
+client that cuts it (Claude Code 2.1.330 shows four rows) cuts the number too, and then nobody can say yes there.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from enum import Enum
 
@@ -18,6 +20,8 @@ FIELD = "answer"
 YES, NO = "yes", "no"
 MOST_LINES, MOST_CHARACTERS = 80, 6_000
 """Of a question in a form: clients cut what is longer, and what is not shown whole is not answered."""
+SHORT_ROWS, SHORT_WIDTH = 4, 40
+"""What every client shows whole, in rows and columns."""
 MOST_WORDS = 500
 _MARGIN = "    "
 """Before each line of the question: where a client draws Markdown, what stands behind it stays as it is."""
@@ -50,6 +54,7 @@ class FormAnswer(Record):
 class QuestionForm(Record):
     """One question, as a client shows it."""
 
+    tool: str
     message: str
     word: str
     """What has to be typed for a yes; empty where `yes` is chosen."""
@@ -57,12 +62,9 @@ class QuestionForm(Record):
     @property
     def schema(self) -> dict[str, JsonValue]:
         """The form, in the little JSON Schema that clients know."""
-        field: dict[str, JsonValue] = {"type": "string", "title": "May it run, once?"}
+        field: dict[str, JsonValue] = {"type": "string", "title": f"May this call of {self.tool} run, once?"}
         if self.word:
-            field |= {
-                "title": f"Type {self.word} to let it run",
-                "description": f"It cannot be taken back. Anything but {self.word} refuses.",
-            }
+            field["description"] = "To let it run, type what the end of the question says. Anything else refuses."
         else:
             field["enum"] = [NO, YES]  # who answers with the first one that is offered says no
         return {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
@@ -73,7 +75,7 @@ class QuestionForm(Record):
         match answer.end:
             case FormEnd.SENT:
                 said = answer.filled.get(FIELD)
-                if said == (self.word or YES):
+                if isinstance(said, str) and said.strip() == (self.word or YES):
                     return Approval(answer=Answer.YES, by=by)
                 typed = visible_line(said, MOST_WORDS) if isinstance(said, str) else ""
                 return Approval(answer=Answer.NO, by=by, words=typed if self.word and typed else "")
@@ -92,8 +94,11 @@ def question_form(tool: str, question: str, word: str) -> QuestionForm | None:
 
     `question` is all of it, safe to show; `word` is what must be typed to say yes, or nothing.
     """
-    lines = question.split("\n")
+    lines = [f"{_MARGIN}{line}" for line in question.split("\n")]
     if len(lines) > MOST_LINES or len(question) > MOST_CHARACTERS:
         return None
-    shown = "\n".join(f"{_MARGIN}{line}" for line in lines)
-    return QuestionForm(message=f"harness asks whether this call of {tool} may run, once:\n\n{shown}\n", word=word)
+    if sum(-(-len(line) // SHORT_WIDTH) for line in lines) + bool(word) > SHORT_ROWS:
+        word = f"{word} {secrets.randbelow(9_000) + 1_000}".lstrip()
+    if word:
+        lines.append(f"{_MARGIN}To let it run, type: {word}")
+    return QuestionForm(tool=tool, message="\n".join(lines), word=word)

@@ -107,6 +107,8 @@ class ToolServer:
         self._arrivals: queue.SimpleQueue[Arrival] = queue.SimpleQueue()
         self._now: ServedCall | None = None
         self._stop: ServerStop | None = None
+        self._cut_short = False
+        """Whether the end came while a call was carried out."""
         self._begun = False
         self._count = 0
 
@@ -130,6 +132,7 @@ class ToolServer:
     def on_wake(self, number: int = 0, frame: object = None) -> None:  # noqa: ARG002 - the signature of a signal handler
         """End the call that runs where it is not wanted any more. Called by a signal's function."""
         if self._stop is not None and self._now is not None:
+            self._cut_short = True
             self._now.ask_no_more(FormEnd.SERVER_ENDS)
         if self._stop is not None or (self._now is not None and self._now.is_cancelled):
             self._interrupt.request()
@@ -178,7 +181,7 @@ class ToolServer:
             return StopReason.LOG_ERROR if isinstance(ended.fault, LogError) else StopReason.GATE_ERROR
         if self.latch:
             return StopReason.BLOCKED
-        return StopReason.INTERRUPTED if ended.stop is ServerStop.SIGNAL else StopReason.COMPLETED
+        return StopReason.INTERRUPTED if self._cut_short else StopReason.COMPLETED
 
     def _begin(self, client: ServedClient) -> None:
         """Begin the session, once."""

@@ -120,15 +120,9 @@ class _Serving:
             questions=Questions(text=self._text, word=_word, elsewhere=self._elsewhere),
             prompt=self._prompt,
         )
-        numbers: list[int] = []
-
-        def on_signal(number: int, _frame: object) -> None:
-            numbers.append(number)
-            server.stop()
-
         signal.signal(signal.SIGUSR1, server.on_wake)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
-        take_endings(on_signal)
+        take_endings(lambda number, frame: server.stop())  # noqa: ARG005
         offered = [OfferedTool.of(spec) for spec in self._tools.specs]
         if self._prompt is not None:
             from harness.hook.permission_prompt import TOOL
@@ -143,7 +137,7 @@ class _Serving:
         )
         link.start()
         ended = server.run()
-        code = _code_of(ended, numbers)
+        code = _code_of(ended)
         if ended.fault is not None:
             complain(str(ended.fault))
         if not isinstance(ended.fault, LogError):
@@ -186,17 +180,19 @@ class _Serving:
     # -- asking
 
     def _text(self, action: Action, verdict: Verdict) -> str:
-        """Return a question as at the prompt, with what is usual there, and secrets masked: a client keeps what it shows."""
-        from harness.cli.terminal.question import Question, question_rows
+        """Return a question as at the prompt, secrets masked: a client keeps what it shows."""
+        from harness.cli.terminal.question import Question, question_rows, usual_here
 
         question = Question(
             action=action,
             verdict=verdict,
             confinement=self._tools.confinement(action.tool, verdict.effects),
+            usual=usual_here(self._workspace.root, self._level, self._policy),
             destroys=destroys(action),
         )
-        rows = "\n".join(row.text.rstrip() for row in question_rows(question, WIDTH))
-        return self._redactor.redact(rows)
+        title = [visible_line(question.head, WIDTH)] if question.head and question.has_room(WIDTH) else []
+        rows = [row.text.rstrip() for row in question_rows(question, WIDTH)]
+        return self._redactor.redact("\n".join((*title, *rows)))
 
     def _elsewhere(
         self, client: ServedClient, action: Action, verdict: Verdict, pause: Callable[[float], None]
@@ -255,7 +251,8 @@ def _own_streams() -> tuple[int, int]:
     return source, sink
 
 
-def _code_of(ended: ServerEnd, signals: list[int]) -> int:
+def _code_of(ended: ServerEnd) -> int:
+    """Return the exit code: clients end a server by closing its stdin, or by a signal, and both is in order."""
     if ended.stop is ServerStop.FAULT:
         return Exit.LOG if isinstance(ended.fault, LogError) else Exit.INTERNAL
-    return Exit.INTERRUPTED if signals[:1] == [signal.SIGINT] else Exit.DONE
+    return Exit.DONE
