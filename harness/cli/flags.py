@@ -41,6 +41,7 @@ work
   batch TASKS  many prompts, each in a folder of its own
   demo         a scripted model, without key or network
   sessions     list, resume, fork; harness -c goes on with the newest one here
+  serve        let an editor drive sessions (ACP)
   undo         put back what a session changed
 decide
   policy       {policy}
@@ -148,6 +149,8 @@ def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901 - a c
             (_config_flags if command == "config" else _hook_flags)(parser, action)
         case "mcp", _:
             _mcp_flags(parser, action)
+        case "serve", _:
+            _serve_flags(parser)
         case "schema", _:
             parser.description = (
                 "Print a JSON Schema (draft 2020-12): of a record of the action log, of a run's result."
@@ -258,6 +261,19 @@ def _mcp_flags(parser: ArgumentParser, action: str) -> None:
             parser.description = f"{does}, and say yes or no."
             parser.add_argument("name", type=server_name, metavar="NAME", help="the server's")
             parser.add_argument("tool", nargs="?", type=filled, metavar="TOOL", help="one tool (else all)")
+
+
+def _serve_flags(parser: ArgumentParser) -> None:
+    parser.usage = "harness serve --stdio [OPTION ...]"
+    parser.description = (
+        "Let an editor or a program drive sessions, by the Agent Client Protocol (agentclientprotocol.com)."
+    )
+    parser.epilog = "Exit code: 0 the client closed its side, 2 usage, 8 a log cannot be written, 130/143 interrupted."
+    parser.add_argument(
+        "--stdio", action="store_true", help="JSON lines on stdin and stdout; there is nothing else yet"
+    )
+    parser.add_argument("--records", action="store_true", help="send each record of the log too, as _harness/record")
+    work_flags(parser, names_folder=False)
 
 
 def _terminal_flags(parser: ArgumentParser) -> None:
@@ -377,8 +393,8 @@ def session_flags(parser: ArgumentParser) -> None:
     )
 
 
-def work_flags(parser: ArgumentParser) -> None:
-    """Add what the prompt, a run and a batch have in common: policy, model, workspace, limits."""
+def work_flags(parser: ArgumentParser, *, names_folder: bool = True) -> None:
+    """Add what the prompt, a run and a batch have in common: policy, model, workspace (where it is named), limits."""
     parser.add_argument(
         "--policy", type=filled, metavar="FILE", help="a policy file, or a shipped one: default, ci, readonly, demo"
     )
@@ -390,7 +406,8 @@ def work_flags(parser: ArgumentParser) -> None:
         "--system", type=filled, metavar="FILE", help="a template in the place of the standard system prompt"
     )
     parser.add_argument("--no-instructions", action="store_true", help="do not read AGENTS.md")
-    parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
+    if names_folder:
+        parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
     parser.add_argument(
         "--add-dir", type=filled, action="append", default=[], metavar="DIR", help="a folder that may be read as well"
     )

@@ -19,6 +19,7 @@ LIGHT = ("--version", "help", "policy", "audit", "schema", "config", "sessions l
 """Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
 COMMANDS = (
     "run", "batch", "demo", "approve", "policy", "audit", "undo", "doctor", "config", "sessions", "schema", "hook", "mcp",
+    "serve",
 )  # fmt: skip
 
 _WISHES = {"version": "--version"}
@@ -255,6 +256,8 @@ def _function_of(  # noqa: C901, PLR0912 - a case a command
             from harness.cli.schema import schema_command as run
         case "mcp":
             from harness.cli.mcp.mcp_command import mcp_command as run
+        case "serve":
+            from harness.cli.serve.serve_command import serve_command as run
         case "config":
             from harness.cli.config.config_command import config_command as run
         case "hook" if action == "check":

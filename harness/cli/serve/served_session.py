@@ -1,0 +1,375 @@
+"""One session that a client drives: a thread, a log, a model and an agent of its own; one thing at a time is done in it."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from acp.schema import SessionMode, SessionModeState
+
+from harness.actions import Action, JsonValue
+from harness.cli.commands.grants import asleep_words
+from harness.cli.commands.mode import SAID, Mode
+from harness.cli.commands.notes_to_model import NotesToModel
+from harness.cli.config.settings import settings_from
+from harness.cli.console import complain
+from harness.cli.kept_grants import KeptGrants
+from harness.cli.parts import SessionParts, about_of, agent_of
+from harness.cli.policy.policies import describe, with_plan_mode
+from harness.cli.resume import Carried, carried_lines
+from harness.cli.serve.client_approver import ASKS, ClientApprover
+from harness.cli.serve.client_wire import ClientWire, OpenQuestion, RefusedRequest
+from harness.cli.serve.session_updates import RecordUpdates, Shown, notification, replayed, said
+from harness.cli.serve.stored_sessions import MODE, carried_session
+from harness.cli.session_log import close_log
+from harness.cli.state import State
+from harness.cli.terminal.styles import Tone
+from harness.errors import LogError
+from harness.files.before_images import BeforeImages
+from harness.gate.registry import ToolRegistry
+from harness.log.order import LogRecord
+from harness.loop.agent import Agent
+from harness.mcp.json_rpc import RpcCode
+from harness.messages import RunResult, StopReason
+from harness.models.endpoint import shown_address
+from harness.policy.grant_offers import Offer
+from harness.policy.policy import Policy
+from harness.policy.verdict import Verdict
+from harness.redaction.stream import RedactedStream
+
+if TYPE_CHECKING:
+    from harness.loop.run import Session
+    from harness.models.openai_chat import OpenAIChat
+    from harness.models.openai_responses import OpenAIResponses
+
+UPDATE, RECORD = "session/update", "_harness/record"
+LOOK_SECONDS = 0.05
+"""How often the wait for a further try looks whether it is to stop."""
+FATAL = (StopReason.LOG_ERROR, StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
+"""How a session ends, too, of which a turn ended so."""
+_TOLD = (StopReason.COMPLETED, StopReason.LIMIT, StopReason.LENGTH, StopReason.INTERRUPTED)
+"""Ends of a turn that the protocol has a stop reason for; any other is an error."""
+
+
+class ServedSession:
+    """Runs what it is given, in order, on its own thread."""
+
+    def __init__(
+        self, arguments: Namespace, environment: Mapping[str, str], wire: ClientWire, *, client: str, records: bool
+    ) -> None:
+        """Take the flags of the command, with the session's folder; `client` is what drives it, for the log; `records`:
+        whether it is sent each record.
+        """
+        self._arguments = arguments
+        self._environment = environment
+        self._wire = wire
+        self._client = client
+        self._records = records
+        self._name = ""
+        self._early: list[LogRecord] | None = []
+        """Records that the client is not sent yet: it does not know the session's name."""
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="harness-session", daemon=True)
+        self._is_busy = threading.Lock()
+        """Held from when a prompt, or a change, is accepted until it is done."""
+        self._is_asked_to_stop = False
+        self._parts: SessionParts | None = None
+        self._opened: _Opened | None = None
+        self._last: RunResult | None = None
+        self._notes = NotesToModel()
+        self.log_problem = ""
+        """Why the log has no good end."""
+        self._thread.start()
+
+    # Of any thread
+
+    def take(self, work: Callable[[], None]) -> None:
+        """Have something done when all before it is done."""
+        self._work.put(work)
+
+    def begins(self) -> bool:
+        """Say whether a prompt or a change may begin now; then none other does until `is_done`."""
+        if not self._is_busy.acquire(blocking=False):
+            return False
+        if self._parts is not None:
+            self._parts.interrupt.clear()
+        self._is_asked_to_stop = False
+        return True
+
+    def is_done(self) -> None:
+        """Let the next one begin."""
+        self._is_busy.release()
+
+    def cancel(self) -> None:
+        """Ask what runs to stop, once; where nothing runs nothing happens."""
+        if self._is_busy.locked() and not self._is_asked_to_stop:
+            self._stop()
+
+    def end(self, how: RunResult) -> None:
+        """Have what runs stopped, and the session ended."""
+        self._stop()
+        self.take(lambda: self._end(how))
+        self._work.put(None)
+
+    def nudge(self) -> None:
+        """Wake what waits for a model or for an answer, where it shall stop: to be called again and again until it did.
+
+        Both begin to wait at moments that no other thread can see.
+        """
+        opened = self._opened
+        if self._is_asked_to_stop and opened is not None and self._thread.is_alive():
+            opened.model.interrupt()
+            opened.approver.withdraw()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether something has to be woken so that it stops."""
+        return self._is_asked_to_stop and (self._is_busy.locked() or self._work.qsize() > 0) and self._thread.is_alive()
+
+    def is_over(self, seconds: float) -> bool:
+        """Wait for the end, at most so long; say whether it has come."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _stop(self) -> None:
+        self._is_asked_to_stop = True
+        if self._parts is not None:
+            self._parts.interrupt.note()
+        self.nudge()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+
+    # On its own thread
+
+    def open(self, name: str = "") -> dict[str, JsonValue]:
+        """Begin the session, or go on with the one that the client calls `name`, and show what was said in it before; return
+        what the client is told of it. Raises HarnessError.
+        """
+        arguments, state = self._arguments, State.of(self._environment)
+        carried = carried_session(state, name, arguments.cwd) if name else None
+        if carried is not None and arguments.model is None:
+            server = settings_from(arguments, self._environment, arguments.cwd)
+            arguments.model = carried.model_at(server.api.value.value, shown_address(server.base_url.value))
+        self._parts = parts = SessionParts(arguments, self._environment)
+        try:
+            opened = self._opened = _Opened(self, parts, carried)
+        except BaseException:
+            close_log(parts.state, parts.log)
+            raise
+        self._name = name or opened.session.identity
+        if carried is not None:
+            for update in replayed(carried.rebuilt.messages, parts.workspace.root):
+                self.show(update)
+        return {"sessionId": self._name, **self._told(parts, opened)}
+
+    def begun(self) -> None:
+        """Do what waits until the client knows the session: send its first records, import what the first request needs."""
+        early, self._early = self._early, None
+        for record in early or ():
+            self.record(record)
+        if self._parts is not None:
+            self._parts.warm_up()
+
+    def prompt(self, text: str) -> dict[str, JsonValue]:
+        """Work on what the person says, and return how the turn ended. Raises RefusedRequest for what went wrong."""
+        opened = self._the_opened()
+        session, interrupted = opened.session, self._last is not None and self._last.stop is StopReason.INTERRUPTED
+        words = self._notes.message(text, session.messages, plans=opened.plans, interrupted=interrupted)
+        result = self._last = opened.agent.run(words, session)
+        opened.end_text()
+        return _ended(result, cancelled=self._is_asked_to_stop)
+
+    def set_mode(self, name: str) -> None:
+        """Let another mode hold. Raises PolicyError and LogError."""
+        self._the_opened().set_mode(Mode(name))
+
+    def redacted(self, text: str) -> str:
+        """Return text with the secrets that are known taken out."""
+        return text if self._parts is None else self._parts.redactor.redact(text)
+
+    def show(self, update: Shown) -> None:
+        """Show the client something of this session."""
+        self._wire.tell(UPDATE, notification(self._name, update))
+
+    def record(self, record: LogRecord) -> None:
+        """Send a record, where the client wants them."""
+        if self._records and self._early is not None:
+            self._early.append(record)
+        elif self._records:
+            self._wire.tell(RECORD, {"sessionId": self._name, "record": dict(record)})
+
+    def ask(self, fields: Mapping[str, JsonValue]) -> OpenQuestion:
+        """Put a question to the client."""
+        return self._wire.ask(ASKS, {**fields, "sessionId": self._name})
+
+    def wait(self, seconds: float) -> None:
+        """Wait before a request is sent again. Raises KeyboardInterrupt where it is to stop."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._is_asked_to_stop:
+                raise KeyboardInterrupt
+            time.sleep(min(LOOK_SECONDS, left))
+
+    @property
+    def about(self) -> dict[str, JsonValue]:
+        """What the log's first record says of the client."""
+        return {"client": self._client}
+
+    def _the_opened(self) -> _Opened:
+        if self._opened is None:
+            raise RuntimeError("the session was not opened")
+        return self._opened
+
+    def _told(self, parts: SessionParts, opened: _Opened) -> dict[str, JsonValue]:
+        """Return what the client is told of a session that was begun."""
+        modes = SessionModeState(
+            current_mode_id=Mode.ASK.value,
+            available_modes=[SessionMode(id=one.value, name=one.value, description=SAID[one]) for one in Mode],
+        )
+        notes: list[JsonValue] = [*opened.notes]
+        return {
+            "modes": modes.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "_meta": {
+                "harness": {
+                    "session": opened.session.identity,
+                    "log": parts.log.path,
+                    "model": parts.model.name,
+                    "policy": describe(parts.policy),
+                    "confinement": parts.level,
+                    "notes": notes,
+                }
+            },
+        }
+
+    def _end(self, how: RunResult) -> None:
+        opened, parts = self._opened, self._parts
+        if opened is None or parts is None:
+            return
+        last = self._last
+        try:
+            if last is None or last.stop is not StopReason.LOG_ERROR:
+                opened.agent.end(opened.session, last if last is not None and last.stop in FATAL else how)
+            close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
+        except LogError as error:
+            self.log_problem = str(error)
+            complain(self.log_problem)
+
+
+class _Opened:
+    """What a session has once it was begun."""
+
+    def __init__(self, served: ServedSession, parts: SessionParts, carried: Carried | None) -> None:
+        """Begin it. Raises LogError."""
+        self._served = served
+        self._parts = parts
+        self.model: OpenAIChat | OpenAIResponses = parts.named_model()
+        self._stream = RedactedStream(parts.redactor)
+        root = parts.workspace.root
+        kept = KeptGrants(parts.state.grants, parts.state.name_of(root), root)
+        self._updates = RecordUpdates(root, BeforeImages(parts.state.before_images), parts.redactor.redact)
+        self.approver = ClientApprover(
+            served.ask,
+            confinement=ToolRegistry(parts.tools).confinement,
+            environment=parts.environment,
+            offer=self._offer,
+            mask=parts.redactor.redact,
+            call=lambda: self._updates.asked,
+        )
+        parts.on_wait = served.wait
+        parts.log.observers.append(self._record)
+        about = {**about_of(parts, MODE), **served.about}
+        self.agent: Agent = agent_of(parts, approver=self.approver, about=about, on_text=self._text, kept=kept)
+        held = kept.read()
+        self.notes = [note for note in (*parts.system.notes, held.problem, *map(asleep_words, held.grants)) if note]
+        if carried is None:
+            self.session: Session = self.agent.start()
+        else:
+            self.notes += [line.text for line in carried_lines(carried, about) if line.tone is Tone.WARNING]
+            parts.redactor.note(" ".join(carried.rebuilt.marks))
+            self.session = self.agent.start(carried=carried.messages(about), origin=carried.origin)
+        self._below_plan: Policy | None = None
+        """In plan mode, the policy that holds again when it is left."""
+
+    @property
+    def plans(self) -> bool:
+        """Whether plan mode holds."""
+        return self._below_plan is not None
+
+    def set_mode(self, wanted: Mode) -> None:
+        """Let another mode hold. Raises PolicyError and LogError."""
+        agent = self.agent
+        now = Mode.PLAN if self.plans else Mode.EDITS if agent.gate.allows_edits else Mode.ASK
+        if wanted is now:
+            return
+        plan = with_plan_mode(self._parts.policy) if wanted is Mode.PLAN else None
+        agent.log.session = self.session.identity
+        if self._below_plan is not None:
+            agent.change_policy(self.session, self._below_plan, "plan left")
+            self._below_plan = None
+        if agent.gate.allows_edits is not (wanted is Mode.EDITS):
+            agent.gate.allow_edits(on=wanted is Mode.EDITS)
+        if plan is not None:
+            agent.change_policy(self.session, plan, "plan")
+            self._below_plan = self._parts.policy
+
+    def end_text(self) -> None:
+        """Show what of the model's text was held back."""
+        if rest := self._stream.finish():
+            self._served.show(said(rest))
+
+    def _text(self, delta: str) -> None:
+        if shown := self._stream.feed(delta):
+            self._served.show(said(shown))
+
+    def _record(self, record: LogRecord) -> None:
+        if record["kind"] in ("model_response", "error"):
+            self.end_text()
+        for update in self._updates.of(record):
+            self._served.show(update)
+        self._served.record(record)
+
+    def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
+        return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)
+
+
+def _ended(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue]:
+    """Return the answer to a prompt. Raises RefusedRequest where the protocol has no stop reason for the end.
+
+    Its `refusal` means that the turn is forgotten, which none is here: what a hard block ended is an error, too.
+    """
+    usage = result.usage
+    meta: dict[str, JsonValue] = {
+        "stop": result.stop.value,
+        "detail": result.detail,
+        "turns": result.turns,
+        "refusals": result.refusals,
+        "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
+        "cost": result.cost,
+    }
+    match result.stop:
+        case _ if cancelled:
+            reason = "cancelled"  # the protocol wants it, whatever it came to
+        case StopReason.INTERRUPTED:
+            reason = "cancelled"
+        case StopReason.COMPLETED:
+            reason = "end_turn"
+        case StopReason.LIMIT:
+            reason = "max_turn_requests"
+        case StopReason.LENGTH:
+            reason = "max_tokens"
+        case _:
+            word = result.stop.value.replace("_", " ")
+            raise RefusedRequest(RpcCode.INTERNAL, f"{word}: {result.detail}", {"harness": meta})
+    return {"stopReason": reason, "_meta": {"harness": meta}}
+
+
+def session_arguments(arguments: Namespace, folder: str) -> Namespace:
+    """Return the flags of the command for a session in a folder."""
+    return Namespace(**{**vars(arguments), "cwd": os.path.realpath(folder), "log": None})
