@@ -148,7 +148,9 @@ class Scene:
         project.write_text(policy_text())
         servers = {"a": {"command": TEXT, "args": [SHORT], "env": {SHORT: "${HOME}"}}, SHORT: {"url": TEXT}}
         (self.here / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
-        (project.parent / "config.toml").write_text(f"[[tool]]\nname = {toml(SHORT)}\nargv = [{toml(TEXT)}]\n")
+        (project.parent / "config.toml").write_text(
+            f'[[tool]]\nname = "lint"\ndescription = {toml(TEXT)}\nargv = ["lint", {toml(CORPUS["bidi"])}]\n'
+        )
         (self.folder / "cases.jsonl").write_text(
             json.dumps({"id": TEXT, "tool": "bash", "args": {"command": TEXT}, "expect": "deny"}) + "\n"
         )
