@@ -1,16 +1,24 @@
-"""`harness mcp`: what persons have seen of the tools of MCP servers. The proxy has a module of its own."""
+"""`harness mcp`: which servers are configured, and what persons have seen of their tools. The other actions have modules of
+their own."""
 
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
+from harness.cli.config.extension_tables import SERVERS
+from harness.cli.config.settings import settings_from
+from harness.cli.console import complain
 from harness.cli.exits import Exit
-from harness.cli.state import State
+from harness.cli.extensions.extensions_here import ExtensionsHere, extensions_here
+from harness.cli.state import State, current_folder
 from harness.mcp.pins import PinFile, ToolPin, servers_in
+from harness.mcp.server_declaration import ServerDeclaration
 from harness.text.visible import visible_line
 
 
@@ -26,19 +34,51 @@ def mcp_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
             return serve_command(arguments, environment)
         case "list":
-            return _list(State.of(environment), as_json=arguments.json)
+            return _list(arguments, environment)
         case _:
             from harness.cli.mcp.pin_command import pin_command
 
             return pin_command(arguments, environment)
 
 
-def _list(state: State, *, as_json: bool) -> int:
-    lines = [line for name in servers_in(state.mcp) for line in _lines(PinFile(state.mcp, name), as_json=as_json)]
+def _list(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    state = State.of(environment)
+    here = configured(arguments, environment)
+    lines = []
+    for name in sorted({*here.extensions.servers, *servers_in(state.mcp)}):
+        declaration = here.extensions.servers.get(name)
+        if declaration is not None:
+            lines.append(_declared(declaration, here.extensions.of(SERVERS, name), as_json=arguments.json))
+        lines += _lines(PinFile(state.mcp, name), as_json=arguments.json)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
-    if not lines and not as_json:
-        sys.stdout.write("no tool of any MCP server is known here; `harness mcp proxy` gets to know them\n")
+    if not lines and not arguments.json:
+        sys.stdout.write(
+            "no MCP server is configured, and no tool of one is known; `harness mcp proxy` gets to know them\n"
+        )
+    for note in here.notes:
+        complain(note)
     return Exit.DONE
+
+
+def configured(arguments: Namespace, environment: Mapping[str, str]) -> ExtensionsHere:
+    """Return what is configured in the current folder. Raises UsageError."""
+    folder = os.path.realpath(current_folder())
+    tables = settings_from(arguments, environment, folder).file.extensions
+    return extensions_here(tables, State.of(environment), folder, environment)
+
+
+def _declared(declaration: ServerDeclaration, origin: str, *, as_json: bool) -> str:
+    if as_json:
+        how: dict[str, JsonValue] = (
+            {"command": list(declaration.command)} if declaration.command else {"url": declaration.url}
+        )
+        return json.dumps({"server": declaration.name, "origin": origin, **how})
+    return visible_line(f"{declaration.name}  {way_to(declaration)}  ({origin})", 1_000)
+
+
+def way_to(declaration: ServerDeclaration) -> str:
+    """Return how a server is started or reached, in words."""
+    return f"starts: {shlex.join(declaration.command)}" if declaration.command else f"at {declaration.url}"
 
 
 def _lines(pins: PinFile, *, as_json: bool) -> Iterator[str]:
