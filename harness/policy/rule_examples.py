@@ -30,7 +30,7 @@ def example_matches(rule: Rule, example: str) -> bool:
 
 
 def example_use_matches(rule: Rule, arguments: Mapping[str, object]) -> bool:
-    """Say whether the rule alone would decide a call with these arguments, of its tool or of one that does as it wants."""
+    """Say whether the rule alone would decide a call of its first tool with these arguments."""
     from harness.policy.tool_arguments import tool_arguments
 
     told: dict[str, JsonValue] = json.loads(json.dumps(arguments, default=str))
