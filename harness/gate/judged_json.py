@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from harness.actions import Action, Effects, Facet, JsonValue, describe_facet
+from harness.actions import Action, Effects, Facet, JsonValue, ToolUse, describe_facet
 from harness.log.order import MOST_FACETS
 
 if TYPE_CHECKING:
     from harness.policy.verdict import Verdict
 
 MAX_LOGGED_PATHS = 20
+SAYS_READS, SAYS_DESTROYS, ONLY_READS = "says it reads", "says it destroys", "only reads"
+"""What is told of a tool from outside: two claims of its server, and what the kernel holds it to."""
 
 
 def judged_fields(action: Action, verdict: Verdict, redact: Callable[[str], str]) -> dict[str, JsonValue]:
@@ -50,9 +52,19 @@ def facet_fields(verdict: Verdict, describe: Callable[[Facet], str]) -> list[Jso
             "kind": type(one.facet).__name__,
             "decision": one.decision.word,
             "by": one.by,
+            **_told_of(one.facet),
         }
         for one in verdict.shown[:MOST_FACETS]
     ]
+
+
+def _told_of(facet: Facet) -> dict[str, JsonValue]:
+    """Return what is known of a tool from outside: what its server says, and whether it can do nothing but read."""
+    if not isinstance(facet, ToolUse):
+        return {}
+    known = ((SAYS_READS, facet.says_reads), (SAYS_DESTROYS, facet.says_destroys), (ONLY_READS, facet.only_reads))
+    told: list[JsonValue] = [word for word, holds in known if holds]
+    return {"told": told} if told else {}
 
 
 def effect_fields(effects: Effects) -> JsonValue:

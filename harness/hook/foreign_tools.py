@@ -154,12 +154,17 @@ class ForeignOther:
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the use of the tool. What touches nothing but the agent counts as reading the workspace's name."""
-        inward, shown = self._workspace.resolve(".", Access.READ), visible(call.arguments)
+        from harness.policy.tool_arguments import tool_arguments  # with such a call alone
+
+        facet: Facet = ToolUse(tool=self.spec.name, arguments=tool_arguments(arguments, self._workspace))
+        if self._inward:
+            facet = self._workspace.resolve(".", Access.READ)
+        shown = visible(call.arguments)
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=(inward if self._inward else ToolUse(tool=self.spec.name),),
+            facets=(facet,),
             summary=visible_line(self.spec.name, SUMMARY_CHARACTERS),
             preview=shown[:MOST_SHOWN],
             shown_whole=len(shown) < MOST_SHOWN,

@@ -135,6 +135,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "program?": "flag",
         "variables?": "list of text",
         "exposes?": "list of text",
+        "of_arguments?": "digest",
         "file": "text",
         "line": "count",
     },
@@ -251,7 +252,7 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
         "words": "text",
         "seconds": "number",
     },
-    "facet": {"facet": "text", "kind": "text", "decision": "text", "by": "text"},
+    "facet": {"facet": "text", "kind": "text", "decision": "text", "by": "text", "told?": "list of text"},
     "effects": {
         "network": "flag",
         "unasked": "flag",

@@ -14,6 +14,7 @@ from harness.actions import (
     Opaque,
     PathAccess,
     Place,
+    ToolUse,
     describe_facet,
 )
 from harness.paths import is_within
@@ -22,7 +23,7 @@ from harness.policy.effects import DEFAULT_WRITE
 from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
-from harness.policy.rules import Decision
+from harness.policy.rules import Decision, arguments_digest
 from harness.policy.session_grants import (
     EVERYTHING,
     PATTERN_CHARACTERS,
@@ -113,11 +114,13 @@ class _Question:
         self._verdict = verdict
         self._walls = walls
         self._exact: dict[Facet, GrantPattern | str] = {}
+        self._is_use = any(isinstance(facet, ToolUse) for facet in action.facets)
 
     def levels(self) -> Sequence[tuple[str, Callable[[Facet], GrantPattern | str]]]:
         """Return what may be offered, the narrowest first, each with its name."""
         return (
             ("exactly this", self.exact),
+            ("this tool, any arguments", self.whole_tool),
             ("this folder", self.folder),
             ("all edits in the workspace", self.all_edits),
             ("this program, any words, inside walls", self.program),
@@ -148,7 +151,7 @@ class _Question:
         return GrantChoice(
             name=name,
             patterns=granted,
-            session_only=any(pattern.path == EVERYTHING for pattern in granted),
+            session_only=any(pattern.path == EVERYTHING or pattern.of_tool for pattern in granted),
             asked_still=tuple(describe_facet(self._verdict.facets[place].facet) for place in problems),
         )
 
@@ -169,12 +172,14 @@ class _Question:
         return useless
 
     def exact(self, facet: Facet) -> GrantPattern | str:
-        """Return the pattern for exactly a file, or the words of a command."""
+        """Return the pattern for exactly a file, the words of a command, or the call of a tool from outside."""
         if facet not in self._exact:
             self._exact[facet] = self._exactly(facet)
         return self._exact[facet]
 
     def _exactly(self, facet: Facet) -> GrantPattern | str:
+        if self._is_use:
+            return GrantPattern(tools=(self._action.tool,), arguments_sha256=arguments_digest(self._action.arguments))
         match facet:
             case PathAccess():
                 return self._file(facet)
@@ -191,6 +196,11 @@ class _Question:
                 )
             case _:
                 return "it has no pattern that could be granted"
+
+    def whole_tool(self, facet: Facet) -> GrantPattern | str:
+        """Return the pattern for every call of a tool from outside; else what is exact."""
+        exact = self.exact(facet)
+        return replace(exact, arguments_sha256="") if self._is_use and isinstance(exact, GrantPattern) else exact
 
     def folder(self, facet: Facet) -> GrantPattern | str:
         """Return the pattern for the folder of a file; of a command its words."""

@@ -1,8 +1,8 @@
 """What a person granted: for a session, or from now on in a workspace.
 
-A grant is an auto rule of the layer SESSION: for exactly the words or the files that were shown, for a folder, or for a program
-with any words inside walls. It lifts a CONFIRM that comes from a default and nothing else. What can be granted at a question,
-grant_offers.py says; gate/grants_in_force.py keeps grants.
+A grant is an auto rule of the layer SESSION: for exactly the words or the files that were shown, for a folder, for a program
+with any words inside walls, or for a tool from outside. It lifts a CONFIRM that comes from a default and nothing else. What
+can be granted at a question, grant_offers.py says; gate/grants_in_force.py keeps grants.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GrantScope(Enum):
 
 
 class GrantPattern(Record):
-    """What is granted: a command word for word, a program with any words, or files."""
+    """What is granted: a command word for word, a program with any words, files, or calls of a tool from outside."""
 
     tools: tuple[str, ...]
     argv: tuple[str, ...] = ()
@@ -66,6 +66,8 @@ class GrantPattern(Record):
     """Of a program: the names that may be set in front of it."""
     exposes: tuple[str, ...] = ()
     """Of a program: files of the workspace that a rule speaks of and that its walls cannot hold, as the question told them."""
+    arguments_sha256: str = ""
+    """Of one call of a tool from outside: the digest of what it is called with."""
 
     @property
     def text(self) -> str:
@@ -73,8 +75,16 @@ class GrantPattern(Record):
         return ", ".join(filter(None, (self.name, self.may())))
 
     @property
+    def of_tool(self) -> bool:
+        """Whether it is for calls of a tool from outside, in whatever they name no command and no file."""
+        return not (self.argv or self.path or self.program)
+
+    @property
     def name(self) -> str:
         """What is granted in a few words; not yet safe to show."""
+        if self.of_tool:
+            which = "with exactly these arguments" if self.arguments_sha256 else "with any arguments"
+            return f"{', '.join(self.tools)} {which}"
         if self.program and not self.argv:
             return "any known command"
         if self.argv:
@@ -132,12 +142,17 @@ def pattern_fields(pattern: GrantPattern) -> dict[str, JsonValue]:
     }
     if pattern.program:
         fields |= {"program": True, "variables": list(pattern.variables), "exposes": list(pattern.exposes)}
+    if pattern.arguments_sha256:
+        fields["of_arguments"] = pattern.arguments_sha256
     return fields
 
 
 def pattern_from(fields: Mapping[str, JsonValue]) -> GrantPattern:
     """Return the pattern that `fields` hold. Raises ValueError for what `pattern_fields` never returned."""
     path, network, folder = (fields.get(name) for name in ("path", "network", "folder"))
+    digest = fields.get("of_arguments", "")
+    if not isinstance(digest, str):
+        raise ValueError("of_arguments is a text")  # noqa: TRY004
     if not isinstance(path, str) or not isinstance(network, bool) or not isinstance(folder, str):
         raise ValueError("a grant has path and folder, which are texts, and network, which is true or false")  # noqa: TRY004
     if fields.get("program", True) is not True:
@@ -153,6 +168,7 @@ def pattern_from(fields: Mapping[str, JsonValue]) -> GrantPattern:
         program="program" in fields,
         variables=_texts(fields.get("variables", [])),
         exposes=_texts(fields.get("exposes", [])),
+        arguments_sha256=digest,
     )
 
 
@@ -200,6 +216,7 @@ class Grant(Record):
             exceptions=_ENTRY_POINTS if pattern.path == EVERYTHING else None,
             env=pattern.variables,
             walled=pattern.program,
+            arguments_sha256=pattern.arguments_sha256,
         )
 
 

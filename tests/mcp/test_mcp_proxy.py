@@ -90,7 +90,7 @@ def test_a_call_that_may_run_is_sent_as_it_came_and_its_answer_comes_back_so(sce
         "a picture": (
             {"content": [{"type": "image", "data": "x" * 99, "mimeType": "image/png"}]},
             "ok",
-            '[image: 74 bytes of image/png; not shown]',
+            "[image: 74 bytes of image/png; not shown]",
         ),
         "structured": (
             {"content": [{"type": "text", "text": "1"}], "structuredContent": {"n": 2}},

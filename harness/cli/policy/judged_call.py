@@ -12,12 +12,15 @@ from harness.limits import Limits
 from harness.messages import ToolCall
 from harness.record import replace
 from harness.shell.facets import read_call
+from harness.text.fields import kind_of
+from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible_line
 from harness.tool_kinds import READ_FILE, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
 
 if TYPE_CHECKING:
     from harness.model import ToolSpec
 
+_ARGUMENTS = 'its arguments as a JSON object, such as {"path": "src/a.py"}'
 _ANY_SECONDS = 1e9
 """How long a command may run is no matter of rules: what was a valid call under other limits is one here."""
 
@@ -46,7 +49,8 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
             if not changes and written.place is Place.INSIDE:
                 default_of = reads_as
         case Does.OTHER if is_from_outside(tool):
-            return replace(tool_use(tool), summary=visible_line(text))
+            use = call_from_outside(ToolUse(tool=tool), text, workspace)
+            return replace(use, summary=visible_line(text), preview=text)
         case Does.OTHER:
             raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         case _:
@@ -79,10 +83,27 @@ UNSEEN_TOOL = "built-in unseen-tool"
 
 
 def tool_use(tool: str, unseen: str = "") -> Action:
-    """Return the action of a tool that has nothing finer to judge than its name; see `ToolUse.unseen`."""
+    """Return the action of a tool of which no arguments are known; see `ToolUse.unseen`."""
     call = ToolCall(id="explain", name=tool, arguments="{}")
     facets = (ToolUse(tool=tool, unseen=unseen),) if unseen else ()
     return Action(call=call, tool=tool, arguments={}, facets=facets, summary=tool, preview=tool, request=None)
+
+
+def call_from_outside(use: ToolUse, arguments: str, workspace: Workspace) -> Action:
+    """Return the action of a call of a tool from outside, with these arguments as JSON; nothing at all is none.
+
+    Raises ToolError for what is no JSON object.
+    """
+    from harness.policy.tool_arguments import tool_arguments
+
+    try:
+        told = read_one(arguments) if arguments.strip() else {}
+    except NotJsonError as error:
+        raise ToolError(f"{use.tool} takes {_ARGUMENTS}: {error}") from None
+    if not isinstance(told, dict):
+        raise ToolError(f"{use.tool} takes {_ARGUMENTS}, not {kind_of(told)}")
+    facet = replace(use, arguments=tool_arguments(told, workspace))
+    return replace(tool_use(use.tool), arguments=told, facets=(facet,), reads_as=READ_FILE.name)
 
 
 class CallReader:
@@ -102,6 +123,8 @@ class CallReader:
         """Return the action that would be judged. Raises ToolError for an unknown tool and for arguments that do not fit."""
         from harness.gate.arguments import parse_arguments
 
+        if is_from_outside(tool):
+            return call_from_outside(ToolUse(tool=tool), arguments, workspace)
         if tool not in self._specs:
             raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         parsed = parse_arguments(arguments, self._specs[tool])

@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness.actions import Action, JsonValue, written_paths
+from harness.actions import Access, Action, JsonValue, PathAccess, ToolBounds, ToolUse, written_paths
 from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.console import complain
 from harness.cli.exits import Exit
-from harness.cli.policy.judged_call import UNSEEN_TOOL, CallReader, tool_use
+from harness.cli.policy.judged_call import UNSEEN_TOOL, CallReader, call_from_outside
 from harness.cli.policy.policies import PolicyInForce
 from harness.cli.state import State
 from harness.cli.tables import Column
 from harness.cli.terminal.styles import Tone
 from harness.errors import LogError, PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
+from harness.gate.judged_json import ONLY_READS, SAYS_DESTROYS, SAYS_READS
 from harness.log.findings import Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile
 from harness.log.order import CUT_SHORT, LogRecord
@@ -301,9 +302,10 @@ class Replay:
     def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
         """Return the action that was judged. Raises ToolError where the log does not hold all of it."""
         facets, tool = _facets(decision), str(decision.get("tool"))
-        if tool not in SHIPPED_TOOLS:
-            if [facet.get("kind") for facet in facets] == ["ToolUse"]:
-                return tool_use(tool, unseen=str(decision["reason"]) if facets[0].get("by") == UNSEEN_TOOL else "")
+        kinds = [facet.get("kind") for facet in facets]
+        if tool not in SHIPPED_TOOLS and (
+            kinds.count("ToolUse") != 1 or not {"ToolUse", "PathAccess"}.issuperset(kinds)
+        ):
             raise ToolError(f"{tool} is a tool of another program")
         proposed = session.proposed[str(decision.get("call"))]
         arguments = proposed.get("arguments")
@@ -311,12 +313,41 @@ class Replay:
             raise ToolError("the log holds its arguments only in part")
         if is_redacted(arguments):
             raise ToolError("a secret was masked in its arguments")
+        if tool not in SHIPPED_TOOLS:
+            return _from_outside(session, decision, arguments)
         # A call that would change nothing was judged as a read; older logs show that by its facets.
         old_edit = SHIPPED_TOOLS[tool].does is Does.WRITES and not any(
             str(f.get("facet")).startswith("write ") for f in facets
         )
         changes = not (decision.get("default_of") or old_edit)
         return self._reader.action(tool, arguments, session.workspace, changes=changes)
+
+
+def _from_outside(session: LoggedSetting, decision: LogRecord, arguments: str) -> Action:
+    """Return a call of a tool from outside, as its record tells it: what is known of the tool, and the paths that it named."""
+    facets, tool = _facets(decision), str(decision.get("tool"))
+    used = next(facet for facet in facets if facet.get("kind") == "ToolUse")
+    told = used.get("told")
+    words = told if isinstance(told, list) else []
+    use = ToolUse(
+        tool=tool,
+        unseen=str(decision["reason"]) if used.get("by") == UNSEEN_TOOL else "",
+        says_reads=SAYS_READS in words,
+        says_destroys=SAYS_DESTROYS in words,
+        bounds=ToolBounds() if ONLY_READS in words else None,
+    )
+    action = call_from_outside(use, arguments, session.workspace)
+    paths = [_named(str(facet.get("facet")), session.workspace) for facet in facets if facet is not used]
+    return replace(action, facets=(*action.facets, *paths))
+
+
+def _named(said: str, workspace: Workspace) -> PathAccess:
+    """Return the path that a record names, as `describe_facet` does. Raises ToolError where it is not all there."""
+    word, _, path = said.partition(" ")
+    if word not in (Access.READ.value, Access.WRITE.value) or is_redacted(path) or path.endswith(" characters)"):
+        raise ToolError("the log names a path of it only in part")
+    found = workspace.resolve(path, Access(word))
+    return workspace.look_below(found, follows=found.access is Access.READ) if os.path.isdir(found.real) else found
 
 
 def is_path(text: str) -> bool:
