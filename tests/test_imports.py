@@ -63,6 +63,10 @@ LAZY = frozenset(("difflib", "duckdb", "jsonschema", "openai", "pathspec", "rich
 """Slow to import (10 to 500 ms): outside of cli/ only inside of functions."""
 NEVER = frozenset(("asyncio", "dataclasses", "httpx", "httpx2", "inspect", "pathlib", "pickle", "requests"))
 """What start-up cannot afford, or what openai alone is for."""
+OF_EXTRAS = frozenset(("acp", "anyio", "asyncio", "httpx2", "mcp", "mcp_types"))
+"""Packages of the extras `acp` and `mcp`, and what goes with them."""
+ON_EXTRAS = ("harness.cli.serve.", "harness.mcp.client.", "harness.mcp.client_link")
+"""Modules that stand on them: nobody else imports them but inside of a function."""
 
 
 class Import(NamedTuple):
@@ -87,7 +91,7 @@ def imports_of(node: ast.AST, *, at_start: bool = True) -> Iterator[Import]:
             yield from (Import(f"{child.module}.{name}", child.lineno, at_start, ()) for name in inner)
             if rest := tuple(name for name in names if name not in inner):
                 yield Import(str(child.module), child.lineno, at_start, rest)
-        lazy = isinstance(child, ast.FunctionDef)
+        lazy = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
         yield from imports_of(child, at_start=at_start and not lazy)
 
 
@@ -213,11 +217,22 @@ def test_foreign_packages_stand_where_the_design_has_them() -> None:
         for found in found_there
         if (top := found.name.partition(".")[0]) != "harness"
         and (
-            top in NEVER
+            (top in NEVER or top in OF_EXTRAS)
+            and not (top in OF_EXTRAS and module.startswith(ON_EXTRAS))
             or (top in FOREIGN and room_of(module) not in FOREIGN[top].split())
-            or (top not in FOREIGN and top not in sys.stdlib_module_names)
+            or (top not in FOREIGN and top not in OF_EXTRAS and top not in sys.stdlib_module_names)
             or (top in LAZY and found.at_start and room_of(module) != "cli")
         )
+    )
+
+
+def test_what_stands_on_an_extra_is_imported_when_it_is_needed() -> None:
+    everywhere(
+        f"{module}:{found.line} imports {found.name}"
+        for module, found_there in imports().items()
+        if not module.startswith(ON_EXTRAS)
+        for found in found_there
+        if found.name.startswith(ON_EXTRAS) and found.at_start
     )
 
 
@@ -228,12 +243,14 @@ def test_the_environment_is_read_in_the_command_line_and_by_one_default_of_the_t
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv")
     }
-    assert readers == {"cli", "harness.tools.bash"}
+    assert readers == {"cli", "harness.tools.command_runner"}
 
 
 def test_nothing_happens_when_a_module_is_imported() -> None:
     """Only definitions, imports and assignments stand at the top; a text that stands alone is a docstring."""
-    quiet = (ast.AnnAssign, ast.Assign, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
+    quiet = (
+        ast.AnnAssign, ast.Assign, ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom,
+    )  # fmt: skip
     everywhere(
         f"{module}:{node.lineno}: {type(node).__name__}"
         for module, tree in sources().items()
