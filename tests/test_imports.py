@@ -61,9 +61,9 @@ FOREIGN = {
 }
 LAZY = frozenset(("difflib", "duckdb", "jsonschema", "openai", "pathspec", "rich", "subprocess"))
 """Slow to import (10 to 500 ms): outside of cli/ only inside of functions."""
-NEVER = frozenset(("asyncio", "dataclasses", "httpx", "httpx2", "inspect", "pathlib", "pickle", "requests"))
+NEVER = frozenset(("dataclasses", "httpx", "inspect", "pathlib", "pickle", "requests"))
 """What start-up cannot afford, or what openai alone is for."""
-OF_EXTRAS = frozenset(("acp", "anyio", "asyncio", "httpx2", "mcp", "mcp_types"))
+OF_EXTRAS = frozenset(("acp", "anyio", "asyncio", "httpx2", "mcp", "mcp_types", "pydantic"))
 """Packages of the extras `acp` and `mcp`, and what goes with them."""
 ON_EXTRAS = ("harness.cli.serve.", "harness.mcp.client.", "harness.mcp.client_link")
 """Modules that stand on them: nobody else imports them but inside of a function."""
@@ -217,8 +217,8 @@ def test_foreign_packages_stand_where_the_design_has_them() -> None:
         for found in found_there
         if (top := found.name.partition(".")[0]) != "harness"
         and (
-            (top in NEVER or top in OF_EXTRAS)
-            and not (top in OF_EXTRAS and module.startswith(ON_EXTRAS))
+            top in NEVER
+            or (top in OF_EXTRAS and not module.startswith(ON_EXTRAS))
             or (top in FOREIGN and room_of(module) not in FOREIGN[top].split())
             or (top not in FOREIGN and top not in OF_EXTRAS and top not in sys.stdlib_module_names)
             or (top in LAZY and found.at_start and room_of(module) != "cli")

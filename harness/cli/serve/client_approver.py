@@ -37,7 +37,7 @@ MOST_CHARACTERS = 1_000_000
 """Of a question: a client that gets more might show a part of it."""
 
 
-class Asked(NamedTuple):
+class AskedClient(NamedTuple):
     """What a question is made of, besides the call."""
 
     text: str
@@ -96,7 +96,7 @@ class ClientApprover:
         finally:
             self._open = None
 
-    def _asked(self, action: Action, verdict: Verdict) -> Asked:
+    def _asked(self, action: Action, verdict: Verdict) -> AskedClient:
         reasons = destroys(action)
         found = "it destroys" if reasons else self._offer(action, verdict)
         offer = found if isinstance(found, Offer) else None
@@ -110,7 +110,7 @@ class ClientApprover:
                 *(_granted_texts(offer) if offer else ()),
             )
         )
-        return Asked(whole(text), tuple(_options(reasons, offer)), offer)
+        return AskedClient(whole(text), tuple(_options(reasons, offer)), offer)
 
     def _question(self, action: Action, verdict: Verdict, reasons: tuple[str, ...]) -> Question:
         """Return the question, in which nothing counts as usual: whoever reads it may know nothing else of the session."""
@@ -145,7 +145,7 @@ def _options(reasons: tuple[str, ...], offer: Offer | None) -> Iterator[Permissi
     yield PermissionOption(option_id=STOP, name="Refuse and stop the turn", kind="reject_once")
 
 
-def _approval(answer: ClientAnswer, asked: Asked) -> Approval:
+def _approval(answer: ClientAnswer, asked: AskedClient) -> Approval:
     """Return what an answer means. Total: a client may answer anything."""
     if answer.withdrawn:
         return Approval(answer=Answer.STOP, by=BY)
