@@ -276,6 +276,20 @@ def test_only_the_gate_makes_permits_and_redeems_them() -> None:
     }
 
 
+def test_only_the_gate_calls_the_body_of_a_tool() -> None:
+    """Whatever the tool's origin: one that ships, a script, a server's. That `run` is `run_for` without a time is its own."""
+    callers = {
+        (module, ast.unparse(node.func))
+        for module, tree in sources().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".run_for", "tool.run"))
+    }
+    assert {one for one in callers if one[1] != "self.run_for"} == {
+        ("harness.gate.gate", "tool.run"),
+        ("harness.gate.gate", "tool.run_for"),
+    }
+
+
 def test_no_two_public_classes_of_the_house_have_one_name() -> None:
     places: dict[str, list[str]] = {}
     for module, tree in sources().items():

@@ -75,15 +75,14 @@ class SeenFiles:
         real = self._workspace.resolve(name, Access.READ).real
         nothing = SeenFile(real=real, sha256="", data=b"")
         try:
-            descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return nothing
-        with open(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
+            found = os.stat(real)
             if not stat.S_ISREG(found.st_mode):
                 return nothing
             if found.st_size > MAX_READ_BYTES:
                 times = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
                 return SeenFile(real=real, sha256=digest_of(times.encode()), data=None)
-            data = file.read(MAX_READ_BYTES)
+            with open(os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                data = file.read(found.st_size + 1)
+        except OSError:
+            return nothing
         return SeenFile(real=real, sha256=digest_of(data), data=data if len(data) <= MAX_KEPT_BYTES else None)
