@@ -248,7 +248,7 @@ def test_what_is_judged_is_what_the_tools_would_prepare(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     workspace = Workspace(str(tmp_path))
     registry = ToolRegistry(builtin_tools(workspace, environment={}))
-    reader = CallReader()
+    reader = CallReader({})
     for tool, arguments in (
         ("bash", {"command": "cat ../.env x", "cwd": "src"}),
         ("bash", {"command": "ls && cat a > b", "cwd": "src", "timeout_s": 3}),
@@ -263,7 +263,7 @@ def test_what_is_judged_is_what_the_tools_would_prepare(tmp_path: Path) -> None:
 
 
 def test_a_call_under_other_limits_is_a_call(tmp_path: Path) -> None:
-    made = CallReader().action("bash", '{"command": "ls", "timeout_s": 7200}', Workspace(str(tmp_path)))
+    made = CallReader({}).action("bash", '{"command": "ls", "timeout_s": 7200}', Workspace(str(tmp_path)))
     assert made.text == "ls"
 
 

@@ -78,7 +78,7 @@ class Judged(Record):
 def test_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Judge every case, say how each came out, and return the exit code. Raises UsageError or PolicyError."""
     cases = read_cases(arguments.cases)
-    reader = CallReader()
+    reader = CallReader(environment)
     policies = PolicyInForce(arguments.policy, environment)
     folder = arguments.cwd or current_folder()
     if not os.path.isdir(folder):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Access, Action, Facet, JsonValue, Place, ToolUse
+from harness.cli.policy.declared_scripts import DeclaredScripts
 from harness.errors import ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.limits import Limits
@@ -85,8 +87,8 @@ UNSEEN_TOOL = "built-in unseen-tool"
 def tool_use(tool: str, unseen: str = "") -> Action:
     """Return the action of a tool of which no arguments are known; see `ToolUse.unseen`."""
     call = ToolCall(id="explain", name=tool, arguments="{}")
-    facets = (ToolUse(tool=tool, unseen=unseen),) if unseen else ()
-    return Action(call=call, tool=tool, arguments={}, facets=facets, summary=tool, preview=tool, request=None)
+    use = ToolUse(tool=tool, unseen=unseen)
+    return Action(call=call, tool=tool, arguments={}, facets=(use,), summary=tool, preview=tool, request=None)
 
 
 def call_from_outside(use: ToolUse, arguments: str, workspace: Workspace) -> Action:
@@ -112,9 +114,11 @@ class CallReader:
     Only what is judged must be there: the command or the path. A case needs no content to be about writing a file.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Find scripts as `environment` says where their declarations are."""
         from harness.tools import builtin_tools
 
+        self._scripts = DeclaredScripts(environment)
         limits = Limits(command_seconds=_ANY_SECONDS)
         tools = builtin_tools(Workspace("/", "/"), limits=limits, environment={})
         self._specs = {tool.spec.name: _relaxed(tool.spec) for tool in tools}
@@ -124,7 +128,9 @@ class CallReader:
         from harness.gate.arguments import parse_arguments
 
         if is_from_outside(tool):
-            return call_from_outside(ToolUse(tool=tool), arguments, workspace)
+            return self._scripts.action(tool, arguments, workspace) or call_from_outside(
+                ToolUse(tool=tool), arguments, workspace
+            )
         if tool not in self._specs:
             raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         parsed = parse_arguments(arguments, self._specs[tool])

@@ -95,6 +95,7 @@ def _trust(file: str | None, state: State, *, forget: bool) -> int:
 
 
 def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    from harness.cli.policy.declared_scripts import DeclaredScripts
     from harness.cli.policy.explain import EXIT_CODES, as_json, explanation, parts_table
     from harness.cli.policy.judged_call import action_for
 
@@ -103,7 +104,8 @@ def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     tool, words = arguments.tool, arguments.what
     text = words[0] if len(words) == 1 else shlex.join(words)
     try:
-        action = action_for(tool, text, workspace)
+        declared = DeclaredScripts(environment).action(tool, text, workspace)
+        action = declared or action_for(tool, text, workspace)
     except ToolError as error:
         raise UsageError(str(error)) from None
     verdict = evaluate(policy, action)

@@ -37,7 +37,7 @@ from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
-from harness.tool_kinds import SHIPPED_TOOLS, Does
+from harness.tool_kinds import SHIPPED_TOOLS, Does, script_tool
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -198,7 +198,7 @@ class Replay:
         self._heads = HeadsFile(State.of(environment).heads)
         self._policy_of = policy_of
         self._environment = environment
-        self._reader = CallReader()
+        self._reader = CallReader(environment)
 
     def calls(
         self, log: str, only: str = "", *, later: Callable[[str, LogRecord], None] | None = None
@@ -334,11 +334,23 @@ def _from_outside(session: LoggedSetting, decision: LogRecord, arguments: str) -
         unseen=str(decision["reason"]) if used.get("by") == UNSEEN_TOOL else "",
         says_reads=SAYS_READS in words,
         says_destroys=SAYS_DESTROYS in words,
-        bounds=ToolBounds() if ONLY_READS in words else None,
+        bounds=ToolBounds() if ONLY_READS in words else _bounds(tool, decision),
     )
     action = call_from_outside(use, arguments, session.workspace)
     paths = [_named(str(facet.get("facet")), session.workspace) for facet in facets if facet is not used]
     return replace(action, facets=(*action.facets, *paths))
+
+
+def _bounds(tool: str, decision: LogRecord) -> ToolBounds | None:
+    """Return what a script was declared to do at the most, as far as the policies of then let it; None of other tools."""
+    if not tool.startswith(script_tool("")):
+        return None
+    told = decision.get("effects")
+    effects = told if isinstance(told, dict) else {}
+    granted = effects.get("granted")
+    write = tuple(place for place in granted if isinstance(place, str)) if isinstance(granted, list) else ()
+    bounds = ToolBounds(write=write, network=effects.get("network") is True)
+    return None if bounds == ToolBounds() else bounds
 
 
 def _named(said: str, workspace: Workspace) -> PathAccess:
