@@ -21,6 +21,8 @@ class ToolSpec(Record):
     description: str
     parameters: Mapping[str, JsonValue]
     """JSON Schema of the arguments, an object with `additionalProperties` false; the registry checks calls against it."""
+    is_checked: bool = True
+    """Whether the registry does so; of a tool that somebody else runs they do, by whatever schema they gave."""
 
 
 class Retry(Record):

@@ -44,7 +44,7 @@ def parse_arguments(text: str, spec: ToolSpec) -> dict[str, JsonValue]:
         raise ToolError(f"The arguments of {spec.name} are not valid JSON: {error}. Send one JSON object.") from None
     if not isinstance(value, dict):
         raise ToolError(f"The arguments of {spec.name} must be a JSON object, not {type(value).__name__}.")
-    problem = _schema_problem(value, spec.parameters)
+    problem = _schema_problem(value, spec.parameters) if spec.is_checked else _unfit_text(value)
     if problem:
         raise ToolError(f"Invalid arguments for {spec.name}: {problem}")
     return value
@@ -142,6 +142,23 @@ def _text_problem(value: str, schema: Mapping[str, JsonValue]) -> str:
         return "must not be empty."
     if isinstance(most, int) and len(value) > most:
         return f"is {len(value)} characters long; at most {most} are taken."
+    return ""
+
+
+def _unfit_text(value: JsonValue) -> str:
+    """Check every text of a value, names of fields included: what holds NUL or a lone surrogate is read in several ways."""
+    waiting: list[JsonValue] = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                if problem := _text_problem(text, {}):
+                    return f"a text {problem}"
+            case dict() as fields:
+                waiting += [*fields, *fields.values()]
+            case list() as items:
+                waiting += items
+            case _:
+                pass
     return ""
 
 

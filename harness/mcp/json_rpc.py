@@ -235,6 +235,11 @@ class LineSplitter:
         self._keep(rest)
 
     @property
+    def is_too_long(self) -> bool:
+        """Whether what came behind the last line end is more already than a line may be."""
+        return self._length > MOST_LINE_BYTES
+
+    @property
     def rest(self) -> bytes:
         """What came behind the last line end."""
         return b"".join(self._kept)

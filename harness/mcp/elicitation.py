@@ -1,0 +1,236 @@
+"""A server asks the person for something (elicitation): a flat form, shown as a question by the server's name.
+
+Never for a secret: a form that looks like that is refused, and so is one with letters that look like others, with a pattern or
+nested fields, and the opening of a page. The person fills it in at the question, as lines `name: value`, and sees it filled
+before they say yes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+
+from harness.actions import Action, Effects, JsonValue, ToolUse
+from harness.gate.approval import Answer, Approver
+from harness.messages import ToolCall
+from harness.policy.rules import Decision
+from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.record import Record
+from harness.text.visible import suspicious, visible, visible_line
+from harness.tool_kinds import ToolKind
+
+MOST_FIELDS, MOST_CHOICES = 20, 100
+MOST_CHARACTERS = 10_000
+"""Of all that a form says."""
+MOST_ROUNDS = 20
+"""How often a form is shown again that is not filled in."""
+ANSWERS = "answers"
+"""The argument that the person edits."""
+_ASKS_FOR = (
+    r"passw|passphras|passcode|secret|credential|token|apikey|privatekey|accesskey|seedphrase|recoveryphrase|mnemonic"
+    r"|onetimecode|verificationcode|securitycode|\botp\b|\bpin\b|\bcvv\b|\bcvc\b|\bssn\b|creditcard|cardnumber|2fa"
+    r"|kennwort|contrasen|motdepasse"
+)
+_TYPES = ("string", "number", "integer", "boolean", "array")
+_YES, _NO = ("yes", "true", "y"), ("no", "false", "n")
+
+
+class ElicitField(Record):
+    """One field of a form."""
+
+    name: str
+    kind: str
+    """A type of JSON Schema: `array` is a list of choices."""
+    about: str = ""
+    choices: tuple[str, ...] = ()
+    needed: bool = False
+    default: str = ""
+
+
+class ElicitForm(Record):
+    """What a server wants to know."""
+
+    message: str
+    fields: tuple[ElicitField, ...]
+
+
+class ElicitAnswer(Record):
+    """What becomes of it."""
+
+    action: str
+    """`accept`, `decline` or `cancel`, as the protocol has them."""
+    said: str
+    """The same in words, for the log."""
+    content: Mapping[str, str | int | float | bool | list[str]] | None = None
+    stops: bool = False
+    """Whether the person wants all to stop."""
+
+
+def form_of(message: str, schema: Mapping[str, JsonValue]) -> ElicitForm | str:
+    """Return the form of a request, or why it is refused."""
+    properties, needed = schema.get("properties", {}), schema.get("required", [])
+    if not isinstance(properties, dict) or not isinstance(needed, list) or len(properties) > MOST_FIELDS:
+        return f"its form cannot be shown: at most {MOST_FIELDS} plain fields can"
+    text = json.dumps([message, dict(schema)], ensure_ascii=False)
+    if len(text) > MOST_CHARACTERS:
+        return f"its form says more than {MOST_CHARACTERS} characters"
+    if looks_secret(text):
+        return "it looks like asking for a password, a token or another secret: no server is told one so"
+    if found := suspicious(message) or suspicious(text):
+        return f"its form is not what it seems: {found[0]}"
+    fields = []
+    for name, inner in properties.items():
+        field = _field(name, inner, needed=name in needed)
+        if isinstance(field, str):
+            return f"its field {visible_line(name, 50)} {field}"
+        fields.append(field)
+    return ElicitForm(message=message, fields=tuple(fields))
+
+
+def looks_secret(text: str) -> bool:
+    """Say whether a text looks like asking for a secret."""
+    plain = unicodedata.normalize("NFKD", text).casefold()
+    plain = "".join(char for char in plain if unicodedata.category(char)[0] != "M")
+    return bool(re.search(_ASKS_FOR, plain) or re.search(_ASKS_FOR, re.sub(r"[\s_.\-]", "", plain)))
+
+
+def asked(server: str, form: ElicitForm, approver: Approver) -> ElicitAnswer:
+    """Ask the person, and return what they want sent."""
+    text, problem = "".join(f"{field.name}: {field.default}\n" for field in form.fields), ""
+    for _ in range(MOST_ROUNDS):
+        approval = approver(*_question(server, form, text, problem))
+        match approval.answer:
+            case Answer.YES:
+                filled = text
+                if approval.words and len(form.fields) == 1:
+                    filled = f"{form.fields[0].name}: {approval.words}\n"
+                content = content_of(form, filled)
+                if not isinstance(content, str):
+                    return ElicitAnswer(action="accept", said=f"answered by {approval.by}", content=content)
+                problem = content
+            case Answer.EDIT:
+                text = _edited(approval.arguments)
+                content = content_of(form, text)
+                problem = content if isinstance(content, str) else ""
+            case Answer.STOP | Answer.HALT:
+                return ElicitAnswer(action="cancel", said=f"stopped by {approval.by}", stops=True)
+            case _:
+                return ElicitAnswer(action="decline", said=f"declined by {approval.by}")
+    return ElicitAnswer(action="decline", said="not filled in")
+
+
+def content_of(form: ElicitForm, text: str) -> dict[str, str | int | float | bool | list[str]] | str:
+    """Return the values of a form that was filled in, or what is wrong with them."""
+    names = {field.name: field for field in form.fields}
+    given: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if not line.strip():
+            continue
+        if not colon or name.strip() not in names:
+            return f"this line is none of the form: {visible_line(line, 100)}"
+        given[name.strip()] = value.strip()
+    content: dict[str, str | int | float | bool | list[str]] = {}
+    for name, field in names.items():
+        value = given.get(name, "")
+        if not value:
+            if field.needed:
+                return f"{visible_line(name, 50)} needs a value"
+            continue
+        read = _value(field, value)
+        if read is None:
+            return f"{visible_line(name, 50)} must be {_wanted(field)}"
+        content[name] = read
+    return content
+
+
+def _field(name: str, schema: JsonValue, *, needed: bool) -> ElicitField | str:
+    if not isinstance(schema, dict) or not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name):
+        return "is no plain field"
+    kind = schema.get("type", "string")
+    if not isinstance(kind, str) or kind not in _TYPES or "properties" in schema:
+        return "is no plain field"
+    items = schema.get("items")
+    choices = _choices(items if kind == "array" and isinstance(items, dict) else schema)
+    if choices is None or (kind == "array" and not choices):
+        return "has choices that cannot be shown"
+    about = " ".join(str(schema[part]) for part in ("title", "description") if isinstance(schema.get(part), str))
+    default = schema.get("default")
+    said = "" if default is None or isinstance(default, dict | list) else str(default)
+    if isinstance(default, bool):
+        said = "yes" if default else "no"
+    if not said.isprintable():
+        return "has a default that cannot be shown"
+    return ElicitField(name=name, kind=kind, about=about, choices=choices, needed=needed, default=said)
+
+
+def _choices(schema: Mapping[str, JsonValue]) -> tuple[str, ...] | None:
+    """Return the values that a field may have, none where it may have any; None for what is no list of texts."""
+    named = schema.get("oneOf", schema.get("anyOf"))
+    values = schema.get("enum", [])
+    if isinstance(named, list):
+        values = [one.get("const") if isinstance(one, dict) else None for one in named]
+    if not isinstance(values, list) or len(values) > MOST_CHOICES:
+        return None
+    texts = tuple(one for one in values if isinstance(one, str) and one.strip() == one and one.isprintable())
+    return texts if len(texts) == len(values) else None
+
+
+def _value(field: ElicitField, text: str) -> str | int | float | bool | list[str] | None:
+    """Return what a text stands for in a field; None where it fits it not."""
+    match field.kind:
+        case "boolean":
+            word = text.casefold()
+            return word in _YES if word in (*_YES, *_NO) else None
+        case "integer" | "number":
+            if not re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", text) or (field.kind == "integer" and "." in text):
+                return None
+            return float(text) if "." in text else int(text)
+        case "array":
+            chosen = [word.strip() for word in text.split(",")]
+            return chosen if all(word in field.choices for word in chosen) else None
+        case _:
+            return text if not field.choices or text in field.choices else None
+
+
+def _wanted(field: ElicitField) -> str:
+    words = {"boolean": "yes or no", "integer": "a whole number", "number": "a number"}
+    one = "some, with commas between, of" if field.kind == "array" else "one of"
+    return f"{one} {', '.join(field.choices)}" if field.choices else words.get(field.kind, "a text")
+
+
+def _edited(arguments: str) -> str:
+    try:
+        text = json.loads(arguments)[ANSWERS]
+    except (ValueError, TypeError, KeyError):
+        return ""
+    return text if isinstance(text, str) else ""
+
+
+def _question(server: str, form: ElicitForm, text: str, problem: str) -> tuple[Action, Verdict]:
+    name = f"mcp__{server}"
+    lines = [f"The MCP server {server} asks you:", "", *(f"  {line}" for line in form.message.split("\n")), ""]
+    for field in form.fields:
+        needed = "" if field.needed else " (may be left empty)"
+        lines.append(f"{field.name}: {_wanted(field)}{needed}{f'; it says: {field.about}' if field.about else ''}")
+    if form.fields:
+        lines += ["", "This is sent to the server:", *(f"  {line}" for line in text.splitlines())]
+    if problem:
+        lines += ["", f"Not yet: {problem}. Edit it, or say no."]
+    use = ToolUse(tool=name)
+    action = Action(
+        call=ToolCall(id="elicitation", name=name, arguments=json.dumps({ANSWERS: text})),
+        tool=name,
+        arguments={ANSWERS: text},
+        facets=(use,),
+        summary=visible_line(f"the MCP server {server} asks you: {form.message}", 200),
+        preview=visible("\n".join(lines)),
+        request=None,
+        described=ToolKind(name=name, edited=ANSWERS),
+    )
+    why = "what you answer is sent to the server; never tell one a secret"
+    verdict = FacetVerdict(facet=use, decision=Decision.CONFIRM, source=Source.BUILT_IN, reason=why, by="the server")
+    effects = Effects(read=None, write=None, network=False, unasked=False)
+    return action, Verdict(decision=Decision.CONFIRM, facets=(verdict,), effects=effects)
