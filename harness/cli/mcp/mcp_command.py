@@ -8,12 +8,13 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.cli.config.extension_tables import SERVERS
 from harness.cli.config.settings import settings_from
 from harness.cli.console import complain
+from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit
 from harness.cli.extensions.extensions_here import ExtensionsHere, extensions_here
 from harness.cli.state import State, current_folder
@@ -43,12 +44,13 @@ def mcp_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def _list(arguments: Namespace, environment: Mapping[str, str]) -> int:
     state = State.of(environment)
-    here = configured(arguments, environment)
+    here, redact = configured(arguments, environment), masking(state, environment)
     lines = []
     for name in sorted({*here.extensions.servers, *servers_in(state.mcp)}):
         declaration = here.extensions.servers.get(name)
         if declaration is not None:
-            lines.append(_declared(declaration, here.extensions.of(SERVERS, name), as_json=arguments.json))
+            origin = here.extensions.of(SERVERS, name)
+            lines.append(redact(_declared(declaration, origin, as_json=arguments.json)))
         lines += _lines(PinFile(state.mcp, name), as_json=arguments.json)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     if not lines and not arguments.json:
@@ -65,6 +67,12 @@ def configured(arguments: Namespace, environment: Mapping[str, str]) -> Extensio
     folder = os.path.realpath(current_folder())
     tables = settings_from(arguments, environment, folder).file.extensions
     return extensions_here(tables, State.of(environment), folder, environment)
+
+
+def masking(state: State, environment: Mapping[str, str]) -> Callable[[str], str]:
+    """Return what masks secrets: `.mcp.json` may put variables into a command line."""
+    folders = current_folder(), environment.get("HOME", "")
+    return redactor_for(state, environment, secrets_of(environment), unless=folders, tell=complain).redact
 
 
 def _declared(declaration: ServerDeclaration, origin: str, *, as_json: bool) -> str:
