@@ -24,7 +24,7 @@ ACTIONS = {
     "config": ("show", "path"),
     "sessions": ("list", "resume", "fork"),
     "hook": ("install", "check", "status", "uninstall"),
-    "mcp": ("proxy", "serve", "list", "pin", "unpin"),
+    "mcp": ("proxy", "serve", "list", "check", "pin", "unpin"),
 }
 """Commands that take an action, and the actions."""
 
@@ -254,8 +254,16 @@ def _mcp_flags(parser: ArgumentParser, action: str) -> None:
             )
             parser.set_defaults(add_dir=[], copied_from=None)
         case "list":
-            parser.description = "Say which tools of MCP servers a person has seen, and which are new or changed."
-            parser.add_argument("--json", action="store_true", help="an object for each tool")
+            parser.description = (
+                "Name configured MCP servers, and the tools that a person has seen, new and changed ones."
+            )
+            parser.add_argument("--json", action="store_true", help="an object for each server and tool")
+        case "check":
+            parser.description = "Start configured MCP servers, print what they say of their tools, and end them."
+            parser.epilog = (
+                "Exit code: 0 all of them listed their tools, 1 some did not, or other ones than are `pinned`."
+            )
+            parser.add_argument("name", nargs="?", type=server_name, metavar="NAME", help="one server (else all)")
         case _:
             does = "Look at what an MCP server says of its tools now" if action == "pin" else "Forget that it was seen"
             parser.description = f"{does}, and say yes or no."

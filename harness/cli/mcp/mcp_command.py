@@ -1,26 +1,9 @@
-"""`harness mcp`: which servers are configured, and what persons have seen of their tools. The other actions have modules of
-their own."""
+"""`harness mcp`: which of its actions is meant; each has a module of its own."""
 
 from __future__ import annotations
 
-import json
-import os
-import shlex
-import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
-
-from harness.actions import JsonValue
-from harness.cli.config.extension_tables import SERVERS
-from harness.cli.config.settings import settings_from
-from harness.cli.console import complain
-from harness.cli.environment_secrets import redactor_for, secrets_of
-from harness.cli.exits import Exit
-from harness.cli.extensions.extensions_here import ExtensionsHere, extensions_here
-from harness.cli.state import State, current_folder
-from harness.mcp.pins import PinFile, ToolPin, servers_in
-from harness.mcp.server_declaration import ServerDeclaration
-from harness.text.visible import visible_line
+from collections.abc import Mapping
 
 
 def mcp_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -35,73 +18,14 @@ def mcp_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
             return serve_command(arguments, environment)
         case "list":
-            return _list(arguments, environment)
+            from harness.cli.mcp.list_command import list_command
+
+            return list_command(arguments, environment)
+        case "check":
+            from harness.cli.mcp.check_command import check_command
+
+            return check_command(arguments, environment)
         case _:
             from harness.cli.mcp.pin_command import pin_command
 
             return pin_command(arguments, environment)
-
-
-def _list(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    state = State.of(environment)
-    here, redact = configured(arguments, environment), masking(state, environment)
-    lines = []
-    for name in sorted({*here.extensions.servers, *servers_in(state.mcp)}):
-        declaration = here.extensions.servers.get(name)
-        if declaration is not None:
-            origin = here.extensions.of(SERVERS, name)
-            lines.append(redact(_declared(declaration, origin, as_json=arguments.json)))
-        lines += _lines(PinFile(state.mcp, name), as_json=arguments.json)
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    if not lines and not arguments.json:
-        sys.stdout.write(
-            "no MCP server is configured, and no tool of one is known; `harness mcp proxy` gets to know them\n"
-        )
-    for note in here.notes:
-        complain(note)
-    return Exit.DONE
-
-
-def configured(arguments: Namespace, environment: Mapping[str, str]) -> ExtensionsHere:
-    """Return what is configured in the current folder. Raises UsageError."""
-    folder = os.path.realpath(current_folder())
-    tables = settings_from(arguments, environment, folder).file.extensions
-    return extensions_here(tables, State.of(environment), folder, environment)
-
-
-def masking(state: State, environment: Mapping[str, str]) -> Callable[[str], str]:
-    """Return what masks secrets: `.mcp.json` may put variables into a command line."""
-    folders = current_folder(), environment.get("HOME", "")
-    return redactor_for(state, environment, secrets_of(environment), unless=folders, tell=complain).redact
-
-
-def _declared(declaration: ServerDeclaration, origin: str, *, as_json: bool) -> str:
-    if as_json:
-        how: dict[str, JsonValue] = (
-            {"command": list(declaration.command)} if declaration.command else {"url": declaration.url}
-        )
-        return json.dumps({"server": declaration.name, "origin": origin, **how})
-    return visible_line(f"{declaration.name}  {way_to(declaration)}  ({origin})", 1_000)
-
-
-def way_to(declaration: ServerDeclaration) -> str:
-    """Return how a server is started or reached, in words."""
-    return f"starts: {shlex.join(declaration.command)}" if declaration.command else f"at {declaration.url}"
-
-
-def _lines(pins: PinFile, *, as_json: bool) -> Iterator[str]:
-    for tool, one in sorted(pins.read().items()):
-        now = one.listed or one.pinned
-        digest = "" if now is None else now.sha256
-        if as_json:
-            fields: dict[str, JsonValue] = {"server": pins.server, "tool": tool, "is": standing(one), "sha256": digest}
-            yield json.dumps(fields)
-        else:
-            yield visible_line(f"{pins.server}  {tool}  {standing(one)}  {digest[:12]}", 300)
-
-
-def standing(one: ToolPin) -> str:
-    """Return in a word how a tool stands."""
-    if one.pinned is None:
-        return "new"
-    return "pinned" if one.listed is None else "changed"

@@ -263,7 +263,8 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("hook", "status"): [["hook", "status", "claude"], ["hook", "status", ANY]],
     ("hook", "uninstall"): [["hook", "uninstall", "claude", "--yes"], ["hook", "uninstall", ANY]],
     ("mcp", "proxy"): [["mcp", "proxy", "--name", "a", "--", ANY], ["mcp", "proxy", "--name", ANY, "--", "true"]],
-    ("mcp", "list"): [["mcp", "list"]],
+    ("mcp", "list"): [["mcp", "list"], ["mcp", "list", "--json"]],
+    ("mcp", "check"): [["mcp", "check"], ["mcp", "check", ANY]],
     ("mcp", "pin"): [["mcp", "pin", "a", ANY], ["mcp", "pin", ANY]],
     ("mcp", "unpin"): [["mcp", "unpin", "a", ANY], ["mcp", "unpin", ANY]],
     ("", ""): [[ANY, "--provider", ANY], ["x", "--policy", ANY[:200]], ["--none" + WORKSPACE.replace(" ", "")]],
@@ -318,6 +319,7 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("hook", "status"): [0, Exit.USAGE],
     ("hook", "uninstall"): [0, Exit.USAGE],
     ("mcp", "proxy"): [Exit.USAGE, Exit.USAGE],
+    ("mcp", "check"): [1, Exit.USAGE],  # a program that is not there
     ("mcp", "pin"): [Exit.USAGE, Exit.USAGE],
     ("mcp", "unpin"): [Exit.USAGE, Exit.USAGE],
     ("sessions", "resume"): [Exit.USAGE],
