@@ -26,6 +26,8 @@ from harness.tools.command_walls import CommandWalls
 
 FAILED = 1
 """Exit code where a server did not list its tools, or lists something else than its `pinned`."""
+MOST_SECONDS = 3_600.0
+"""For one server; connecting and listing have their own bounds, which are shorter."""
 MOST_ERROR_LINES = 20
 """Of what a server wrote to its stderr at the end."""
 _NO_NETWORK = regex(
@@ -56,7 +58,7 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     workspace = Workspace(current_folder(), environment.get("HOME"))
     policy = assemble(state, workspace.root, named=None, fallback="default")
     starter = ServerStarter(workspace, CommandWalls(workspace, hide=state.guarded), policy, environment)
-    code = Exit.DONE
+    code: int = Exit.DONE
     for declaration in chosen:
         report = _tried(McpServers([declaration], starter, workspace, pins=state.mcp, redact=redact))
         _say(redact(f"{declaration.name}  {way_to(declaration)}  ({here.extensions.of(SERVERS, declaration.name)})"))
@@ -72,7 +74,7 @@ def _tried(servers: McpServers) -> ServerReport:
     """Start the one server, and end it; return how it stood."""
     servers.start()
     try:
-        servers.wait(float("inf"))  # each step has its own deadline
+        servers.wait(MOST_SECONDS)
         (report,) = servers.reports()
     finally:
         servers.close()
@@ -98,7 +100,7 @@ def _told(report: ServerReport, declaration: ServerDeclaration, pins: Mapping[st
         yield f"note: {counted(report.noise, 'line')} of its output were no messages"
     for tool in report.tools:
         yield f"{standing(pins[tool.name]) if tool.name in pins else 'new'}: {tool.name}, sha256 {tool.sha256}"
-        yield from (f"  {line}" for line in tool.text.splitlines()[1:])
+        yield from (f"  {line}" for line in tool.text.splitlines()[1:-2])  # without name and command line
 
 
 def hints(declaration: ServerDeclaration, said: str) -> Iterator[str]:
