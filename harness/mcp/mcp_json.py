@@ -3,7 +3,7 @@
     {"mcpServers": {NAME: {"command": "npx", "args": ["-y", "a-server"], "env": {"KEY": "${TOKEN}"}}}}
 
 or with `url` and `headers` in the place of `command`, `args` and `env`. `${NAME}` stands for a variable of the person's,
-`${NAME:-else}` for one that may be missing. `write`, `network`, `seconds` and `pinned` mean what they mean in config.toml. What
+`${NAME:-else}` for one that may be missing. `write`, `network`, `seconds`, `start_seconds` and `pinned` mean what they mean in config.toml. What
 else stands there is of other agents: nothing here reads it.
 """
 
@@ -23,7 +23,7 @@ from harness.text.visible import visible_line
 
 SERVERS = "mcpServers"
 MOST_SERVERS = 100
-_OURS = ("write", "network", "seconds", "pinned")
+_OURS = ("write", "network", "seconds", "start_seconds", "pinned")
 _KINDS = ("stdio", "http", "streamable-http")
 _FIELDS = Fields(
     {

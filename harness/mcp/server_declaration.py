@@ -7,6 +7,7 @@ bearer = "VARIABLE"             # of url: the variable that holds the token
 write = ["."]                   # of command: what it may write beside a temporary folder of its own
 network = true                  # of command
 seconds = 60                    # of a call
+start_seconds = 30              # until it has listed its tools
 pinned = "SHA-256"              # of all that it lists: that counts as seen
 """
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from harness.text.fields import Check
 
 DEFAULT_SECONDS = 60.0
+START_SECONDS = 30.0
 _FIELDS = {
     "command?": "list of word",
     "url?": "url",
@@ -36,6 +38,7 @@ _FIELDS = {
     "write?": "list of place",
     "network?": "flag",
     "seconds?": "number above 0, at most 86400",
+    "start_seconds?": "number above 0, at most 3600",
     "pinned?": "digest",
 }
 _OF_COMMAND, _OF_URL = ("write", "network", "env"), ("bearer",)
@@ -61,6 +64,8 @@ class ServerDeclaration(Record):
     network: bool = False
     seconds: float = DEFAULT_SECONDS
     """How long a call may take."""
+    start_seconds: float = START_SECONDS
+    """How long it may take to connect and list its tools: one that is installed by its start takes long."""
     pinned: str = ""
     """The digest of all that it lists; empty: a person has to see each tool."""
 

@@ -48,7 +48,7 @@ def _chosen(pins: PinFile, tool: str | None) -> Mapping[str, ToolPin]:
     if tool is None or tool not in known:
         what = "the server" if tool is None else f"the tool {visible_line(tool)} of the server"
         raise UsageError(
-            f"{what} {pins.server} is not known here: it is when `harness mcp check`, a session or the proxy has listed its tools"
+            f"{what} {pins.server} is not known here: it is when `harness mcp check` or the proxy has listed its tools"
         )
     return {tool: known[tool]}
 

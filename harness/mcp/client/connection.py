@@ -33,8 +33,6 @@ from harness.text.visible import visible_line
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
-CONNECT_SECONDS = 30.0
-"""For connecting and the first list: a server that is installed by its start takes long."""
 LIST_SECONDS = 20.0
 LIST_PAUSE_SECONDS = 1.0
 """Between two readings of a list, however often it is said to have changed."""
@@ -70,7 +68,7 @@ class Connection:
     async def keep(self) -> None:
         """Connect, and stay connected until `stop` is called, or the server is gone. Raises nothing of a server's making."""
         server, why = self._server, ""
-        scope = anyio.CancelScope(deadline=anyio.current_time() + CONNECT_SECONDS)
+        scope = anyio.CancelScope(deadline=anyio.current_time() + self._server.declaration.start_seconds)
         try:
             with scope:
                 async with self._connected() as client:
@@ -80,7 +78,7 @@ class Connection:
                     scope.deadline = math.inf
                     await self._follow(client)
             if scope.cancelled_caught:
-                why = f"it did not answer within {CONNECT_SECONDS:g} seconds"
+                why = f"it did not answer within {self._server.declaration.start_seconds:g} seconds"
         except Exception as error:  # noqa: BLE001 - a server that fails is left out, and ends nothing else
             why = words_of(error)
         finally:
