@@ -3,8 +3,8 @@
     {"mcpServers": {NAME: {"command": "npx", "args": ["-y", "a-server"], "env": {"KEY": "${TOKEN}"}}}}
 
 or with `url` and `headers` in the place of `command`, `args` and `env`. `${NAME}` stands for a variable of the person's,
-`${NAME:-else}` for one that may be missing. `write`, `network`, `seconds`, `start_seconds` and `pinned` mean what they mean in config.toml. What
-else stands there is of other agents: nothing here reads it.
+`${NAME:-else}` for one that may be missing. `write`, `network`, `seconds`, `start_seconds` and `pinned` mean what they mean in
+config.toml. What else stands there is of other agents: nothing here reads it.
 """
 
 from __future__ import annotations
