@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from harness.actions import Access, Action, Enforcement, PathAccess, Unconfined
+from harness.actions import Access, Action, Enforcement, PathAccess, ToolUse, Unconfined
 from harness.cli.terminal.call_parts import Part, parts_of, split
 from harness.cli.terminal.diff_drawing import diff_rows
 from harness.cli.terminal.highlighting import Highlighter, code_rows
@@ -140,6 +140,7 @@ def question_rows(question: Question, width: int) -> tuple[Row, ...]:
         *(_loud(f"this destroys: {reason}", width) for reason in question.destroys),
         *(_loud(said, width) for said in _at_terminals(action)),
         *(_unconfined(part, width) for part in question.verdict.facets),
+        *(_of_tool(part, width, is_command=bool(action.cwd)) for part in question.verdict.facets),
         _said(question, parts, width),
         *(_fact(fact, width) for fact in facts_of(question) if not fact.usual),
         *(_note(note, width) for note in question.verdict.notes),
@@ -214,6 +215,19 @@ def _unconfined(part: FacetVerdict, width: int) -> Iterator[Row]:
     if isinstance(part.facet, Unconfined):
         words = one_line(part.facet.justification)
         yield from _loud(f'it asks to run UNCONFINED; in the model\'s words: "{words}"', width)
+
+
+def _of_tool(part: FacetVerdict, width: int, *, is_command: bool) -> Iterator[Row]:
+    """Say what the server of a tool claims of it, and what holds it; of what starts a command the latter is said below."""
+    use = part.facet
+    if not isinstance(use, ToolUse):
+        return
+    if use.says_reads and not use.only_reads:
+        yield from prose("its server says that it only reads; nobody made sure", width, gutter=_TEXT, tone=Tone.QUIET)
+    if use.bounds is not None and not is_command:
+        places = ", ".join(map(one_line, use.bounds.write)) or "nothing"
+        network = "reach the network" if use.bounds.network else "not reach the network"
+        yield from prose(f"it may write {places}, and {network}", width, gutter=_TEXT, tone=Tone.QUIET)
 
 
 def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
