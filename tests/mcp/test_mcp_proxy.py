@@ -663,7 +663,7 @@ def test_a_server_that_cannot_be_started_is_in_the_log(program: Program) -> None
 
 def test_a_policy_explains_what_it_says_of_a_tool_of_a_server(program: Program) -> None:
     with McpScene(program) as scene:
-        done = program.run("policy", "explain", "--policy", scene.policy, "--tool", "mcp__srv__echo", "x")
+        done = program.run("policy", "explain", "--policy", scene.policy, "--tool", "mcp__srv__echo", '{"text": "x"}')
         assert (done.code, "default for mcp__srv__*" in done.out) == (0, True)
         assert program.run("policy", "explain", "--policy", scene.policy, "--tool", "mcp__other__x", "x").code == 10
 

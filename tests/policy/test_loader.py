@@ -18,6 +18,7 @@ from sizes import examples
 from harness.actions import Access
 from harness.errors import PolicyError
 from harness.limits import Limits
+from harness.policy.argument_patterns import ArgumentPatterns
 from harness.policy.effects import SandboxTable
 from harness.policy.loader import (
     DECISION_WORDS,
@@ -123,6 +124,13 @@ id = "raw"
 decision = "block"
 text = "| sh"
 reason = "No."
+
+[[rule]]
+id = "server"
+decision = "auto"
+tool = ["mcp__srv__*"]
+where = {path = ["src/"], url = {host = ["*.example.org"]}, mode = ["fast"]}
+read_only = true
 """.replace("TOOLS", "\n".join(f'{tool} = "{said.word}"   # a comment' for tool, said in FULL_TOOLS.items()))
 
 
@@ -166,6 +174,19 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                 layer=Layer.USER,
                 text="| sh",
                 reason="No.",
+            ),
+            Rule(
+                id="server",
+                decision=Decision.AUTO,
+                origin=Origin(file="p.toml", line=line_of('id = "server"') - 1),
+                layer=Layer.USER,
+                tools=("mcp__srv__*",),
+                where=(
+                    ArgumentPatterns(name="path", paths=PathPatterns(patterns=("src/",))),
+                    ArgumentPatterns(name="url", hosts=("*.example.org",)),
+                    ArgumentPatterns(name="mode", words=("fast",)),
+                ),
+                read_only=True,
             ),
         ),
         defaults=tuple(
@@ -225,6 +246,10 @@ def rule(body: str, decision: str = "confirm") -> str:
 TOP_KNOWN = "known: version, name, tools, unattended, limits, sandbox, rule"
 LIST = 'must be a list of strings, such as ["a", "b"]'
 WHOLE = "must be a whole number of at least"
+WHERE = 'must be a table, such as {path = ["src/"], host = ["*.example.org"]}'
+HOST = "is no host in small letters, such as example.org, *.example.org or localhost:8080"
+FORMS = "must be {path = [...]} or {host = [...]}"
+OUTSIDE = "is about tools from outside"
 NUMBER = "must be a number above 0, at most"
 ARGV = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
 UNDERSTOOD = "is never understood well enough for an auto rule"
@@ -366,8 +391,8 @@ BAD = [
         ),
         "11: [[rule]] id: 'a' is taken by the rule at line 2",
     ),
-    (rule(""), "2: [[rule]]: matches nothing: give argv, path, text, env or tool"),
-    (rule("reason = 'x'", "auto"), "2: [[rule]]: matches nothing: give argv, path, text, env or tool"),
+    (rule(""), "2: [[rule]]: matches nothing: give argv, path, text, env, where or tool"),
+    (rule("reason = 'x'", "auto"), "2: [[rule]]: matches nothing: give argv, path, text, env, where or tool"),
     # argv
     (rule("argv = 'git push'"), f"5: [[rule]] argv: {ARGV}"),
     (rule("argv = []"), f"5: [[rule]] argv: {ARGV}"),
@@ -435,6 +460,60 @@ BAD = [
     (
         rule("tool = ['bash']", "auto"),
         "2: [[rule]]: an auto rule needs argv or path; a whole tool is set under [tools]",
+    ),
+    # what is said of tools from outside
+    (rule("where = ['x']"), f"5: [[rule]] where: {WHERE}"),
+    (rule("where = {}"), f"5: [[rule]] where: {WHERE}"),
+    (rule("where = {path = 'x'}"), "5: [[rule]] where: path: must be a list, not a string"),
+    (rule("where = {path = []}"), "5: [[rule]] where: path: must not be empty"),
+    (rule("where = {'' = ['x']}"), "5: [[rule]] where: : must not be empty"),
+    (
+        rule("where = {path = ['../x']}"),
+        "5: [[rule]] where: the pattern '../x' contains `..`, `.` or `//`; patterns are matched against resolved paths",
+    ),
+    (
+        rule("where = {url = {hots = ['x']}}"),
+        f'5: [[rule]] where: url: {FORMS}; did you mean host?; an argument in another is written "url.hots"',
+    ),
+    (
+        rule("where = {url = {path = ['x'], host = ['x']}}"),
+        f"5: [[rule]] where: url: {FORMS}",
+    ),
+    (rule("where = {host = ['https://x']}"), f"5: [[rule]] where: host: 'https://x' {HOST}"),
+    (rule("where = {host = ['X.org']}"), f"5: [[rule]] where: host: 'X.org' {HOST}"),
+    (rule("where = {host = ['*']}"), f"5: [[rule]] where: host: '*' {HOST}"),
+    (rule("where = {host = ['x.*']}"), f"5: [[rule]] where: host: 'x.*' {HOST}"),
+    (rule("where = {host = ['b\u00fccher.org']}"), f"5: [[rule]] where: host: 'b\u00fccher.org' {HOST}"),
+    (
+        rule("where = {host = ['x.org:443']}"),
+        "5: [[rule]] where: host: 'x.org:443' has the usual port 443: leave it out, any other one is written",
+    ),
+    (rule("tool = ['bash']\nwhere = {a = ['x']}"), f"6: [[rule]] where: {OUTSIDE}; bash ships: use argv or path"),
+    (rule("argv = ['x']\nwhere = {a = ['x']}"), f"6: [[rule]] where: {OUTSIDE}, which have no argv, path, text or env"),
+    (
+        rule("path = ['x']\nread_only = true", "auto"),
+        f"6: [[rule]] read_only: {OUTSIDE}, which have no argv, path, text or env",
+    ),
+    (
+        rule("tool = ['mcp__a__*']\nread_only = true"),
+        "6: [[rule]] read_only: is what an auto rule wants of a tool; a stricter rule is about all that it names",
+    ),
+    (rule("read_only = 'x'"), "5: [[rule]] read_only: must be true or false, not a string"),
+    (
+        rule("where = {path = ['x']}", "auto"),
+        "2: [[rule]] tool: an auto rule names the tools from outside that it is about",
+    ),
+    (
+        rule("where = {path = ['x']}\nmatch = ['x']"),
+        '6: [[rule]] match: must be a list of arguments, such as [{path = "src/a.py"}]',
+    ),
+    (
+        rule("where = {path = ['x']}\nmatch = [{path = 'x'}, {path = 'y'}]"),
+        "6: [[rule]] match: the rule does not match its example {'path': 'y'}",
+    ),
+    (
+        rule("tool = ['mcp__a__*']\nwhere = {path = ['x']}\nnot_match = [{path = './x'}]", "auto"),
+        "7: [[rule]] not_match: the rule matches its counter-example {'path': './x'}",
     ),
     # examples
     (rule("argv = ['ls']\nmatch = ['ls', 'rm']"), "6: [[rule]] match: the rule does not match its example 'rm'"),

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rows import all_rows
 from sizes import examples
 
-from harness.actions import Access, Action, ToolUse
-from harness.cli.policy.judged_call import action_for, tool_use
+from harness.actions import Access, Action, ToolBounds, ToolUse
+from harness.cli.policy.judged_call import action_for, call_from_outside, tool_use
 from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.policy.loader import combine, parse_policy, tightening_only
@@ -52,7 +52,21 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 def action(workspace: Workspace, tool: str, what: str) -> Action:
     """Return the action of a call, as the tools make it: a command line for bash, a path for the file tools."""
+    if tool in FROM_OUTSIDE:
+        use = replace(FROM_OUTSIDE[tool], tool=tool)
+        called = replace(call_from_outside(use, what, workspace), summary=what)
+        return replace(
+            called, facets=(*called.facets, workspace.resolve("src/a.py", Access.READ)), reads_as="read_file"
+        )
     return action_for(tool, what, workspace) if tool in SHIPPED_TOOLS else tool_use(tool)
+
+
+FROM_OUTSIDE = {
+    "mcp__s__do": ToolUse(tool=""),
+    "mcp__s__reads": ToolUse(tool="", says_reads=True),
+    "mcp__s__drops": ToolUse(tool="", says_destroys=True),
+    "script__lint": ToolUse(tool="", bounds=ToolBounds()),
+}
 
 
 def policy(text: str, *, file: str = "p.toml", layer: Layer = Layer.FILE) -> Policy:
@@ -746,7 +760,12 @@ AUTO_MATCHERS = [
     'path = ["*.md"]',
     'path = ["/docs/"]\nexcept = ["a.md"]\ntool = ["write_file"]',
     'path = ["*"]',
+    'tool = ["mcp__s__*"]\nwhere = {path = ["src/"]}',
+    'tool = ["mcp__s__do", "script__*"]\nwhere = {url = {host = ["*.example.org"]}, mode = ["fast"]}',
+    'tool = ["mcp__s__drops"]',
+    'tool = ["mcp__*"]',
 ]
+READ_ONLY = 'tool = ["mcp__*", "script__*"]\nread_only = true'
 STRICT_MATCHERS = [
     *AUTO_MATCHERS,
     'argv = ["git", "push"]\nflags = ["-f"]',
@@ -757,6 +776,8 @@ STRICT_MATCHERS = [
     'tool = ["fetch"]',
     'path = [".env", "/secrets/"]\nexcept = [".env.example"]',
     'argv = ["cp"]\npath = ["*.md"]',
+    'where = {path = ["*.md", ".env"], url = ["https://a.example.org/"]}',
+    'where = {mode = ["fast"]}',
 ]
 CALLS = [
     ("bash", line)
@@ -771,7 +792,15 @@ CALLS = [
     for tool in ("read_file", "write_file")
     for path in ("src/a.py", "docs/a.md", "docs/b.md",
                  ".env", ".env.example", "secrets/key", "/etc/passwd", ".git/config", "link-to-env")
-] + [("fetch", "x"), ("edit_file", "README.md")]  # fmt: skip
+] + [("fetch", "x"), ("edit_file", "README.md")] + [
+    (tool, json.dumps(arguments))
+    for tool in FROM_OUTSIDE
+    for arguments in (
+        {}, {"path": "src/a.py"}, {"path": ["src/a.py", ".env"]}, {"path": ".git/config"}, {"PATH": "src/a.py"},
+        {"url": "https://a.example.org/", "mode": "fast"}, {"url": "https://a.example.org./", "mode": "fast"},
+        {"path": "docs/a.md", "url": "https://a.example.org/"},
+    )
+]  # fmt: skip
 
 DEFAULT_WORDS = ("auto", "confirm", "deny", "block")
 
@@ -872,7 +901,7 @@ class Written(NamedTuple):
         return f'[[rule]]\nid = "r{number}"\ndecision = "{self.decision}"\nreason = "no"\n{self.matcher}\n'
 
 
-AUTO_RULES = st.builds(Written, st.just("auto"), st.sampled_from(AUTO_MATCHERS))
+AUTO_RULES = st.builds(Written, st.just("auto"), st.sampled_from([*AUTO_MATCHERS, READ_ONLY]))
 STRICT_RULES = st.builds(Written, st.sampled_from(["confirm", "deny", "block"]), st.sampled_from(STRICT_MATCHERS))
 RULE_LISTS = st.lists(st.one_of(AUTO_RULES, STRICT_RULES), max_size=6)
 TOOLS = st.fixed_dictionaries(

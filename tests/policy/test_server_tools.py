@@ -134,10 +134,12 @@ def test_the_strictest_of_several_files_decides_about_a_tool() -> None:
     assert decided(combine((mild, other)), "mcp__srv__x") == "confirm"
 
 
-def test_no_auto_rule_covers_a_tool_of_a_server() -> None:
-    """A whole tool is set under [tools], as for every other."""
+@all_rows("name", ["mcp__srv__x", "mcp__srv__*", "script__x"])
+def test_an_auto_rule_lets_a_whole_tool_from_outside_run_and_none_that_ships(name: str) -> None:
+    rule = "[[rule]]\nid='r'\ndecision='auto'\ntool=[{}]"
+    assert decided(policy(rule.format(f"'{name}'")), name.replace("*", "x")) == "auto"
     with pytest.raises(PolicyError, match="whole tool is set under"):
-        policy("[[rule]]\nid='r'\ndecision='auto'\ntool=['mcp__srv__*']")
+        policy(rule.format(f"'{name}', 'bash'"))
 
 
 @all_rows(("says", "decision"), [("auto", "confirm"), ("confirm", "confirm"), ("deny", "deny"), ("block", "block")])
