@@ -79,7 +79,8 @@ class AskedBesides:
             self._screen.take_back()
             self._screen.settle()
             tone = Tone.QUIET if approval.answer is Answer.YES else Tone.WARNING
-            self._screen.line(visible_line(f"answered by {approval.who} outside: {approval.answer.value}", 200), tone)
+            where = f"by {approval.who} outside" if approval.who else "at another terminal"
+            self._screen.line(visible_line(f"answered {where}: {approval.answer.value}", 200), tone)
         finally:
             self._standing = None
             if not isinstance(question, str):

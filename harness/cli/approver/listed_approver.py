@@ -30,8 +30,12 @@ class ListedApprover:
         policy: Callable[[], Policy],
         confinement: Callable[[str, Effects], str],
         offer: Callable[[Action, Verdict], Offer | str],
+        is_alone: bool,
     ) -> None:
-        """Take the list, the workspace and what holds commands there; the others say what is so when a question is put."""
+        """Take the list, the workspace and what holds commands there; the others say what is so when a question is put.
+
+        `is_alone`: nobody else is asked, so that it matters where nobody listens.
+        """
         self._waiting = waiting
         self._workspace = workspace
         self._level = level
@@ -39,9 +43,12 @@ class ListedApprover:
         self._policy = policy
         self._confinement = confinement
         self._offer = offer
+        self._is_alone = is_alone
 
     def __call__(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
         """Put a question into the list; return why not, where nobody listens."""
+        if not self._is_alone and not self._waiting.is_heard():
+            return ""
         asked = AskedCall(
             agent=OWN,
             session=self._session(),

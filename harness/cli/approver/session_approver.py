@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 
 def approver_outside(
-    parts: SessionParts, gate: Callable[[], Gate], offer: Callable[[Action, Verdict], Offer | str]
+    parts: SessionParts,
+    gate: Callable[[], Gate],
+    offer: Callable[[Action, Verdict], Offer | str],
+    *,
+    is_alone: bool,
 ) -> AskOutside:
     """Return who is asked outside; no call may write what they are reached by. Raises UsageError where they cannot be.
 
-    `gate` returns the gate of the session, once there is one.
+    `gate` returns the gate of the session, once there is one. `is_alone`: there is no terminal at which is asked as well.
     """
 
     def session() -> str:
@@ -45,6 +49,7 @@ def approver_outside(
             policy=lambda: gate().policy,
             confinement=confinement,
             offer=offer,
+            is_alone=is_alone,
         )
     found = ConfiguredApprover(
         declaration,

@@ -38,7 +38,7 @@ class StandingQuestion(Protocol):
 
 
 AskOutside = Callable[[Action, Verdict], StandingQuestion | str]
-"""Puts a question somewhere outside; returns why it stands nowhere, where it does not."""
+"""Puts a question somewhere outside; returns why it stands nowhere, where it does not: empty where that is as ever."""
 
 
 def no_answer(why: str) -> Approval:

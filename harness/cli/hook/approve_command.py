@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.cli.terminal.keys import Keyboard
     from harness.hook.question_file import WaitingQuestion
 
-IDLE = "waiting for questions of agents that `harness hook` stands before; Ctrl-C ends"
+IDLE = "waiting for questions of agents that `harness hook` stands before, and of harness itself; Ctrl-C ends"
 NOTICE_SECONDS = 10.0
 """Whoever waited for so long is called to the next question."""
 

@@ -48,7 +48,7 @@ from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.cli.approver.standing_question import AskOutside
+    from harness.cli.approver.standing_question import AskOutside, StandingQuestion
     from harness.cli.terminal.question import Usual
 
 
@@ -225,16 +225,24 @@ class Repl:
         """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
         self._code = Exit.DONE
 
-    def _approver_outside(self) -> AskOutside | None:
-        """Return who is asked outside as well, where the person has configured one. Raises UsageError."""
-        if not any(table.kind == APPROVER for table in self._parts.settings.file.extensions):
-            return None
+    def _approver_outside(self) -> AskOutside:
+        """Return who is asked outside as well. What is configured is looked at now: raises UsageError."""
+        if any(table.kind == APPROVER for table in self._parts.settings.file.extensions):
+            return self._asked_outside()
+        return self._ask_listed
+
+    def _ask_listed(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
+        """Ask at `harness approve`, if somebody listens there; what that takes is imported with the first question."""
+        return self._asked_outside()(action, verdict)
+
+    def _asked_outside(self) -> AskOutside:
         from harness.cli.approver.session_approver import approver_outside
 
         return approver_outside(
             self._parts,
             lambda: self._agent.gate,
             lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
+            is_alone=False,
         )
 
     def _begun(self, about: Mapping[str, JsonValue], arguments: Namespace, carried: Carried | None) -> Conversation:

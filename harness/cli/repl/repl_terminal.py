@@ -54,7 +54,7 @@ class Terminal:
         usual: Callable[[], Usual],
         offer: Callable[[Action, Verdict], Offer | str],
         advise: Callable[[Action, Verdict], str],
-        outside: AskOutside | None = None,
+        outside: AskOutside,
     ) -> None:
         """Take how it is to be, what stops a question, what masks secrets, what confines calls, what commands
         usually have, what can be granted, what rule does it where nothing can, and who is asked outside as well."""
@@ -81,7 +81,7 @@ class Terminal:
     @cached_property
     def approver(self) -> TerminalApprover:
         """What puts questions; imported with the first turn, since the prompt comes sooner without it."""
-        from harness.cli.terminal.approver import TerminalApprover, keyboard_at
+        from harness.cli.terminal.approver import TerminalApprover
 
         return TerminalApprover(
             self.screen,
@@ -93,21 +93,17 @@ class Terminal:
             paused=self.ahead.paused,
             usual=self._usual,
             dead_seconds=self._settings.dead_seconds.value,
-            keyboard_of=keyboard_at if self._besides is None else self._besides.keyboard,
+            keyboard_of=self._besides.keyboard,
         )
 
     @cached_property
-    def _besides(self) -> AskedBesides | None:
-        if self._outside is None:
-            return None
+    def _besides(self) -> AskedBesides:
         from harness.cli.approver.asked_outside import AskedBesides
 
         return AskedBesides(self._outside, self.screen)
 
     def ask(self, action: Action, verdict: Verdict) -> Approval:
         """Ask about a call, as an Approver does: here, and outside where somebody is."""
-        if self._besides is None:
-            return self.approver(action, verdict)
         return self._besides.ask(self.approver, action, verdict)
 
     def ask_places(self, question: PlacesQuestion) -> PlacesAnswer:

@@ -173,6 +173,7 @@ class _Run:
             self._parts,
             lambda: self._gate,
             lambda action, verdict: self._gate.offer(action, verdict),  # noqa: PLW0108 - it is made later
+            is_alone=True,
         )
         return AskedAlone(outside, self._parts.interrupt)
 

@@ -67,6 +67,17 @@ def is_made(program: Program) -> bool:
     return (program.workspace / "made").exists()
 
 
+@contextmanager
+def approving(program: Program) -> Iterator[PlayedTerminal]:
+    """Start `harness approve`, and wait until it listens."""
+    command, environment = program.command("approve"), {**program.environment, "TERM": "xterm-256color"}
+    with PlayedTerminal(command, columns=100, lines=30, cwd=program.workspace, environment=environment) as terminal:
+        terminal.wait_for("waiting for questions")
+        yield terminal
+        terminal.send(CTRL_C)
+        assert terminal.exit_code() == 130
+
+
 @all_rows(
     ("script", "code", "made", "log"),
     [
@@ -159,10 +170,7 @@ def test_a_run_that_is_stopped_ends_the_program_that_it_asks(program: Program) -
 
 
 def test_without_an_approver_a_run_asks_harness_approve(program: Program) -> None:
-    command = program.command("approve")
-    environment = {**program.environment, "TERM": "xterm-256color"}
-    with PlayedTerminal(command, columns=100, lines=30, cwd=program.workspace, environment=environment) as terminal:
-        terminal.wait_for("waiting for questions")
+    with approving(program) as terminal:
         url = program.serve(replies(TOUCH, DONE))
         process = program.start("run", "go", *flags_of(program, url, ASKS), "--ask")
         terminal.wait_for("bash asks for harness in workspace, session ")
@@ -170,8 +178,6 @@ def test_without_an_approver_a_run_asks_harness_approve(program: Program) -> Non
         terminal.send("y")
         terminal.wait_for("+ yes  harness: bash: touch made  by you")
         process.communicate(timeout=120)
-        terminal.send(CTRL_C)
-        assert terminal.exit_code() == 130
     assert (process.returncode, is_made(program)) == (0, True)
     assert answers(program) == [("yes", "person", None, "")]
 
@@ -259,6 +265,29 @@ def test_at_the_prompt_the_terminal_may_be_first_and_the_other_side_is_ended(pro
         os.kill(int(told.read_text()), 0)
     assert prompt.leave() == 0
     assert answers(program) == [("yes", "person", None, "")]
+
+
+def test_at_the_prompt_a_question_can_be_answered_at_harness_approve(program: Program, start: Start) -> None:
+    """The first call there, the second here: each question is gone at the other terminal."""
+    prompt = start(
+        replies(TOUCH, Reply(text="It is made."), bash("touch other"), DONE), *flags_of(program, "", ASKS)[4:6]
+    )
+    with approving(program) as terminal:
+        prompt.type("make it")
+        prompt.wait_question("bash")
+        terminal.wait_for("bash asks for harness in workspace, session ")
+        terminal.wait_keys()
+        terminal.send("y")
+        prompt.wait_for("answered at another terminal: yes")
+        prompt.wait_for("It is made.")
+        terminal.wait_for("+ yes  harness: bash: touch made  by you")
+        prompt.type("another")
+        terminal.wait_for("$ touch other")
+        prompt.press("bash", "n", times=2)
+        terminal.wait_for("x withdrawn, nobody asks any more  harness: bash: touch other")
+        prompt.wait_for("All done.")
+    assert prompt.leave() == 0
+    assert answers(program) == [("yes", "person", None, ""), ("no", "person", None, "")]
 
 
 def test_at_the_prompt_an_approver_that_fails_leaves_the_question(program: Program, start: Start) -> None:
