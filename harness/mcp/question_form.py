@@ -25,6 +25,7 @@ SHORT_ROWS, SHORT_WIDTH = 4, 40
 MOST_WORDS = 500
 _MARGIN = "    "
 """Before each line of the question: where a client draws Markdown, what stands behind it stays as it is."""
+CALL_GONE = "it cancelled the call, or left, before anybody answered"
 TOO_LONG = "the question is too long for a form of the client"
 
 
@@ -38,9 +39,8 @@ class FormEnd(Enum):
     LATE = "late"
     FAILED = "failed"
     """The client could not show it, or answered with something else."""
-    CALL_CANCELLED = "call cancelled"
-    """The client does not want the call any more."""
-    SERVER_ENDS = "server ends"
+    CALL_GONE = "call gone"
+    """The client does not want the call any more, or is gone, or the server ends."""
 
 
 class FormAnswer(Record):
@@ -81,10 +81,8 @@ class QuestionForm(Record):
                 return Approval(answer=Answer.NO, by=by, words=typed if self.word and typed else "")
             case FormEnd.REFUSED:
                 return Approval(answer=Answer.NO, by=by)
-            case FormEnd.CALL_CANCELLED:
-                return Approval(answer=Answer.NO, by="client", words="the client cancelled the call")
-            case FormEnd.SERVER_ENDS:
-                return Approval(answer=Answer.NO, by="server", words="it ended before anybody answered")
+            case FormEnd.CALL_GONE:
+                return Approval(answer=Answer.NO, by="client", words=CALL_GONE)
             case _:
                 return None
 

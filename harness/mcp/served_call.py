@@ -54,29 +54,29 @@ class ServedCall:
         self.is_cancelled = False
         self._tell = tell
         self._answers: queue.SimpleQueue[FormAnswer] = queue.SimpleQueue()
-        self._ends: list[FormEnd] = []
-        """Why nobody is asked any more; the first counts."""
+        self._is_gone = False
+        """Whether nobody is to be asked any more."""
 
     def ask(self, form: QuestionForm, seconds: float) -> FormAnswer:
         """Have the client ask, and wait so long at most."""
-        if not self._ends:
+        if not self._is_gone:
             self._tell(form)
         try:
             answer = self._answers.get(timeout=seconds)
         except queue.Empty:
             answer = FormAnswer(end=FormEnd.LATE)
-        return FormAnswer(end=self._ends[0]) if self._ends else answer
+        return FormAnswer(end=FormEnd.CALL_GONE) if self._is_gone else answer
 
     def pause(self, seconds: float) -> None:
         """Wait, or until nobody is to be asked any more. Raises AskedNoMoreError then."""
         end = time.monotonic() + seconds
-        while not self._ends and (left := end - time.monotonic()) > 0:
+        while not self._is_gone and (left := end - time.monotonic()) > 0:
             try:
                 self._answers.get(timeout=left)
             except queue.Empty:
                 break
-        if self._ends:
-            raise AskedNoMoreError(self._ends[0])
+        if self._is_gone:
+            raise AskedNoMoreError
 
     def answered(self, answer: FormAnswer) -> None:
         """Take what came back of the question."""
@@ -89,17 +89,13 @@ class ServedCall:
     def cancel(self) -> None:
         """Note that the client does not want it any more."""
         self.is_cancelled = True
-        self.ask_no_more(FormEnd.CALL_CANCELLED)
+        self.ask_no_more()
 
-    def ask_no_more(self, why: FormEnd) -> None:
+    def ask_no_more(self) -> None:
         """Let nobody wait for an answer; may be called by a signal's function."""
-        self._ends.append(why)
-        self._answers.put(FormAnswer(end=why))
+        self._is_gone = True
+        self._answers.put(FormAnswer(end=FormEnd.CALL_GONE))
 
 
 class AskedNoMoreError(Exception):
     """The question that is waited for needs no answer any more."""
-
-    def __init__(self, why: FormEnd) -> None:
-        super().__init__(why.value)
-        self.why = why

@@ -19,7 +19,7 @@ from harness.gate.approval import Answer, Approval, Approver
 from harness.gate.gate import Gate
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
-from harness.mcp.question_form import TOO_LONG, FormEnd, question_form
+from harness.mcp.question_form import CALL_GONE, TOO_LONG, FormEnd, question_form
 from harness.mcp.served_call import AskedNoMoreError, CallResult, ServedCall, ServedClient
 from harness.messages import ResultStatus, StopReason, ToolCall
 from harness.policy.verdict import Verdict
@@ -75,7 +75,8 @@ class Questions(Record):
     word: Callable[[Action], str]
     """Returns what must be typed to allow an action that cannot be taken back; nothing for any other."""
     elsewhere: Callable[[ServedClient, Action, Verdict, Callable[[float], None]], Approval]
-    """Asks at another terminal, where somebody listens there; the last argument waits for some seconds."""
+    """Asks somewhere else, where somebody listens; the last argument waits for some seconds. Raises AskedNoMoreError as it
+    does, or KeyboardInterrupt."""
 
 
 Arrival: TypeAlias = ServedCall | ServedClient | ServerStop
@@ -133,7 +134,7 @@ class ToolServer:
         """End the call that runs where it is not wanted any more. Called by a signal's function."""
         if self._stop is not None and self._now is not None:
             self._cut_short = True
-            self._now.ask_no_more(FormEnd.SERVER_ENDS)
+            self._now.ask_no_more()
         if self._stop is not None or (self._now is not None and self._now.is_cancelled):
             self._interrupt.request()
 
@@ -215,8 +216,8 @@ class ToolServer:
             raise AssertionError("a call for a tool that is not offered")
         try:
             text, latch = self._prompt.answer(call.arguments, self.latch, call.pause)
-        except AskedNoMoreError as error:
-            return CallResult(text=error.why.value, is_error=True)
+        except AskedNoMoreError:
+            return CallResult(text=f"Not run: {CANCELLED}", is_error=True)
         self.latch = self.latch or latch
         return CallResult(text=text, is_error=False)
 
@@ -252,10 +253,8 @@ class ToolServer:
             why = asked
         try:
             approval = self._questions.elsewhere(call.client, action, verdict, call.pause)
-        except AskedNoMoreError as error:
-            cancelled = error.why is FormEnd.CALL_CANCELLED
-            words = "the client cancelled the call" if cancelled else "it ended before anybody answered"
-            return Approval(answer=Answer.NO, by="client" if cancelled else "server", words=words)
+        except (AskedNoMoreError, KeyboardInterrupt):
+            return Approval(answer=Answer.NO, by="client", words=CALL_GONE)
         if approval.answer is Answer.NOBODY:
             return nobody(f"{why}, and {approval.words or 'nobody is there to ask'}")
         return approval

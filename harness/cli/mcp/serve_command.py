@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.actions import Action, JsonValue
+from harness.cli.config.settings import settings_from
 from harness.cli.console import complain
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit
+from harness.cli.extensions.extensions_here import extensions_here
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import fix_modes, keep_own_folders, named_log, refuse_own_folders
 from harness.cli.parts import check_confinement, tools_in
@@ -81,6 +83,12 @@ class _Serving:
         refuse_own_folders(self._workspace, self._state)
         log = named_log(arguments, self._workspace, self._state)
         self._policy = assemble(self._state, self._workspace.root, named=arguments.policy, fallback="default")
+        self._declared = extensions_here(
+            settings_from(arguments, environment, self._workspace.root).file.extensions,
+            self._state,
+            self._workspace.root,
+            environment,
+        ).extensions
         keep_own_folders(self._workspace, self._state)
         self._interrupt = Interrupt()
         tools = tools_in(self._workspace, self._state, environment, self._interrupt, log=log)
@@ -94,6 +102,7 @@ class _Serving:
             unless=(self._workspace.root, environment.get("HOME", "")),
             tell=complain,
         )
+        self._approver = self._configured_approver()
         self._prompt = self._permission_prompt() if arguments.permission_prompt else None
         lost = lost_log(self._state, log)
         if lost is not None:
@@ -197,7 +206,9 @@ class _Serving:
     def _elsewhere(
         self, client: ServedClient, action: Action, verdict: Verdict, pause: Callable[[float], None]
     ) -> Approval:
-        """Ask at `harness approve`, if it runs."""
+        """Ask the approver that is configured, else at `harness approve`, if it runs."""
+        if self._approver is not None:
+            return self._approver(action, verdict)
         return WaitingList(self._state.waiting, sleep=pause).ask(
             AskedCall(
                 agent=f"{client.shown} (MCP)",
@@ -211,6 +222,26 @@ class _Serving:
                 offer=lambda: self._offer(action, verdict),
             )
         )
+
+    def _configured_approver(self) -> Approver | None:
+        """Return who is asked outside by the configuration; no call may write what they are reached by. Raises UsageError."""
+        declaration = self._declared.approver
+        if declaration is None:
+            return None
+        from harness.cli.approver.asked_outside import AskedAlone
+        from harness.cli.approver.configured_approver import ConfiguredApprover
+
+        found = ConfiguredApprover(
+            declaration,
+            self._environment,
+            (self._workspace.root,),
+            session=lambda: self._log.session,
+            redact=self._redactor.redact,
+            confinement=self._tools.confinement,
+            offer=lambda action, verdict: self._offer(action, verdict),  # noqa: PLW0108 - it is made later
+        )
+        self._policy = self._policy.guarding(*found.paths)
+        return AskedAlone(found, self._interrupt)
 
     # -- Claude Code's questions
 
