@@ -8,6 +8,7 @@ HarnessError
 |- LogError      the action log cannot be written or opened; nothing runs afterwards
 |- GateError     something inside the gate went wrong; nothing runs afterwards
 |- WorkspaceError  the folder under work is gone; nothing runs afterwards
+|- SessionRefusedError  a hook of the person's does not let a session begin; nothing runs
 `- UsageError    the command line or the environment does not make sense
 """
 
@@ -110,6 +111,10 @@ class GateError(HarnessError):
 
 class WorkspaceError(HarnessError):
     """The folder under work is gone; the run stops, and nothing makes it anew."""
+
+
+class SessionRefusedError(HarnessError):
+    """A hook that is asked as sessions begin said no, or gave no answer; the session was ended, and nothing runs."""
 
 
 class UsageError(HarnessError):

@@ -106,6 +106,9 @@ def event_line(record: LogRecord) -> Line | None:
             return Line(tone=Tone.BAD, text=_places_changed(record))
         case "places_answered":
             return _places_answered(record)
+        case "hook_answered" if record.get("event") != "before-call" and record.get("answer") != "nothing":
+            text = f"~ {hook_words(record)}: {word(record.get('reason'))}"
+            return Line(tone=Tone.WARNING, text=visible_line(text, 1_000))
         case "grant" if record.get("not_kept"):
             ended = f"{word(record.get('grant'))} is revoked for this session only; it is kept on"
             said = ended if record.get("change") == "revoked" else "granted for this session only; it could not be kept"
@@ -128,6 +131,12 @@ def event_line(record: LogRecord) -> Line | None:
             return Line(tone=Tone.BAD, text=visible_line(f"! limit: {word(record.get('limit'))}"))
         case _:
             return None
+
+
+def hook_words(record: LogRecord) -> str:
+    """Return in a few words what a hook answered, and when; of a call the number."""
+    of_call = f" of call {word(record['call'])}" if "call" in record else ""
+    return f"hook {word(record.get('hook'))} ({word(record.get('event'))}{of_call}): {word(record.get('answer'))}"
 
 
 MOST_PLACES_NAMED = 5

@@ -53,6 +53,11 @@ class CheckAnswer(Record):
     duration_ms: int = 0
 
     @property
+    def word(self) -> str:
+        """The word for it in the log; that it has nothing against it is no `auto`."""
+        return "nothing" if self.decision is Decision.AUTO else self.decision.word
+
+    @property
     def by(self) -> str:
         """The hook and its place, as refusals and logs show it."""
         return f"hook {self.hook}" + ("" if self.origin is None else f" ({self.origin})")
@@ -66,14 +71,14 @@ class CallChecks(Protocol):
         """Absolute paths of their programs, which no call may write."""
         ...
 
-    def before(self, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
+    def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
         """Return what they say of a call that `verdict` lets run, or asks about; they have `seconds` left (None: no limit).
 
         Raises Interrupted where the person stopped it.
         """
         ...
 
-    def after(self, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:
+    def after(self, session: str, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:
         """Return what they say of a call that ran."""
         ...
 
@@ -94,18 +99,18 @@ class SessionChecks(Protocol):
         """Return what they say of a session that ends; nothing of it stops the end."""
         ...
 
-    def answer(self, session: str, text: str, seconds: float | None) -> Sequence[CheckAnswer]:
-        """Return what they say of an answer of the model's. Raises KeyboardInterrupt where the person stopped it."""
+    def answer(self, session: str, text: str, seconds: float | None, *, again: bool) -> Sequence[CheckAnswer]:
+        """Return what they say of an answer of the model's, which is not its first where `again` is set. Raises Interrupted."""
         ...
 
 
 class _NoCallChecks:
     programs: Sequence[str] = ()
 
-    def before(self, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:  # noqa: ARG002
+    def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:  # noqa: ARG002
         return ()
 
-    def after(self, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:  # noqa: ARG002
+    def after(self, session: str, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:  # noqa: ARG002
         return ()
 
 
@@ -118,7 +123,7 @@ class _NoSessionChecks:
     def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:  # noqa: ARG002
         return ()
 
-    def answer(self, session: str, text: str, seconds: float | None) -> Sequence[CheckAnswer]:  # noqa: ARG002
+    def answer(self, session: str, text: str, seconds: float | None, *, again: bool) -> Sequence[CheckAnswer]:  # noqa: ARG002
         return ()
 
 
@@ -132,6 +137,19 @@ def strictest_answer(answers: Sequence[CheckAnswer]) -> CheckAnswer | None:
     """Return the first of the strictest answers that say anything against it; None where none does."""
     against = [one for one in answers if one.decision is not Decision.AUTO]
     return max(against, key=lambda one: one.decision, default=None)
+
+
+def with_notes(content: str, answers: Sequence[CheckAnswer]) -> str:
+    """Return what the model reads of a call, with what hooks say to it behind, marked as theirs.
+
+    After a call nothing can be taken back: what they have against it is said to the model.
+    """
+    said = []
+    for one in answers:
+        late = one.event is CheckEvent.AFTER_CALL and one.decision is not Decision.AUTO
+        if words := "\n".join(filter(None, (one.reason if late else "", one.note))):
+            said.append(f"[The hook {one.hook} says of this call: {words}]")
+    return "\n\n".join((content, *said))
 
 
 def tightened(verdict: Verdict, tool: str, answers: Sequence[CheckAnswer]) -> Verdict:

@@ -13,6 +13,7 @@ from typing import assert_never
 from harness.actions import Action, Command, JsonValue, Opaque, PathAccess, ToolUse, Unconfined, written_paths
 from harness.errors import GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
+from harness.gate.call_checks import NO_CHECKS, CallChecks, CheckAnswer, strictest_answer, tightened, with_notes
 from harness.gate.grants_in_force import GrantsInForce, GrantStore
 from harness.gate.place_watch import AskPlaces, PlacesAnswer, PlaceWatch, nobody_to_ask, words_of
 from harness.gate.records import Advice, CallRecords, GateState, Proposal, sha256_of
@@ -59,6 +60,8 @@ class PendingCall:
         self.verdict: Verdict | None = None
         self.judged_by: object = None
         """What `verdict` follows from besides the action."""
+        self.checked: tuple[int, Sequence[CheckAnswer]] = (-1, ())
+        """The number of the proposal that hooks were asked about, and what they said."""
 
 
 class CallEnd(Record):
@@ -69,6 +72,8 @@ class CallEnd(Record):
     """The call in a few words, for people."""
     ends_turn: bool = False
     """Whether the person asked to stop, not only to refuse this call."""
+    halts: str = ""
+    """Why nothing runs after it, where a hook that looked at it says so."""
 
 
 class HandedOver(Record):
@@ -98,6 +103,7 @@ class Gate:
         kept: GrantStore | None = None,
         dry_run: bool = False,
         advise: Callable[[Policy, Action, Verdict], Advice] | None = None,
+        checks: CallChecks = NO_CHECKS,
         ask_places: AskPlaces = nobody_to_ask,
         begun: GateState = GateState(),  # noqa: B008 - it never changes
         monotonic: Callable[[], float] = time.monotonic,
@@ -106,7 +112,8 @@ class Gate:
 
         `grants` are in force from the beginning. `kept` keeps what is granted for the workspace; what cannot be kept holds
         for the session. `dry_run`: nothing runs. `advise` is asked about each call that is refused, and what it says is
-        recorded. `ask_places` asks a person about protected places that a granted program changed. `begun` is what the gate
+        recorded. `checks` are asked after the policy, about each call that may run. `ask_places` asks a person about protected
+        places that a granted program changed. `begun` is what the gate
         knew that the session had before, in another process.
         """
         self.tools = tools
@@ -117,7 +124,8 @@ class Gate:
         self._advise = advise
         self._monotonic = monotonic
         self._records = CallRecords(log)
-        self._grants = GrantsInForce(policy.guarding(log.path), grants, kept, self._walls_here, self._records)
+        self._checks = checks
+        self._grants = GrantsInForce(self._guarded(policy), grants, kept, self._walls_here, self._records)
         self._watch = PlaceWatch(self._grants, self._records, ask_places, monotonic)
         self._policy_sha256 = policy.sha256
         self._proposed = begun.proposed
@@ -147,9 +155,13 @@ class Gate:
 
         INVARIANT: changes of entry points that no person has seen stay unseen.
         """
-        self._grants.change_policy(policy.guarding(self._log.path))
+        self._grants.change_policy(self._guarded(policy))
         self._policy_sha256 = policy.sha256
         self.tools = tools
+
+    def _guarded(self, policy: Policy) -> Policy:
+        """INVARIANT: no call may write what decides on calls, nor what is kept of them."""
+        return policy.guarding(self._log.path, *self._checks.programs)
 
     def judge(self, action: Action) -> Verdict:
         """Return what would be decided on an action now, grants and walls as they are. Records nothing. Raises GateError."""
@@ -256,6 +268,7 @@ class Gate:
 
         result = self._with_words(attempt.result(self._records.redact), approval)
         result, entry_points = self._watch.settle(tool, ruling, noted, result)
+        result, halts = self._looked_at(pending, ruling, result, ran=attempt.begun)
         by = self._records.brief(action)
         self._unseen += [
             (f"{one.path} ({by})", "\n".join((f"{one.path}  {one.how}", *one.diff))) for one in entry_points
@@ -263,7 +276,7 @@ class Gate:
         self._note_changes(ruling, result)
         self._records.ended(pending.proposal, result, ran=True)
         self._open.pop(pending.proposal.number, None)
-        return CallEnd(result=result, about=self._about(action))
+        return CallEnd(result=result, about=self._about(action), halts=halts)
 
     def hand_over(
         self, pending: PendingCall, *, held_by: Callable[[Action, Verdict], str], asks_itself: bool = False
@@ -291,7 +304,7 @@ class Gate:
     def _asking(self, pending: PendingCall, held_by: Callable[[Action, Verdict], str]) -> HandedOver | CallEnd | None:
         """Record the question about a call whose verdict is CONFIRM, and return it; None for any other."""
         try:
-            action, verdict = self._judged(pending)
+            action, verdict = self._checked(pending, None)
         except ToolError:
             return None
         if verdict.decision is not Decision.CONFIRM:
@@ -347,7 +360,7 @@ class Gate:
         """Judge a call, and ask where it is to be asked about; return its permit, or its end."""
         while True:
             try:
-                action, verdict = self._judged(pending)
+                action, verdict = self._checked(pending, seconds_left())
             except ToolError as error:
                 return self._not_valid(pending, error)
             pending.action = pending.verdict = None  # the action may hold a whole file
@@ -364,7 +377,7 @@ class Gate:
                     self._take_grants(ruling, asked_own=approver is None)
                     return ruling
                 case Refusal(wanted=None):
-                    return self._refused(ruling)
+                    return self._refused(pending, ruling)
                 case Refusal():
                     self._put_in_place(pending, ruling)
                     if seconds_left() == 0:  # the answer may have come late, and this call has no yes
@@ -421,6 +434,44 @@ class Gate:
         if self._unseen and any(facet.source is Source.SUSPENDED for facet in verdict.facets):
             return replace(verdict, notes=tuple(preview for _, preview in self._unseen))
         return verdict
+
+    def _checked(self, pending: PendingCall, seconds: float | None) -> tuple[Action, Verdict]:
+        """Return the same, tightened by what hooks say; they are asked once about each call that the policy lets run, or asks
+        about, and what they may have changed meanwhile is judged anew.
+
+        Raises as `_judged` does, and Interrupted.
+        """
+        action, verdict = self._judged(pending)
+        if pending.checked[0] != pending.proposal.number:
+            pending.checked = (pending.proposal.number, ())
+            if verdict.decision <= Decision.CONFIRM:
+                answers = self._checks.before(self._log.session, action, verdict, seconds)
+                pending.checked = (pending.proposal.number, answers)
+                for answer in answers:
+                    self._records.checked(answer, pending.proposal)
+            if pending.checked[1]:
+                self._changes += 1
+                action, verdict = self._judged(pending)
+        return action, tightened(verdict, action.tool, pending.checked[1])
+
+    def _looked_at(
+        self, pending: PendingCall, permit: Permit, result: ToolResult, *, ran: bool
+    ) -> tuple[ToolResult, str]:
+        """Return a result with what hooks say to the model behind it, and why nothing may run after it, or nothing."""
+        answers: Sequence[CheckAnswer] = ()
+        if ran:
+            answers = self._checks.after(self._log.session, permit.action, permit.verdict, result)
+            for answer in answers:
+                self._records.checked(answer, permit.proposal)
+        content = with_notes(result.content, (*pending.checked[1], *answers))
+        halting = strictest_answer(answers)
+        halts = f"{halting.by}: {halting.reason}" if halting and halting.decision is Decision.BLOCK else ""
+        return (result if content == result.content else replace(result, content=content)), halts
+
+    def note_checks(self, answers: Sequence[CheckAnswer]) -> None:
+        """Record what hooks said that was about no call. Raises LogError."""
+        for answer in answers:
+            self._records.checked(answer)
 
     # -- asking
 
@@ -482,9 +533,9 @@ class Gate:
         result = self._end(permit.proposal, ResultStatus.NOT_RUN, content)
         return CallEnd(result=result, about=f"{self._about(permit.action)} (not run)")
 
-    def _refused(self, refusal: Refusal) -> CallEnd:
+    def _refused(self, pending: PendingCall, refusal: Refusal) -> CallEnd:
         status = ResultStatus.BLOCKED if refusal.decision is Decision.BLOCK else ResultStatus.DENIED
-        result = self._end(refusal.proposal, status, refusal.text)
+        result = self._end(refusal.proposal, status, with_notes(refusal.text, pending.checked[1]))
         self._advise_on(refusal)
         return CallEnd(result=result, about=f"{self._about(refusal.action)} (refused)", ends_turn=refusal.ends_turn)
 

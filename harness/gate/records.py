@@ -15,6 +15,7 @@ from harness.record import Record, field_names
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from harness.gate.call_checks import CheckAnswer
     from harness.place_changes import PlaceReturn, PlacesFound
     from harness.policy.policy import Policy
     from harness.policy.session_grants import Grant
@@ -136,6 +137,26 @@ class CallRecords:
                 **read_only,
             },
         )
+
+    def checked(self, answer: CheckAnswer, proposal: Proposal | None = None) -> None:
+        """Record what a hook answered; about a call, if there is one."""
+        fields: dict[str, JsonValue] = {} if proposal is None else {"call": proposal.number}
+        fields |= {
+            "event": answer.event.value,
+            "hook": answer.hook,
+            "program_sha256": answer.program_sha256,
+            "answer": answer.word,
+            "reason": answer.reason,
+            "duration_ms": answer.duration_ms,
+        }
+        if answer.origin is not None:
+            fields |= {"file": answer.origin.file, "line": answer.origin.line}
+        if answer.has_failed:
+            fields["failed"] = True
+        for name, text in (("note", answer.note), ("ignored", answer.ignored)):
+            if text:
+                fields[name] = text
+        self._log.append("hook_answered", fields)
 
     def undecided(self, proposal: Proposal, reason: str) -> None:
         """Record that a call was not judged."""

@@ -14,7 +14,7 @@ from harness.gate.approval import Answer, Approval
 from harness.gate.records import Proposal
 from harness.messages import ToolCall
 from harness.policy.rules import Decision, Layer
-from harness.policy.verdict import FacetVerdict, Verdict
+from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record, replace
 
 NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
@@ -130,7 +130,8 @@ def refusal_text(
     facet = verdict.deciding
     part = describe(facet.facet)
     by, reason = _without_packaged_folder(facet)
-    about = f"{reason.rstrip('.')}. Part: `{part}`." if part else f"{reason.rstrip('.')}."
+    whole = not part or facet.source is Source.HOOK
+    about = f"{reason.rstrip('.')}." if whole else f"{reason.rstrip('.')}. Part: `{part}`."
     hint = f" Hint: {facet.hint}" if facet.hint else ""
     word = "Blocked" if decision is Decision.BLOCK else "Denied"
     if approval is None:

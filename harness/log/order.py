@@ -10,6 +10,9 @@ from harness.actions import JsonValue
 DECISIONS = ("auto", "confirm", "deny", "block")
 """From the mildest to the strictest."""
 ANSWERS = ("yes", "no", "stop", "halt", "edit", "nobody")
+HOOK_EVENTS = ("before-call", "after-call", "session-start", "session-end", "before-answer")
+HOOK_ANSWERS = ("nothing", *DECISIONS[1:])
+"""Of a hook, from the mildest to the strictest; `nothing` has nothing against it, and allows nothing."""
 PLACES_ANSWERS = ("put_back", "keep", "revoke", "nobody")
 """Of the question about protected places."""
 RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
@@ -46,7 +49,8 @@ class _Call:
     """How far a call has come, and what the records so far say of it."""
 
     __slots__ = (
-        "arguments", "by_person", "decision", "effects", "grants", "number", "parts", "permitted", "scope", "step", "tool",
+        "arguments", "by_person", "decision", "effects", "grants", "hooks",
+        "number", "parts", "permitted", "scope", "step", "tool",
     )  # fmt: skip
 
     def __init__(self, number: str) -> None:
@@ -62,6 +66,8 @@ class _Call:
         self.parts: JsonValue = None
         self.grants = 0
         """How many were given with its answer."""
+        self.hooks = 0
+        """The place in HOOK_ANSWERS of the strictest that hooks answered before it was decided."""
 
 
 class _Session:
@@ -120,13 +126,9 @@ class Ledger:
         if kind == "grant":
             return _enter_grant(session, record)
         session.begun = True
-        if kind in ("places_changed", "places_answered"):
-            return _enter_places(session, kind, record)
         if kind == "user_message":
             session.halted = False
-        if kind not in _BEFORE:
-            return ""
-        return _enter_call(session, kind, str(record.get("call")), record)
+        return _enter_work(session, kind, record)
 
     def _close(self, name: str, session: _Session, record: LogRecord) -> str:
         """Return what is wrong with the end of a session, or nothing.
@@ -220,6 +222,18 @@ def _listed(value: JsonValue) -> list[JsonValue]:
     return value
 
 
+def _enter_work(session: _Session, kind: str, record: LogRecord) -> str:
+    match kind:
+        case "hook_answered":
+            return _enter_check(session, record)
+        case "places_changed" | "places_answered":
+            return _enter_places(session, kind, record)
+        case _ if kind in _BEFORE:
+            return _enter_call(session, kind, str(record.get("call")), record)
+        case _:
+            return ""
+
+
 def _enter_grant(session: _Session, record: LogRecord) -> str:
     """Take in what was granted or revoked; return what is wrong with it, or nothing."""
     name, change = str(record.get("grant")), record.get("change")
@@ -263,6 +277,20 @@ def _enter_places(session: _Session, kind: str, record: LogRecord) -> str:
     if call is None or call.step != "intent":
         return f"tells what call {str(record.get('call'))[:20]} changed, which is not running"
     return "" if grants <= session.grants else f"lets {min(grants - session.grants)} sleep, which is not in force"
+
+
+def _enter_check(session: _Session, record: LogRecord) -> str:
+    """Take in what a hook answered; return what is wrong with it, or nothing."""
+    event, number = record.get("event"), record.get("call")
+    if event not in ("before-call", "after-call"):
+        return "" if number is None else f"has a hook answer about call {number} at {event}"
+    call = session.calls.get(str(number))
+    if call is None or call.step != ("call_proposed" if event == "before-call" else "intent"):
+        return f"has a hook answer about call {str(number)[:20]}, which is not where hooks are asked ({event})"
+    answer = record.get("answer")
+    if event == "before-call" and answer in HOOK_ANSWERS:
+        call.hooks = max(call.hooks, HOOK_ANSWERS.index(str(answer)))
+    return ""
 
 
 def _wrong_grant(session: _Session, name: str, record: LogRecord) -> str:
@@ -349,6 +377,8 @@ def _wrong_decision(session: _Session, call: _Call, record: LogRecord) -> str:
     judged = record.get("decision") != "none"
     if judged and not record.get("facet_count"):
         return f"decides on call {call.number}, and on no part of it"
+    if judged and record.get("decision") in DECISIONS[: call.hooks]:
+        return f"decides on call {call.number} more mildly than a hook that was asked about it"
     by_grant = record.get("layer") == "session" and record.get("decision") == "auto"
     if by_grant and str(record.get("rule")) in session.asleep:
         return f"lets call {call.number} run by {str(record.get('rule'))[:100]}, which sleeps"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.log.order import ANSWERS, DECISIONS, PLACES_ANSWERS, STATUSES
+from harness.log.order import ANSWERS, DECISIONS, HOOK_ANSWERS, HOOK_EVENTS, PLACES_ANSWERS, STATUSES
 from harness.text.fields import Fields
 
 VERSION = 1
@@ -102,6 +102,20 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "effects?": "effects",
         "policy_sha256?": "digest",
         "default_of?": "text",
+    },
+    "hook_answered": {
+        "call?": "count",
+        "event": f"one of {' '.join(HOOK_EVENTS)}",
+        "hook": "text",
+        "program_sha256": "digest|null",
+        "answer": f"one of {' '.join(HOOK_ANSWERS)}",
+        "reason": "text",
+        "duration_ms": "count",
+        "note?": "text",
+        "failed?": "flag",
+        "ignored?": "text",
+        "file?": "text",
+        "line?": "count",
     },
     "approval_asked": {"call": "count", "shown_sha256": "digest"},
     "approval_answered": {

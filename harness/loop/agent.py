@@ -14,8 +14,9 @@ from typing import Concatenate, ParamSpec, TypeAlias
 
 from harness import __version__
 from harness.actions import Action, JsonValue
-from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, WorkspaceError
+from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, SessionRefusedError, WorkspaceError
 from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks, strictest_answer
 from harness.gate.gate import Gate
 from harness.gate.grants_in_force import GrantStore
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
@@ -37,8 +38,9 @@ from harness.messages import Message, ModelResponse, RunResult, StopReason, Tool
 from harness.model import Model, Prices
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
+from harness.policy.rules import Decision
 from harness.policy.session_grants import Grant
-from harness.policy.verdict import Verdict
+from harness.policy.verdict import Source, Verdict
 from harness.record import Record, replace
 
 DEFAULT_SYSTEM = """\
@@ -99,6 +101,8 @@ class AgentParts(Record):
     check_answer: Callable[[str, float | None], str] | None = None
     """Takes an answer and the seconds that the run has left (None: no limit), and returns what is wrong with it, for the
     model, or nothing. The model is told once; an answer that is wrong again ends the run as unfit."""
+    checks: SessionChecks = NO_SESSION_CHECKS
+    """The person's own programs (hooks): what they say tightens, and never allows."""
     monotonic: Callable[[], float] = time.monotonic
 
 
@@ -145,6 +149,7 @@ class Agent:
             ask_places=parts.ask_places,
             dry_run=parts.dry_run,
             advise=parts.advise,
+            checks=parts.checks.calls,
             monotonic=parts.monotonic,
         )
         self._sessions: set[str] = set()
@@ -177,7 +182,8 @@ class Agent:
         self.gate.tools = changed[0]
 
     def start(self, *, carried: Sequence[Message] = (), origin: Mapping[str, JsonValue] | None = None) -> Session:
-        """Begin a session and record it. Raises LogError, and ValueError, before anything is recorded, for no conversation.
+        """Begin a session and record it. Raises LogError, SessionRefusedError, and ValueError, before anything is recorded,
+        for no conversation.
 
         `carried` is a conversation to go on with, without its system message and whole (see transcript.rebuilt); `origin`
         says where it comes from: session, log, records, head, and `how`: resumed or forked.
@@ -205,9 +211,23 @@ class Agent:
         )
         self.gate.record_kept()
         session = Session(self._parts.system, identity)
+        self._ask_at_start(session)
         if carried:
             session.change(self.log, str((origin or {}).get("how") or "resumed"), 0, 0, carried)
         return session
+
+    def _ask_at_start(self, session: Session) -> None:
+        """Ask the hooks for this. Raises SessionRefusedError where one says no, or gives no answer; then it is ended."""
+        answers = self._parts.checks.session_starts(
+            session.identity, {"model": self.model.name, **(self._parts.about or {})}
+        )
+        self.gate.note_checks(answers)
+        refusing = strictest_answer(answers)
+        if refusing is not None:
+            detail = f"{refusing.by} does not let the session begin: {refusing.reason}"
+            self.end(session, RunResult(stop=StopReason.BLOCKED, text="", detail=detail))
+            raise SessionRefusedError(detail)
+        session.notes = [f"[The hook {one.hook} says: {one.note}]" for one in answers if one.note]
 
     def end(self, session: Session, result: RunResult | None = None, *, exit_code: int | None = None) -> None:
         """Record that the session is over, and before it an end for every call that lacks one. Raises LogError.
@@ -217,10 +237,12 @@ class Agent:
         session.ended = True
         self.log.session = session.identity
         self.gate.end_open_calls(ENDED_HERE)
+        stop = result.stop if result else StopReason.COMPLETED
+        self.gate.note_checks(self._parts.checks.session_ends(session.identity, stop.value))
         self.log.append(
             "session_ended",
             {
-                "stop": result.stop.value if result else StopReason.COMPLETED.value,
+                "stop": stop.value,
                 "detail": result.detail if result else "",
                 "input_tokens": session.usage.input_tokens,
                 "output_tokens": session.usage.output_tokens,
@@ -276,8 +298,8 @@ class Agent:
         """Run a call of the person's own, through the same gate and the same log; nothing of it enters the conversation.
 
         What a policy denies or blocks is refused here as well. Where it would ask, that the person typed it is the answer;
-        about what cannot be taken back the approver is asked. Raises GateError, LogError, WorkspaceError, and ValueError for
-        a session that was ended.
+        about what cannot be taken back, or a hook asks about, the approver is asked. Raises GateError, LogError,
+        WorkspaceError, and ValueError for a session that was ended.
         """
         if session.ended:
             raise ValueError("the session was ended; start another one")
@@ -290,8 +312,8 @@ class Agent:
             return self.gate.skip(pending, "the person interrupted")
 
     def _typed(self, action: Action, verdict: Verdict) -> Approval:
-        """Answer for a call that the person typed: that is the yes, but for what cannot be taken back."""
-        if destroys(action):
+        """Answer for a call that the person typed: that is the yes, but for what cannot be taken back, or a hook asks about."""
+        if destroys(action) or any(part.source is Source.HOOK for part in verdict.facets):
             return self._parts.approver(action, verdict)
         return Approval(answer=Answer.YES, by="person", words=TYPED)
 
@@ -359,6 +381,8 @@ class Agent:
                 run.session = session or self.start(carried=carried, origin=origin)
                 self.log.session = run.session.identity
                 self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
+                while run.session.notes:
+                    self._tell_model(run, run.session.notes.pop(0))
                 self.log.append("user_message", {"text": prompt})
                 run.session.history.ask(prompt)
             with self._faults(run):
@@ -381,6 +405,8 @@ class Agent:
             yield
         except LogError as error:
             run.stop(StopReason.LOG_ERROR, str(error))
+        except SessionRefusedError as error:
+            run.stop(StopReason.BLOCKED, str(error))
         except (GateError, WorkspaceError) as error:
             gate = isinstance(error, GateError)
             try:
@@ -440,27 +466,66 @@ class Agent:
     def _answered(self, run: Run) -> None:
         """End a run on its answer, unless the answer does not fit: the model is told that once, and tries again."""
         self.registry.check_place()
+        if self._is_fit(run) and self._passes_hooks(run):
+            run.stop(StopReason.COMPLETED)
+
+    def _is_fit(self, run: Run) -> bool:
+        """Say whether the answer is what was asked for; else the model was told so, or the run is over."""
         if self._parts.check_answer is None:
-            return run.stop(StopReason.COMPLETED)
+            return True
         seconds = run.seconds_left
         if seconds is not None and seconds <= 0:
-            return run.stop_at_limit(run.time_limit)
+            run.stop_at_limit(run.time_limit)
+            return False
         try:
             with self._interrupt:
                 problem = self._parts.check_answer(run.text, seconds)
         except KeyboardInterrupt:
-            return run.stop(StopReason.INTERRUPTED, "interrupted while the answer was checked")
+            run.stop(StopReason.INTERRUPTED, "interrupted while the answer was checked")
+            return False
         self.log.append("answer_checked", {"fits": not problem, "problem": problem})
         if not problem:
-            return run.stop(StopReason.COMPLETED)
+            return True
         if run.time_is_over:
-            return run.stop_at_limit(run.time_limit)
-        if run.told_unfit:
-            return run.stop(StopReason.UNFIT, f"the answer is still not what was asked for: {problem}")
-        run.told_unfit = True
-        text = f"Your answer is not what was asked for: {problem}\nAnswer again, with nothing but the corrected answer."
+            run.stop_at_limit(run.time_limit)
+        elif run.told_unfit:
+            run.stop(StopReason.UNFIT, f"the answer is still not what was asked for: {problem}")
+        else:
+            run.told_unfit = True
+            wanted = "Answer again, with nothing but the corrected answer."
+            self._tell_model(run, f"Your answer is not what was asked for: {problem}\n{wanted}")
+        return False
+
+    def _passes_hooks(self, run: Run) -> bool:
+        """Say whether no hook has anything against the answer; else the model was told it, or the run is over."""
+        try:
+            answers = self._parts.checks.answer(
+                run.session.identity, run.text, run.seconds_left, again=run.told_by_hook
+            )
+        except Interrupted:
+            run.stop(StopReason.INTERRUPTED, "interrupted while the answer was checked")
+            return False
+        self.gate.note_checks(answers)
+        against = strictest_answer(answers)
+        if against is None:
+            return True
+        if against.decision is Decision.BLOCK:
+            run.stop(StopReason.BLOCKED, f"{against.by}: {against.reason}")
+        elif run.time_is_over:
+            run.stop_at_limit(run.time_limit)
+        elif run.told_by_hook or against.has_failed:  # which the model cannot mend
+            run.stop(StopReason.UNFIT, f"{against.by} does not let the answer pass: {against.reason}")
+        else:
+            run.told_by_hook = True
+            self._tell_model(
+                run, f"The hook {against.hook} has this against your answer: {against.reason}\nGo on, and answer then."
+            )
+        return False
+
+    def _tell_model(self, run: Run, text: str) -> None:
+        """Tell the model something that no person says."""
         self.log.append("user_message", {"text": text, "by": "harness"})
-        return run.session.history.ask(text)
+        run.session.history.ask(text)
 
     def _summarize(self, run: Run, *, too_long: bool = False, keep_nothing: bool = False) -> str:
         tokens = self._parts.context_tokens

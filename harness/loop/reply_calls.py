@@ -131,6 +131,9 @@ class ReplyCalls:
                 self.done = True
             case _:
                 pass
+        if ended.halts and run.end is None:
+            self.done = False
+            run.stop(StopReason.BLOCKED, ended.halts)
         if run.end is None and not self.done and self._interrupt.requested:
             self._interrupted()
 

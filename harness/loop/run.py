@@ -24,6 +24,8 @@ class Session:
         self.last_usage = Usage()
         """Of the last reply: how long the conversation was, as the provider counts."""
         self.ended = False
+        self.notes: list[str] = []
+        """What the model is to be told with the first prompt: of hooks, as the session began."""
 
     @property
     def messages(self) -> list[Message]:
@@ -76,6 +78,8 @@ class Run:
         """Whether the conversation was made shorter because the provider found it too long; done once in a run."""
         self.told_unfit = False
         """Whether the model was told that its answer is not what was asked for; done once in a run."""
+        self.told_by_hook = False
+        """Whether it was told what a hook has against its answer; done once in a run."""
         self._prices = prices
         self._refused: dict[tuple[str, str], int] = {}
         self._monotonic = monotonic

@@ -159,7 +159,7 @@ class McpServers:
             raise
 
     def close(self) -> None:
-        """End all of them; when this returns, no process of theirs is left. KeyboardInterrupt makes it quick, and is not raised."""
+        """End all of them: then no process of theirs is left. KeyboardInterrupt makes it quick, and is not raised."""
         self._is_closing = True
         end = time.monotonic() + CLOSE_SECONDS
         while not self._is_over.is_set() and time.monotonic() < end:

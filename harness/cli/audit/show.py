@@ -16,7 +16,7 @@ from harness.cli.state import State
 from harness.cli.tables import LEAST_WIDTH
 from harness.cli.terminal.row_text import toned_rows
 from harness.cli.terminal.styles import Line, Tone
-from harness.cli.trace import ended_line, event_line, how_decided
+from harness.cli.trace import ended_line, event_line, hook_words, how_decided
 from harness.errors import UsageError
 from harness.log.clocks import Clocks
 from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, LogRecord
@@ -363,6 +363,11 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""
         case "user_message":
             return "> ", get("text")
+        case "hook_answered":
+            reason = f": {get('reason')}" if get("reason") else ""
+            ignored = f"; its {get('ignored')} means nothing" if get("ignored") else ""
+            digest = short_digest(get("program_sha256")) if get("program_sha256") else "no program"
+            return f"~ {hook_words(record)}{reason}{ignored}  [{digest}, {get('duration_ms')} ms]", ""
         case "history_changed":
             messages = record.get("messages")
             new = len(messages) if isinstance(messages, list) else 0

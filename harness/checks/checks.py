@@ -1,0 +1,140 @@
+"""Checks: which hooks are asked when, and that nothing they say allows anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from harness.actions import Action, JsonValue
+from harness.checks.hook_case import HookCase
+from harness.checks.hook_declaration import HookDeclaration
+from harness.checks.hook_program import HookProgram
+from harness.checks.hook_run import HookRun
+from harness.gate.call_checks import CallChecks, CheckAnswer, CheckEvent
+from harness.gate.judged_json import judged_fields
+from harness.interrupt import Interrupt, Interrupted
+from harness.messages import ToolResult
+from harness.policy.rules import Decision
+from harness.process.environment import child_environment
+from harness.record import replace
+
+if TYPE_CHECKING:
+    from harness.policy.verdict import Verdict
+
+
+class Checks:
+    """The hooks of one session: what the gate and the loop ask as `CallChecks` and `SessionChecks`."""
+
+    def __init__(
+        self,
+        hooks: Sequence[HookDeclaration],
+        *,
+        workspace: str,
+        environment: Mapping[str, str],
+        redact: Callable[[str], str],
+        interrupt: Interrupt | None = None,
+        tell: Callable[[str], None] = lambda said: None,  # noqa: ARG005 - nobody listens
+    ) -> None:
+        """Take what is declared, in its order. `environment` is the program's own, of which hooks get what commands get.
+
+        `redact` masks secrets. `tell` is told for the person what no record of a call shows: that a hook allows, which means
+        nothing, once; and what fails at the end of a session. Raises UsageError for a hook that calls could change.
+        """
+        passed = child_environment(environment)
+        self._workspace = workspace
+        self._hooks = [(hook, HookProgram(hook, workspace, passed)) for hook in hooks]
+        self._redact = redact
+        self._tell = tell
+        self._told_ignored = False
+        self._run = HookRun(
+            workspace=workspace,
+            environment=passed,
+            redact=redact,
+            interrupts=None if interrupt is None else lambda: interrupt.count,
+        )
+
+    @property
+    def calls(self) -> CallChecks:
+        """Those that check calls."""
+        return self
+
+    @property
+    def programs(self) -> Sequence[str]:
+        """The files of all hooks, which no call may write."""
+        return tuple(dict.fromkeys(file for _, program in self._hooks for file in program.files))
+
+    def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
+        """Return what they say of a call that `verdict` lets run, or asks about. Behind a block nobody is asked."""
+        answers: list[CheckAnswer] = []
+        if asked := list(self._about(CheckEvent.BEFORE_CALL, action)):
+            case = self._case_of(CheckEvent.BEFORE_CALL, session, action, verdict)
+            for hook, program in asked:
+                answers.append(self._heard(self._run.answer(hook, program, case, seconds)))
+                if answers[-1].decision is Decision.BLOCK:
+                    break
+        return answers
+
+    def after(self, session: str, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:
+        """Return what they say of a call that ran."""
+        asked = list(self._about(CheckEvent.AFTER_CALL, action))
+        if not asked:
+            return ()
+        case = replace(self._case_of(CheckEvent.AFTER_CALL, session, action, verdict), result=result)
+        return [self._to_an_end(hook, program, case) for hook, program in asked]
+
+    def session_starts(self, session: str, about: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:
+        """Return what they say of a session that begins."""
+        return self._all(replace(self._case(CheckEvent.SESSION_START, session), about=about))
+
+    def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:
+        """Return what they say of a session that ends; nothing of it stops the end."""
+        answers = self._all(replace(self._case(CheckEvent.SESSION_END, session), text=stop))
+        for one in answers:
+            if one.decision is not Decision.AUTO:
+                self._tell(f"{one.by}: {one.reason}")
+        return answers
+
+    def answer(self, session: str, text: str, seconds: float | None, *, again: bool) -> Sequence[CheckAnswer]:
+        """Return what they say of an answer of the model's. Raises Interrupted."""
+        case = replace(self._case(CheckEvent.BEFORE_ANSWER, session), text=self._redact(text), again=again)
+        return [
+            self._heard(self._run.answer(hook, program, case, seconds)) for hook, program in self._of_event(case.event)
+        ]
+
+    def _case(self, event: CheckEvent, session: str) -> HookCase:
+        return HookCase(event=event, session=session, workspace=self._workspace)
+
+    def _of_event(self, event: CheckEvent) -> Iterator[tuple[HookDeclaration, HookProgram]]:
+        return (one for one in self._hooks if one[0].event is event)
+
+    def _about(self, event: CheckEvent, action: Action) -> Iterator[tuple[HookDeclaration, HookProgram]]:
+        return (one for one in self._of_event(event) if one[0].is_about(action))
+
+    def _case_of(self, event: CheckEvent, session: str, action: Action, verdict: Verdict) -> HookCase:
+        judged = judged_fields(action, verdict, self._redact)
+        return replace(self._case(event, session), action=action, judged=judged)
+
+    def _all(self, case: HookCase) -> Sequence[CheckAnswer]:
+        return [self._to_an_end(hook, program, case) for hook, program in self._of_event(case.event)]
+
+    def _to_an_end(self, hook: HookDeclaration, program: HookProgram, case: HookCase) -> CheckAnswer:
+        """Return the answer where nothing is stopped by an interrupt that stops the hook."""
+        try:
+            return self._heard(self._run.answer(hook, program, case))
+        except Interrupted:
+            reason = "it gave no answer: the person interrupted it"
+            return CheckAnswer(
+                event=hook.event,
+                hook=hook.id,
+                decision=Decision.DENY,
+                reason=reason,
+                has_failed=True,
+                origin=hook.origin,
+                layer=hook.layer,
+            )
+
+    def _heard(self, answer: CheckAnswer) -> CheckAnswer:
+        if answer.ignored and not self._told_ignored:
+            self._told_ignored = True
+            self._tell(f"{answer.by} says {answer.ignored}, which means nothing here: a hook can only tighten")
+        return answer

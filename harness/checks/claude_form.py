@@ -1,0 +1,135 @@
+"""The form of Claude Code's hooks (code.claude.com/docs/en/hooks): what goes in, and what may come out.
+
+Tools that ship are told by the names of Claude Code's, so that people's hooks know them. What would let a call run, or run
+another in its place, means nothing here; a wish for another call refuses this one, which is not what the hook would let run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
+from harness.gate.call_checks import CheckEvent
+from harness.messages import ResultStatus, ToolResult
+from harness.policy.rules import Decision
+from harness.text.fields import kind_of
+from harness.text.visible import visible_line
+from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
+
+EVENTS: Mapping[CheckEvent, str] = {
+    CheckEvent.BEFORE_CALL: "PreToolUse",
+    CheckEvent.AFTER_CALL: "PostToolUse",
+    CheckEvent.SESSION_START: "SessionStart",
+    CheckEvent.SESSION_END: "SessionEnd",
+    CheckEvent.BEFORE_ANSWER: "Stop",
+}
+TOOLS: Mapping[str, str] = {
+    BASH.name: "Bash",
+    READ_FILE.name: "Read",
+    WRITE_FILE.name: "Write",
+    EDIT_FILE.name: "Edit",
+}
+"""A tool that does not ship keeps its name; those of MCP servers are named alike in both."""
+_PERMISSIONS = {
+    "allow": Decision.AUTO,
+    "ask": Decision.CONFIRM,
+    "defer": Decision.CONFIRM,
+    "deny": Decision.DENY,
+}
+_WORDS = {"approve": Decision.AUTO, "allow": Decision.AUTO, "block": Decision.DENY, "deny": Decision.DENY}
+"""Of `decision` at the top, the older form: its `block` refuses one call."""
+
+
+def question_of(case: HookCase) -> dict[str, JsonValue]:
+    """Return what a hook is told."""
+    cwd = case.workspace if case.action is None or not case.action.cwd else case.action.cwd
+    fields: dict[str, JsonValue] = {
+        "session_id": case.session,
+        "transcript_path": "",
+        "cwd": cwd,
+        "permission_mode": "default",
+        "hook_event_name": EVENTS[case.event],
+    }
+    match case.event:
+        case CheckEvent.BEFORE_CALL:
+            fields |= _call(case)
+        case CheckEvent.AFTER_CALL:
+            fields |= {**_call(case), "tool_response": _response(case.result)}
+        case CheckEvent.SESSION_START:
+            fields |= {"source": "startup", "model": case.about.get("model", "")}
+        case CheckEvent.SESSION_END:
+            fields["reason"] = "other"
+        case CheckEvent.BEFORE_ANSWER:
+            fields |= {"stop_hook_active": case.again, "last_assistant_message": case.text}
+    return fields
+
+
+def _call(case: HookCase) -> dict[str, JsonValue]:
+    tool, arguments = str(case.judged.get("tool", "")), case.judged.get("arguments")
+    given = dict(arguments) if isinstance(arguments, dict) else {}
+    if tool in TOOLS and tool != BASH.name and "path" in given:
+        given["file_path"] = os.path.normpath(os.path.join(case.workspace, str(given.pop("path"))))
+    edits = given.get("edits")
+    if tool == EDIT_FILE.name and isinstance(edits, list):  # who looks at the text of an edit must see all of it
+        for name in ("old_string", "new_string"):
+            given[name] = "\n".join(str(one.get(name, "")) for one in edits if isinstance(one, dict))
+    use = "" if case.action is None else case.action.call.id
+    return {"tool_name": TOOLS.get(tool, tool), "tool_input": given, "tool_use_id": use}
+
+
+def _response(result: ToolResult | None) -> JsonValue:
+    if result is None:
+        return None
+    return {
+        "stdout": result.content,
+        "stderr": "",
+        "interrupted": result.status is ResultStatus.INTERRUPTED,
+        "is_error": result.status is not ResultStatus.OK,
+        "exit_code": result.exit_code,
+    }
+
+
+def answer_in(answer: Mapping[str, JsonValue]) -> SaidByHook:
+    """Return what an answer says, the strictest of it. Raises NoAnswerError for one of another form; more fields are let be."""
+    specific = answer.get("hookSpecificOutput", {})
+    if not isinstance(specific, dict):
+        raise NoAnswerError(f"hookSpecificOutput must be an object, not {kind_of(specific)}")
+    said = [
+        _said(specific, "permissionDecision", _PERMISSIONS, "permissionDecisionReason"),
+        _said(answer, "decision", _WORDS, "reason"),
+    ]
+    if answer.get("continue") is False:
+        said.append(SaidByHook(decision=Decision.BLOCK, reason=_text(answer, "stopReason")))
+    if "updatedInput" in specific:
+        reason = "it wants another call in the place of this one, which no hook can have here"
+        said.append(SaidByHook(decision=Decision.DENY, reason=reason))
+    strictest = max(said, key=lambda one: one.decision)
+    ignored = next((one.ignored for one in said if one.ignored), "")
+    return SaidByHook(
+        decision=strictest.decision,
+        reason=strictest.reason,
+        note=_text(specific, "additionalContext"),
+        ignored=ignored,
+    )
+
+
+def _said(fields: Mapping[str, JsonValue], key: str, words: Mapping[str, Decision], reason: str) -> SaidByHook:
+    word = _text(fields, key)
+    if not word:
+        return SaidByHook()
+    if word not in words:
+        raise NoAnswerError(f"{key}: {visible_line(word, 50)!r} is none of {', '.join(words)}")
+    decision = words[word]
+    allows = decision is Decision.AUTO
+    return SaidByHook(decision=decision, reason=_text(fields, reason), ignored=word if allows else "")
+
+
+def _text(fields: Mapping[str, JsonValue], key: str) -> str:
+    value = fields.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise NoAnswerError(f"{key} must be a string, not {kind_of(value)}")
+    return value

@@ -1,0 +1,72 @@
+"""Our own form of a hook's JSON: what goes in, and what may come out.
+
+In:   {"v": 1, "event", "session", "workspace"} and, of a call, "call" (judged_json.py), after it "result"; else "answer",
+      "again", "stop" or "about".
+Out:  nothing, or {"decision": "confirm" | "deny" | "block", "reason": "...", "note": "..."}; each may be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
+from harness.gate.call_checks import CheckEvent
+from harness.messages import ToolResult
+from harness.policy.rules import Decision
+from harness.text.fields import Fields
+from harness.text.visible import visible_line
+
+VERSION = 1
+ALLOWING = ("allow", "approve", "auto")
+"""Words by which a hook would let a call run. They mean nothing."""
+_STRICT = {decision.word: decision for decision in Decision if decision is not Decision.AUTO}
+_ANSWER = Fields({"decision?": "text", "reason?": "text", "note?": "text"})
+
+
+def question_of(case: HookCase) -> dict[str, JsonValue]:
+    """Return what a hook is told."""
+    fields: dict[str, JsonValue] = {
+        "v": VERSION,
+        "event": case.event.value,
+        "session": case.session,
+        "workspace": case.workspace,
+    }
+    match case.event:
+        case CheckEvent.BEFORE_CALL:
+            fields["call"] = dict(case.judged)
+        case CheckEvent.AFTER_CALL:
+            fields |= {"call": dict(case.judged), "result": _result(case.result)}
+        case CheckEvent.SESSION_START:
+            fields["about"] = dict(case.about)
+        case CheckEvent.SESSION_END:
+            fields["stop"] = case.text
+        case CheckEvent.BEFORE_ANSWER:
+            fields |= {"answer": case.text, "again": case.again}
+    return fields
+
+
+def _result(result: ToolResult | None) -> JsonValue:
+    if result is None:
+        return None
+    return {
+        "status": result.status.value,
+        "content": result.content,
+        "exit_code": result.exit_code,
+        "duration_ms": result.duration_ms,
+        "truncated": result.truncated,
+        "changed_path": result.changed_path,
+    }
+
+
+def answer_in(answer: Mapping[str, JsonValue]) -> SaidByHook:
+    """Return what an answer says. Raises NoAnswerError for one of another form."""
+    problem = _ANSWER.problem(dict(answer))
+    if problem:
+        raise NoAnswerError(visible_line(problem))
+    word, reason, note = (str(answer.get(name, "")) for name in ("decision", "reason", "note"))
+    if word in ALLOWING:
+        return SaidByHook(reason=reason, note=note, ignored=word)
+    if word and word not in _STRICT:
+        raise NoAnswerError(f"decision: {visible_line(word, 50)!r} is none of {', '.join(_STRICT)}")
+    return SaidByHook(decision=_STRICT.get(word, Decision.AUTO), reason=reason, note=note)

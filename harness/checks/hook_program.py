@@ -1,0 +1,90 @@
+"""The program of a hook: where it lies, what files it is made of as far as its words tell, and their digest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from harness.checks.hook_declaration import HookDeclaration
+from harness.digest import digest_of
+from harness.errors import UsageError
+from harness.paths import is_within
+from harness.policy.rules import Layer
+from harness.process.environment import program_outside
+from harness.safe_files import read_small
+
+MOST_BYTES = 64 << 20
+"""Of a file whose digest is taken."""
+_OF_THE_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/nix/store/")
+"""Interpreters lie there. Whoever can write there can do more than change a hook."""
+
+
+class HookProgram:
+    """What one hook starts. Made once a session."""
+
+    def __init__(self, hook: HookDeclaration, workspace: str, environment: Mapping[str, str]) -> None:
+        """Find it, by the PATH of what `child_environment` gave. One that is not there fails each time it is asked.
+
+        INVARIANT: no call of the model's may change what decides on calls. Raises UsageError for a hook that lies in the
+        workspace, unless it is of a project that the person trusts; `files` are kept from being written in any case.
+        """
+        first, *words = hook.command
+        if first.startswith("~/"):
+            first = os.path.join(environment.get("HOME", "~"), first[2:])
+        self._named = first
+        is_path = "/" in first
+        first = os.path.join(workspace, first) if is_path else program_outside(workspace, first, environment) or ""
+        self.argv = (first, *words)
+        self._words = [os.path.join(workspace, word) for word in words]
+        self._parts = [first, *self._named_files()]
+        """The program, and files among its words: of an interpreter its script, it may be."""
+        inside = next((one for one in self._parts if one and is_within(os.path.realpath(one), workspace)), None)
+        if inside is not None and hook.layer is not Layer.PROJECT:
+            where = "" if hook.origin is None else f"{hook.origin}: "
+            raise UsageError(
+                f"{where}[[hook]] command: {os.path.relpath(inside, workspace)} lies in the workspace, where calls may "
+                "change it. Put it elsewhere, or declare the hook in the project's .harness/config.toml and trust that."
+            )
+        self._known: dict[tuple[str, int, int, int], str] = {}
+
+    def _named_files(self) -> list[str]:
+        return [one for one in self._words if os.path.isfile(one)]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that no call may write, as they are named and where their links lead."""
+        names = (name for one in self._parts if one for name in (one, os.path.realpath(one)))
+        return tuple(dict.fromkeys(name for name in names if not name.startswith(_OF_THE_SYSTEM)))
+
+    def problem(self) -> str:
+        """Return why it cannot be started, or nothing."""
+        first = self.argv[0]
+        if new := next((one for one in self._named_files() if one not in self._parts), None):
+            return f"its command names {new}, which was not there when the session began"
+        if not first:
+            return f"{self._named} was found in no folder of PATH outside of the workspace"
+        if not os.path.exists(first):
+            return f"{first} is not there"
+        if not os.path.isfile(first):
+            return f"{first} is no file"
+        return "" if os.access(first, os.X_OK) else f"{first} is not executable"
+
+    def digest(self) -> str | None:
+        """Return the SHA-256 of its file; of several files, that of their digests, line by line. None: not to be had."""
+        digests = [self._digest(one) for one in self._parts]
+        if None in digests:
+            return None
+        return digests[0] if len(digests) == 1 else digest_of("\n".join(map(str, digests)).encode())
+
+    def _digest(self, path: str) -> str | None:
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        key = (path, status.st_ino, status.st_size, status.st_mtime_ns)
+        if key not in self._known:
+            data = read_small(path, MOST_BYTES)
+            if data is None:
+                return None
+            self._known[key] = digest_of(data)
+        return self._known[key]

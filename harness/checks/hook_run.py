@@ -1,0 +1,171 @@
+"""One run of a hook's program: its question goes in, and an answer comes out, or what follows from there being none.
+
+INVARIANT: whatever goes wrong (missing, crashed, killed, late, noisy) is a deny with that reason, never nothing.
+
+The program is the person's own and lies outside of the workspace: it runs without walls, with the environment of a command,
+and all that it starts is ended with it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from harness.checks import claude_form, hook_form
+from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
+from harness.checks.hook_declaration import HookDeclaration, HookForm
+from harness.checks.hook_program import HookProgram
+from harness.errors import HarnessError
+from harness.gate.call_checks import CheckAnswer, CheckEvent
+from harness.interrupt import Interrupted
+from harness.policy.rules import Decision
+from harness.process.command import CommandEnding
+from harness.text.strict_json import NotJsonError, read_one
+from harness.text.visible import visible, visible_line
+
+if TYPE_CHECKING:
+    from harness.process.asked_program import ProgramAnswer
+
+MOST_OUTPUT_BYTES = 1 << 18
+"""Of an answer: one that is longer is none."""
+MOST_REASON_CHARACTERS = 2_000
+MOST_NOTE_CHARACTERS = 10_000
+EXIT_DENY = 2
+"""The exit code that says no; the reason is on stderr, and stdout is not read."""
+
+
+class HookFailedError(HarnessError):
+    """A hook gave no answer; says why."""
+
+
+class HookRun:
+    """Runs hooks for one session."""
+
+    def __init__(
+        self,
+        *,
+        workspace: str,
+        environment: Mapping[str, str],
+        redact: Callable[[str], str],
+        interrupts: Callable[[], int] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take what the programs get: the workspace to start in, and the environment of commands.
+
+        `redact` masks secrets in what goes in and in what comes out.
+        """
+        self._workspace = workspace
+        self._environment = environment
+        self._redact = redact
+        self._interrupts = interrupts
+        self._monotonic = monotonic
+
+    def answer(
+        self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float | None = None
+    ) -> CheckAnswer:
+        """Return what a hook answers within its time, and `seconds` at most. Raises Interrupted."""
+        began = self._monotonic()
+        digest = program.digest()
+        has_failed = False
+        try:
+            said = self._said(hook, program, case, hook.seconds if seconds is None else min(seconds, hook.seconds))
+        except HookFailedError as error:
+            has_failed = True
+            said = SaidByHook(decision=Decision.DENY, reason=f"it gave no answer: {error}")
+        reason = self._shown(said.reason, MOST_REASON_CHARACTERS)
+        if said.decision is not Decision.AUTO and not reason:
+            reason = "it gave no reason"
+        return CheckAnswer(
+            event=hook.event,
+            hook=hook.id,
+            decision=said.decision,
+            reason=reason,
+            note=self._shown(said.note, MOST_NOTE_CHARACTERS),
+            has_failed=has_failed,
+            ignored=said.ignored,
+            origin=hook.origin,
+            layer=hook.layer,
+            program_sha256=digest,
+            duration_ms=round((self._monotonic() - began) * 1000),
+        )
+
+    def _shown(self, text: str, most: int) -> str:
+        """Return a text of a hook's, masked, visible, and cut last: half a secret would not be masked."""
+        shown = visible(self._redact(text)).strip()
+        return shown if len(shown) <= most else f"{shown[:most]} [cut: {len(shown) - most} characters more]"
+
+    def _said(self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float) -> SaidByHook:
+        """Return what a hook says. Raises HookFailedError, and Interrupted."""
+        from harness.process.asked_program import ask_program  # and subprocess with it, for who has a hook
+
+        problem = program.problem()
+        if problem:
+            raise HookFailedError(problem)
+        form = claude_form if hook.form is HookForm.CLAUDE else hook_form
+        question = json.dumps(form.question_of(case), ensure_ascii=False)
+        environment = {**self._environment, "HARNESS_HOOK": hook.id}
+        if hook.form is HookForm.CLAUDE:
+            environment["CLAUDE_PROJECT_DIR"] = self._workspace
+        try:
+            answer = ask_program(
+                program.argv,
+                question.encode("utf-8", "replace"),
+                environment=environment,
+                folder=self._workspace,
+                seconds=seconds,
+                most_bytes=MOST_OUTPUT_BYTES,
+                interrupts=self._interrupts,
+            )
+        except (OSError, ValueError) as error:
+            raise HookFailedError(f"it could not be started: {error}") from None
+        _check_end(answer, seconds)
+        if answer.ended.status == EXIT_DENY:
+            return SaidByHook(decision=Decision.DENY, reason=answer.errors.decode("utf-8", "replace"))
+        return _printed(answer, hook.form, case.event)
+
+
+def _check_end(answer: ProgramAnswer, seconds: float) -> None:
+    """Raise HookFailedError for an end that is none of its own, or no regular one; Interrupted for the person's."""
+    ended, status = answer.ended, answer.ended.status
+    match ended.ending:
+        case CommandEnding.INTERRUPTED:
+            raise Interrupted
+        case CommandEnding.TIMED_OUT:
+            raise HookFailedError(f"it had {seconds:g} seconds, and was ended")
+        case CommandEnding.SIGNALLED:
+            raise HookFailedError(f"it was killed by signal {status}{_last_words(answer)}")
+        case CommandEnding.EXITED if status in (0, EXIT_DENY):
+            return
+        case CommandEnding.EXITED:
+            raise HookFailedError(f"it ended with exit code {status}{_last_words(answer)}")
+        case _:
+            raise HookFailedError("how it ended is not known")
+
+
+def _last_words(answer: ProgramAnswer) -> str:
+    """Return the last line that it wrote to stderr, to follow on other words."""
+    lines = answer.errors.decode("utf-8", "replace").strip().splitlines()
+    return f": {visible_line(lines[-1])}" if lines else ""
+
+
+def _printed(answer: ProgramAnswer, form: HookForm, event: CheckEvent) -> SaidByHook:
+    """Return what the output of a hook says that ended well; nothing printed, nothing said."""
+    if answer.is_cut:
+        raise HookFailedError(f"it printed more than {MOST_OUTPUT_BYTES} bytes")
+    try:
+        text = answer.output.decode().strip()
+    except UnicodeDecodeError as error:
+        raise HookFailedError(f"what it printed is no UTF-8 (byte {error.start})") from None
+    if not text:
+        return SaidByHook()
+    if form is HookForm.CLAUDE and event is CheckEvent.SESSION_START and text[0] != "{":
+        return SaidByHook(note=text)  # there, plain text is what the model shall know
+    try:
+        value = read_one(text)
+        if not isinstance(value, dict):
+            raise NoAnswerError("it is no object")  # noqa: TRY301 - said as the others are
+        return claude_form.answer_in(value) if form is HookForm.CLAUDE else hook_form.answer_in(value)
+    except (NotJsonError, NoAnswerError) as error:
+        raise HookFailedError(f"what it printed is no answer ({error}): {visible_line(text, 80)}") from None

@@ -1,0 +1,92 @@
+"""One run of a program that is asked something: its question on stdin, its answer on stdout, in bounded memory and time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.process.command import STANDARD_PACE, Ended, Pace, run_group
+from harness.process.start import Launch, find_bash
+from harness.record import Record
+
+_EXEC = 'exec -- "$@"'
+"""All that bash does: it waits until it is bound and marked (see start.Latch), and is the program from then on."""
+
+
+class KeptBytes:
+    """The first bytes of a stream, and how many there were."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.total = 0
+        self._kept = bytearray()
+
+    def add(self, block: bytes) -> None:
+        """Take in the next bytes."""
+        self.total += len(block)
+        if len(self._kept) < self._most:
+            self._kept += block[: self._most - len(self._kept)]
+
+    @property
+    def data(self) -> bytes:
+        """What was kept."""
+        return bytes(self._kept)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether more came than was kept."""
+        return self.total > len(self._kept)
+
+
+class ProgramAnswer(Record):
+    """What a program came to."""
+
+    ended: Ended
+    output: bytes
+    errors: bytes
+    """What it wrote to stderr, its beginning."""
+    is_cut: bool
+    """Whether it printed more than `output` holds."""
+
+
+def ask_program(
+    argv: Sequence[str],
+    question: bytes,
+    *,
+    environment: Mapping[str, str],
+    folder: str,
+    seconds: float,
+    most_bytes: int,
+    interrupts: Callable[[], int] | None = None,
+    pace: Pace = STANDARD_PACE,
+) -> ProgramAnswer:
+    """Run a program, whose file is `argv[0]`, without walls, in `folder`; it may read `question` from its stdin, or not.
+
+    Whatever it starts is ended with it. Of its output `most_bytes` are kept. Raises as `run_group` does.
+    """
+    bash = find_bash(environment.get("PATH", os.defpath).split(":"))
+    if not bash:
+        raise FileNotFoundError("no bash was found to start it with")
+    output, errors = KeptBytes(most_bytes), KeptBytes(most_bytes)
+    # A file in memory: a program that never reads cannot make us wait.
+    given = os.memfd_create("question", os.MFD_CLOEXEC)
+    try:
+        _fill(given, question)
+        launch = Launch(
+            argv=(bash, "--norc", "-c", _EXEC, bash, *argv),
+            executable=bash,
+            cwd=folder,
+            environment=environment,
+            input=given,
+        )
+        ended = run_group(launch, seconds=seconds, output=output, errors=errors, interrupts=interrupts, pace=pace)
+    finally:
+        os.close(given)
+    return ProgramAnswer(ended=ended, output=output.data, errors=errors.data, is_cut=output.is_cut)
+
+
+def _fill(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
