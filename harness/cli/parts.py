@@ -29,12 +29,14 @@ from harness.files.before_images import BeforeImages
 from harness.files.repository import checked_out
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approver
+from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.records import Advice
 from harness.gate.tool import ConfinedTool, Tool
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
 from harness.loop.agent import Agent
+from harness.loop.offered_tools import OutsideTools, no_more_tools
 from harness.model import Model
 from harness.models.endpoint import shown_address
 from harness.policy.policy import Policy
@@ -47,6 +49,7 @@ from harness.tools import builtin_tools
 from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
+    from harness.cli.extensions.session_servers import SessionServers
     from harness.log.heads_file import KnownHead
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
@@ -126,6 +129,10 @@ class SessionParts:
         self.redactor = redactor_for(
             self.state, environment, secrets, unless=(self.workspace.root, home), tell=complain
         )
+        self.checks = checks_of(self, lambda said: self.tell(said))
+        self.tell: Callable[[str], None] = complain
+        """Says one line to the person; set by whoever can show that better."""
+        self._servers: SessionServers | None = None
         self._named: OpenAIChat | OpenAIResponses | None = None
         model_for = unattended.model_for if unattended is not None else None
         self.model: Model = model_for(self) if model_for is not None else self.named_model()
@@ -165,6 +172,20 @@ class SessionParts:
         finally:
             gc.freeze()
             gc.enable()
+
+    def start_servers(self, approver: Approver) -> Callable[[], OutsideTools | None]:
+        """Start the MCP servers of the configuration, and return what tells of their tools. Raises UsageError."""
+        if not self.extensions.servers:
+            return no_more_tools
+        from harness.cli.extensions.session_servers import SessionServers
+
+        self._servers = SessionServers(self, approver)
+        return self._servers.news
+
+    def close(self) -> None:
+        """End what was started for the session."""
+        if self._servers is not None:
+            self._servers.close()
 
     def _tell_output(self, printed: str) -> None:
         self.on_output(printed)
@@ -253,6 +274,8 @@ def agent_of(
         grants=kept.read().grants if kept else (),
         kept=kept,
         ask_places=ask_places,
+        more_tools=parts.start_servers(approver),
+        checks=parts.checks,
         dry_run=unattended is not None and unattended.dry_run,
         advise=(_advise_to_leave_plan if unattended.plan else _advise) if unattended else None,
         check_answer=unattended.check_answer if unattended else None,
@@ -282,6 +305,22 @@ def extensions_of(
 
     found = extensions_here(settings.file.extensions, state, workspace, environment)
     return found.extensions, found.notes
+
+
+def checks_of(parts: SessionParts, tell: Callable[[str], None]) -> SessionChecks:
+    """Return the hooks of the session, as they are declared. Raises UsageError for one that calls could change."""
+    if not parts.extensions.hooks:
+        return NO_SESSION_CHECKS
+    from harness.checks.checks import Checks
+
+    return Checks(
+        tuple(parts.extensions.hooks.values()),
+        workspace=parts.workspace.root,
+        environment=parts.environment,
+        redact=parts.redactor.redact,
+        interrupt=parts.interrupt,
+        tell=tell,
+    )
 
 
 def tools_in(

@@ -194,6 +194,7 @@ class Repl:
         self._screen, self._ahead = self._terminal.screen, self._terminal.ahead
         parts.log.observers.append(self._screen.record)
         parts.on_output, parts.on_wait = self._screen.live, self._screen.countdown
+        parts.tell = lambda said: self._screen.line(visible_line(said, 2_000), Tone.WARNING)
         state, root = parts.state, parts.workspace.root
         kept = KeptGrants(state.grants, state.name_of(root), root)
         about = about_of(parts, "repl")
@@ -280,6 +281,7 @@ class Repl:
         if self._code is not Exit.LOG:
             self._agent.end(conversation.session, self._ending())
             close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
+        parts.close()
         screen.settle()
         conversation.tell_log(Tone.QUIET)
         if not self._is_closed:

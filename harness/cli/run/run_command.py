@@ -209,6 +209,7 @@ class _Run:
 
     def _close_log(self, result: RunResult) -> RunResult:
         """Close the log, and note its head. Where it could not be written, or its head kept, that is how the run ended."""
+        self._parts.close()
         try:
             close_log(self._parts.state, self._parts.log, sign_key=self._parts.settings.sign_key.value)
         except LogError as error:

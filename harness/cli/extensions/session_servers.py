@@ -1,0 +1,61 @@
+"""The MCP servers of one session: started beside it, offered when they are there, ended with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.loop.offered_tools import OutsideTools
+from harness.mcp.mcp_servers import McpServers
+from harness.mcp.server_walls import ServerStarter
+from harness.process.capture import OutputFolder
+from harness.tools.command_walls import CommandWalls
+
+if TYPE_CHECKING:
+    from harness.cli.parts import SessionParts
+    from harness.gate.approval import Approver
+    from harness.gate.tool import Tool
+
+FIRST_SECONDS = 600.0
+"""How long the first request waits for the servers; starting and listing have shorter bounds of their own."""
+
+
+class SessionServers:
+    """See OfferedTools, which asks for `news` before each request."""
+
+    def __init__(self, parts: SessionParts, approver: Approver) -> None:
+        """Start them, and return at once. `approver` is asked what servers ask. Raises UsageError as McpServers does."""
+        outputs = parts.workspace.outputs
+        walls = CommandWalls(parts.workspace, hide=(*parts.state.guarded, parts.log.path))
+        self._servers = McpServers(
+            tuple(parts.extensions.servers.values()),
+            ServerStarter(parts.workspace, walls, parts.policy, parts.environment),
+            parts.workspace,
+            pins=parts.state.mcp,
+            redact=parts.redactor.redact,
+            approver=approver,
+            outputs=None if outputs is None else OutputFolder(outputs),
+        )
+        self._tools: Sequence[Tool] = ()
+        self._interrupt = parts.interrupt
+        self._waited = False
+        self._servers.start()
+
+    def news(self) -> OutsideTools | None:
+        """Return the tools that are there now, where any has come or gone; the first time when all servers are there.
+
+        Raises KeyboardInterrupt where the person stops that wait.
+        """
+        if not self._waited:
+            with self._interrupt:
+                self._servers.wait(FIRST_SECONDS)
+            self._waited = True
+        tools, notes = self._servers.tools(), self._servers.notes()
+        if tools is None and not notes:
+            return None
+        self._tools = self._tools if tools is None else tools
+        return OutsideTools(tools=self._tools, notes=notes)
+
+    def close(self) -> None:
+        """End them, with all that they have started."""
+        self._servers.close()
