@@ -129,7 +129,7 @@ class SessionParts:
         self.redactor = redactor_for(
             self.state, environment, secrets, unless=(self.workspace.root, home), tell=complain
         )
-        self.checks = checks_of(self, lambda said: self.tell(said))
+        self.checks = checks_of(self)
         self.tell: Callable[[str], None] = complain
         """Says one line to the person; set by whoever can show that better."""
         self._servers: SessionServers | None = None
@@ -307,7 +307,7 @@ def extensions_of(
     return found.extensions, found.notes
 
 
-def checks_of(parts: SessionParts, tell: Callable[[str], None]) -> SessionChecks:
+def checks_of(parts: SessionParts) -> SessionChecks:
     """Return the hooks of the session, as they are declared. Raises UsageError for one that calls could change."""
     if not parts.extensions.hooks:
         return NO_SESSION_CHECKS
@@ -319,7 +319,7 @@ def checks_of(parts: SessionParts, tell: Callable[[str], None]) -> SessionChecks
         environment=parts.environment,
         redact=parts.redactor.redact,
         interrupt=parts.interrupt,
-        tell=tell,
+        tell=lambda said: parts.tell(said),  # noqa: PLW0108 - who shows it best is known later
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import answerer, is_typed, number, sign_of, word
@@ -94,43 +94,64 @@ def _summary_of(wanted: LogRecord) -> str:
 
 def event_line(record: LogRecord) -> Line | None:
     """Return the line for a record that is about no call and says that something went otherwise, or None."""
-    match record["kind"]:
-        case "error" if "retry_seconds" in record:
-            tries = f"try {word(record.get('attempt'))} of {word(record.get('attempts'))} failed"
-            text = f"~ {tries}, again in {word(record['retry_seconds'])} s: {word(record.get('message'))}"
-            return Line(tone=Tone.WARNING, text=visible_line(text, 500))
-        case "error":
-            text = f"! {word(record.get('where'))}: {word(record.get('message'))}"
-            return Line(tone=Tone.BAD, text=visible_line(text, 1_000))
-        case "places_changed":
-            return Line(tone=Tone.BAD, text=_places_changed(record))
-        case "places_answered":
-            return _places_answered(record)
-        case "hook_answered" if record.get("event") != "before-call" and record.get("answer") != "nothing":
-            text = f"~ {hook_words(record)}: {word(record.get('reason'))}"
-            return Line(tone=Tone.WARNING, text=visible_line(text, 1_000))
-        case "grant" if record.get("not_kept"):
-            ended = f"{word(record.get('grant'))} is revoked for this session only; it is kept on"
-            said = ended if record.get("change") == "revoked" else "granted for this session only; it could not be kept"
-            return Line(tone=Tone.WARNING, text=visible_line(f"~ {said}: {word(record['not_kept'])}", 1_000))
-        case "history_changed" if record.get("why") == "compacted":
-            text = "~ the older part of the conversation was summarized (the log keeps all of it)"
-            return Line(tone=Tone.WARNING, text=text)
-        case "answer_checked" if record.get("fits") is not True:
-            return Line(
-                tone=Tone.WARNING, text=visible_line(f"~ the answer does not fit: {word(record.get('problem'))}", 1_000)
-            )
-        case "diverged":
-            place = f"request {word(record.get('request'))}, message {word(record.get('message'))}"
-            text = f"{word(record.get('recorded'))!r} was recorded, and it is {word(record.get('now'))!r} now"
-            return Line(
-                tone=Tone.WARNING,
-                text=visible_line(f"~ the replay diverges at {place} ({word(record.get('role'))}): {text}", 1_000),
-            )
-        case "limit":
-            return Line(tone=Tone.BAD, text=visible_line(f"! limit: {word(record.get('limit'))}"))
-        case _:
-            return None
+    said = _SAID.get(str(record["kind"]))
+    return None if said is None else said(record)
+
+
+def _warning(text: str, most: int = 1_000) -> Line | None:
+    return Line(tone=Tone.WARNING, text=visible_line(f"~ {text}", most)) if text else None
+
+
+def _error(record: LogRecord) -> Line | None:
+    if "retry_seconds" not in record:
+        text = f"! {word(record.get('where'))}: {word(record.get('message'))}"
+        return Line(tone=Tone.BAD, text=visible_line(text, 1_000))
+    tries = f"try {word(record.get('attempt'))} of {word(record.get('attempts'))} failed"
+    return _warning(f"{tries}, again in {word(record['retry_seconds'])} s: {word(record.get('message'))}", 500)
+
+
+def _hook_answered(record: LogRecord) -> Line | None:
+    silent = record.get("event") == "before-call" or record.get("answer") == "nothing"
+    return None if silent else _warning(f"{hook_words(record)}: {word(record.get('reason'))}")
+
+
+def _tools_changed(record: LogRecord) -> Line | None:
+    told, notes = record.get("told"), record.get("notes")
+    new = [word(one.get("name")) for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+    said = [f"new tools: {', '.join(new)}"] if new else []
+    said += [word(one) for one in notes] if isinstance(notes, list) else []
+    tools = record.get("tools")
+    return _warning("; ".join(said) or f"tools went; on offer: {len(tools) if isinstance(tools, list) else 0}")
+
+
+def _not_kept(record: LogRecord) -> Line | None:
+    if not record.get("not_kept"):
+        return None
+    ended = f"{word(record.get('grant'))} is revoked for this session only; it is kept on"
+    said = ended if record.get("change") == "revoked" else "granted for this session only; it could not be kept"
+    return _warning(f"{said}: {word(record['not_kept'])}")
+
+
+def _history_changed(record: LogRecord) -> Line | None:
+    compacted = record.get("why") == "compacted"
+    return (
+        _warning("the older part of the conversation was summarized (the log keeps all of it)") if compacted else None
+    )
+
+
+def _answer_checked(record: LogRecord) -> Line | None:
+    fits = record.get("fits") is True
+    return None if fits else _warning(f"the answer does not fit: {word(record.get('problem'))}")
+
+
+def _diverged(record: LogRecord) -> Line | None:
+    place = f"request {word(record.get('request'))}, message {word(record.get('message'))}"
+    text = f"{word(record.get('recorded'))!r} was recorded, and it is {word(record.get('now'))!r} now"
+    return _warning(f"the replay diverges at {place} ({word(record.get('role'))}): {text}")
+
+
+def _limit(record: LogRecord) -> Line | None:
+    return Line(tone=Tone.BAD, text=visible_line(f"! limit: {word(record.get('limit'))}"))
 
 
 def hook_words(record: LogRecord) -> str:
@@ -285,3 +306,17 @@ def _changed(outcome: LogRecord) -> str:
 def _took(outcome: LogRecord) -> str:
     duration = number(outcome, "duration_ms")
     return f", {duration / 1000:.1f} s" if duration is not None else ""
+
+
+_SAID: Mapping[str, Callable[[LogRecord], Line | None]] = {
+    "error": _error,
+    "places_changed": lambda record: Line(tone=Tone.BAD, text=_places_changed(record)),
+    "places_answered": _places_answered,
+    "hook_answered": _hook_answered,
+    "tools_changed": _tools_changed,
+    "grant": _not_kept,
+    "history_changed": _history_changed,
+    "answer_checked": _answer_checked,
+    "diverged": _diverged,
+    "limit": _limit,
+}

@@ -402,8 +402,8 @@ def _steps(chance: random.Random, *, spoil: float) -> list[Step]:
         "path": chance.choice(words), "how": chance.choice(words), "before": state, "after": None, "is_kept": True,
     }  # fmt: skip
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("call_proposed", {}), ("hook_answered", {"event": "before-call"}), ("decision", {"decision": "confirm"}), ("approval_asked", {}),
-        ("approval_answered", {"answer": "yes"}), ("intent", {}),
+        ("call_proposed", {}), ("hook_answered", {"event": "before-call"}), ("decision", {"decision": "confirm"}),
+        ("approval_asked", {}), ("approval_answered", {"answer": "yes"}), ("intent", {}),
         ("places_changed", {"places": [place], "not_looked_at": [chance.choice(words)], "place_count": 1}),
         ("places_answered", {"not_put_back": [{"path": chance.choice(words), "why": chance.choice(words)}]}),
         ("outcome", {"status": "ok"}),

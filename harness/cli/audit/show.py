@@ -319,12 +319,11 @@ def _change_words(record: LogRecord) -> str:
     match record["kind"]:
         case "policy_changed":
             return f"~ policy {get('policy')} ({get('policy_sha256')[:16]}) holds from here on: {get('why')}{_answer(record)}"
-        case "tools_changed":
-            tools, told, notes = (record.get(name) for name in ("tools", "told", "notes"))
-            new = [word(one.get("name")) for one in told if isinstance(one, dict)] if isinstance(told, list) else []
-            left_out = "".join(f"; {word(one)}" for one in notes) if isinstance(notes, list) else ""
-            held = len(tools) if isinstance(tools, list) else 0
-            return f"~ {counted(held, 'tool')} on offer from here on; new: {', '.join(new) or 'none'}{left_out}"
+        case "hook_answered":
+            reason = f": {get('reason')}" if get("reason") else ""
+            ignored = f"; its {get('ignored')} means nothing" if get("ignored") else ""
+            digest = short_digest(get("program_sha256")) if get("program_sha256") else "no program"
+            return f"~ {hook_words(record)}{reason}{ignored}  [{digest}, {get('duration_ms')} ms]"
         case "model_changed":
             return f"~ model {get('model')} is asked from here on"
         case "grant":
@@ -363,11 +362,6 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""
         case "user_message":
             return "> ", get("text")
-        case "hook_answered":
-            reason = f": {get('reason')}" if get("reason") else ""
-            ignored = f"; its {get('ignored')} means nothing" if get("ignored") else ""
-            digest = short_digest(get("program_sha256")) if get("program_sha256") else "no program"
-            return f"~ {hook_words(record)}{reason}{ignored}  [{digest}, {get('duration_ms')} ms]", ""
         case "history_changed":
             messages = record.get("messages")
             new = len(messages) if isinstance(messages, list) else 0
