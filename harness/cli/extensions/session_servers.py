@@ -38,6 +38,7 @@ class SessionServers:
         )
         self._tools: Sequence[Tool] = ()
         self._interrupt = parts.interrupt
+        self._tell = parts.tell
         self._waited = False
         self._servers.start()
 
@@ -48,7 +49,9 @@ class SessionServers:
         """
         if not self._waited:
             with self._interrupt:
-                self._servers.wait(FIRST_SECONDS)
+                if not self._servers.wait(0):
+                    self._tell("waiting for the MCP servers of your configuration to start")
+                    self._servers.wait(FIRST_SECONDS)
             self._waited = True
         tools, notes = self._servers.tools(), self._servers.notes()
         if tools is None and not notes:
