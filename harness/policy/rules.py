@@ -260,7 +260,7 @@ class Rule(Record):
 
 def arguments_digest(arguments: Mapping[str, JsonValue]) -> str:
     """Return the digest of a call's arguments, however they were written."""
-    return digest_of(json.dumps(arguments, sort_keys=True).encode())
+    return digest_of(json.dumps(dict(arguments), sort_keys=True).encode())
 
 
 def _is_here(path: PathAccess) -> bool:

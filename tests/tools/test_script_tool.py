@@ -22,6 +22,7 @@ from harness.actions import Access, Action, Effects, Enforcement, PathAccess, Pl
 from harness.gate.approval import Approver
 from harness.gate.gate import Gate
 from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.policy.grant_offers import Offer
 from harness.policy.loader import parse_policy
 from harness.record import replace
 from harness.redaction.redactor import Redactor
@@ -195,6 +196,14 @@ def test_decisions(tmp_path: Path, policy: str, declaration: dict[str, Any], pat
     gate = scene.gate(scene.tool("echo", "{path}", **declaration), policy)
     assert gate.judge(gate.tools.prepare(called(path=path))).decision.word == decision
     scene.close()
+
+
+def test_a_person_may_grant_it_for_the_session(scene: Scene) -> None:
+    """By its arguments, however the model wrote them."""
+    scene.script("echo x", "tools/x")
+    gate = scene.gate(scene.tool("tools/x", "{path}"), CONFIRM)
+    action = gate.tools.prepare(called(path="a.txt"))
+    assert isinstance(gate.offer(action, gate.judge(action)), Offer)
 
 
 @all_rows(
