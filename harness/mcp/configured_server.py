@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from _thread import allocate_lock
+from collections.abc import Callable
 from enum import Enum
 
 from harness.mcp.server_declaration import ServerDeclaration
@@ -15,6 +16,8 @@ from harness.text.visible import visible_line
 
 MOST_ERROR_BYTES = 16_384
 """Of what a server writes to its stderr: the end is kept."""
+MOST_LAST = 300
+"""Characters of the last line of that."""
 MOST_NOTES = 50
 """Of one server that are kept; whoever sends nonsense without end must not fill a screen."""
 
@@ -52,8 +55,11 @@ class ServerReport(Record):
 class ConfiguredServer:
     """One server."""
 
-    def __init__(self, declaration: ServerDeclaration, catalog: ToolCatalog) -> None:
-        """Take what is declared, and what is known of its tools."""
+    def __init__(
+        self, declaration: ServerDeclaration, catalog: ToolCatalog, redact: Callable[[str], str] = str
+    ) -> None:
+        """Take what is declared, what is known of its tools, and what masks secrets in what it says."""
+        self.redact = redact
         self.declaration = declaration
         self.name = declaration.name
         self.catalog = catalog
@@ -61,8 +67,8 @@ class ConfiguredServer:
         self.held_by = ""
         self.is_walled = False
         self.noise = 0
-        self.end_in_words = ""
-        """Of a process that ended: how, and the last that it said. Data of the server's."""
+        self.exit_code: int | None = None
+        """Of a process that ended by itself."""
         self.settled = threading.Event()
         """Whether it is known if it can be used."""
         self.is_listed = threading.Event()
@@ -84,7 +90,7 @@ class ConfiguredServer:
         if self.standing in (Standing.FAILED, Standing.ENDED):
             return
         was_ready = self.standing is Standing.READY
-        self._why = visible_line(why, 1_000)
+        self._why = visible_line(self.redact(why), 1_000)
         self.standing = Standing.ENDED if was_ready else Standing.FAILED
         self.catalog.forget()
         what = "ended, and its tools are gone" if was_ready else "is left out"
@@ -97,7 +103,7 @@ class ConfiguredServer:
         with self._lock:
             if len(self._notes) < MOST_NOTES:
                 last = "; what follows of this kind is not told" if len(self._notes) == MOST_NOTES - 1 else ""
-                self._notes.append(f"MCP server {self.name}: {visible_line(text, 2_000)}{last}")
+                self._notes.append(f"MCP server {self.name}: {visible_line(self.redact(text), 2_000)}{last}")
 
     def news(self) -> list[str]:
         """Return what is to be told and was not told yet."""
@@ -115,7 +121,16 @@ class ConfiguredServer:
     def errors(self) -> str:
         """The end of what it wrote to stderr, safe to show."""
         with self._lock:
-            return readable(bytes(self._errors))
+            kept = bytes(self._errors)
+        if len(kept) == MOST_ERROR_BYTES:
+            kept = kept.partition(b"\n")[2]  # of a line that was cut half a secret would not be masked
+        return self.redact(readable(kept))
+
+    @property
+    def last_words(self) -> str:
+        """The last line of that, bounded."""
+        lines = [line for line in self.errors.splitlines() if line.strip()]
+        return visible_line(lines[-1], MOST_LAST) if lines else ""
 
     @property
     def why(self) -> str:

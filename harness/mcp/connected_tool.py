@@ -33,7 +33,7 @@ LIST_SECONDS = 20.0
 LEAST_SECONDS = 0.1
 
 
-class Calls(Protocol):
+class CallSender(Protocol):
     """Sends calls to servers."""
 
     def call(self, server: str, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> CallOutcome:
@@ -56,7 +56,7 @@ class ConnectedTool:
         self,
         server: ConfiguredServer,
         description: ToolDescription,
-        calls: Calls,
+        calls: CallSender,
         workspace: Workspace,
         *,
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
@@ -120,6 +120,7 @@ class ConnectedTool:
         request = action.request
         if not isinstance(request, ConnectedRequest):
             raise TypeError(f"the action was not prepared by {self.spec.name}")
+        self._server.is_listed.wait(LIST_SECONDS)  # a question may have stood for long
         check_is_as_judged(self._server.catalog, request.judged)
         limit = request.seconds if seconds is None else max(min(request.seconds, seconds), LEAST_SECONDS)
         outcome = self._calls.call(self._server.name, self._description.name, request.arguments, limit)
@@ -131,8 +132,8 @@ class ConnectedTool:
             return ToolOutput(content=content, status=ResultStatus.TIMEOUT)
         if outcome.result is None:
             raise ToolError(
-                f"The MCP server {self._server.name} did not answer: {outcome.error}; what the call had begun may be done "
-                f"in part.{said}"
+                f"The call failed at the MCP server {self._server.name}: {outcome.error}; what it had begun may be done in "
+                f"part.{said}"
             )
         return self._output(outcome.result, said)
 

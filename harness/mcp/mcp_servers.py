@@ -159,7 +159,7 @@ class McpServers:
             raise
 
     def close(self) -> None:
-        """End all of them: then no process of theirs is left. KeyboardInterrupt makes it quick, and is not raised."""
+        """End all of them; when this returns, none of their processes is left. KeyboardInterrupt only makes it quick."""
         self._is_closing = True
         end = time.monotonic() + CLOSE_SECONDS
         while not self._is_over.is_set() and time.monotonic() < end:
@@ -171,6 +171,9 @@ class McpServers:
                 os.eventfd_write(self._hurry, 1)
         for one in self._started:
             one.end()
+        if self._is_over.is_set() and self._hurry >= 0:
+            os.close(self._hurry)
+            self._hurry = -1
 
     # -- the thread of the loop
 
@@ -224,4 +227,4 @@ def _configured(declaration: ServerDeclaration, pins: str, redact: Callable[[str
     file = PinFile(pins, declaration.name)
     file.read()
     command = visible_line(redact(shlex.join(declaration.words)), 10_000)
-    return ConfiguredServer(declaration, ToolCatalog(declaration.words, command, file, declaration.pinned))
+    return ConfiguredServer(declaration, ToolCatalog(declaration.words, command, file, declaration.pinned), redact)

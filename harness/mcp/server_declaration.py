@@ -74,6 +74,11 @@ class ServerDeclaration(Record):
         """What a pin holds beside what the server says of a tool: the command line, or the URL."""
         return self.command or (self.url,)
 
+    def values(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what is handed on to it out of `environment`, and given to it by value: some of that is secret."""
+        named = [environment[name] for name in (*self.env, self.bearer) if environment.get(name)]
+        return (*named, *(value for _, value in (*self.given, *self.headers)))
+
     @property
     def bounds(self) -> ToolBounds | None:
         """What it may do at the most; None for a server of which nobody here knows that."""

@@ -10,15 +10,12 @@ from harness.mcp.configured_server import ConfiguredServer
 from harness.mcp.server_process import ServerProcess
 from harness.mcp.server_walls import ServerStarter
 from harness.process.temporary import TemporaryFolder
-from harness.text.visible import visible_line
 
 GRACE_SECONDS = 1.0
 """What a server has to end by itself at the end of its input, and again after SIGTERM."""
 _BLOCK_BYTES = 1 << 16
 _MOST_BLOCKS = 16
 """Of 64 KiB each: as much as a pipe holds."""
-_LAST_CHARACTERS = 300
-"""Of what a server said last."""
 
 
 class StartedServer:
@@ -63,14 +60,10 @@ class StartedServer:
             if process is None:
                 return
             process.close_input()
-            code = process.end(at_once=False, hurry=self._hurry, grace=GRACE_SECONDS)
+            self.server.exit_code = process.end(at_once=False, hurry=self._hurry, grace=GRACE_SECONDS)
             self._take_last()
             process.close()
             os.close(self.errors)
-            last = next((line for line in reversed(self.server.errors.splitlines()) if line.strip()), "")
-            said = f"the last that it said: {visible_line(last, _LAST_CHARACTERS)}" if last else ""
-            how = "" if code is None else f"it ended with exit code {code}"
-            self.server.end_in_words = "; ".join(part for part in (how, said) if part)
 
     def _take_last(self) -> None:
         """Read what is still in the pipe of its stderr."""

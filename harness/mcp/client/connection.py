@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 LIST_SECONDS = 20.0
+LEAVE_SECONDS = 3.0
+"""For what a server at a URL is told at the end."""
 LIST_PAUSE_SECONDS = 1.0
 """Between two readings of a list, however often it is said to have changed."""
 MOST_PAGES = 100
@@ -77,14 +79,17 @@ class Connection:
                     server.ready()
                     scope.deadline = math.inf
                     await self._follow(client)
-            if scope.cancelled_caught:
+                    scope.deadline = anyio.current_time() + LEAVE_SECONDS
+            if scope.cancelled_caught and not self._over.is_set():
                 why = f"it did not answer within {self._server.declaration.start_seconds:g} seconds"
         except Exception as error:  # noqa: BLE001 - a server that fails is left out, and ends nothing else
-            why = words_of(error)
+            why = self._words_of(error)
         finally:
             self._client = None
         if self._lost or why:
-            server.over("; ".join(part for part in (self._lost or why, server.end_in_words) if part))
+            code = f"it ended with exit code {server.exit_code}" if self._lost and server.exit_code is not None else ""
+            last = f"the last that it said: {server.last_words}" if server.last_words else ""
+            server.over("; ".join(part for part in (self._lost or why, code, last) if part))
 
     def stop(self) -> None:
         """Let go of it."""
@@ -106,12 +111,16 @@ class Connection:
             with scope:
                 result = await self._answer(tool, dict(arguments))
         except Exception as fault:  # noqa: BLE001 - it is the call's end, and told
-            error = words_of(fault)
+            error = self._lost or self._words_of(fault)
         finally:
             self._calls.remove(opened)
         said = tuple(opened.said)
         late = scope.cancelled_caught
         waiting.ended(CallOutcome(result=result, error=error, timed_out=late, said=said))
+
+    def _words_of(self, error: BaseException) -> str:
+        """Return what went wrong, in words that are safe to show."""
+        return visible_line(self._server.redact(words_of(error)), 2_000)
 
     # -- connecting
 
@@ -162,7 +171,7 @@ class Connection:
                 with anyio.fail_after(LIST_SECONDS):
                     await self._read_list()
             except Exception as error:  # noqa: BLE001 - its tools stay away until it can be read
-                self._server.note(f"its list of tools changed, and cannot be read: {words_of(error)}")
+                self._server.note(f"its list of tools changed, and cannot be read: {self._words_of(error)}")
             self._server.is_listed.set()
             await anyio.sleep(LIST_PAUSE_SECONDS)
 
@@ -239,7 +248,7 @@ class Connection:
     ) -> types.ElicitResult | types.ErrorData:
         """Have the person asked who waits for the call in whose middle this comes; else it is declined."""
         opened = self._calls[-1] if self._calls else None
-        what = visible_line(params.message, 200)
+        what = visible_line(self._server.redact(params.message), 200)
         if isinstance(params, types.ElicitRequestURLParams):
             return self._declined(opened, what, "it wants a page to be opened")
         form = form_of(params.message, params.requested_schema)
@@ -294,17 +303,18 @@ class _Pause:
 
 
 def words_of(error: BaseException) -> str:
-    """Return what went wrong, in words that are safe to show; of several things the first."""
+    """Return what went wrong, in words that may be the server's; of several things the first."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     match error:
         case MCPError():
             said = f"it answered with an error: {error.error.message} ({error.error.code})"
-            said = "the connection is closed" if error.code == types.CONNECTION_CLOSED else said
+            closed = (error.code, error.error.message) == (types.CONNECTION_CLOSED, "Connection closed")
+            said = "the connection is closed" if closed else said
         case ValidationError():
             said = f"its answer does not fit the protocol: {error.errors()[0]['msg']}" if error.errors() else ""
         case UsageError():
             said = str(error)
         case _:
             said = f"{type(error).__name__}: {error}"
-    return visible_line(said, 2_000)
+    return said
