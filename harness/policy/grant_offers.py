@@ -84,6 +84,8 @@ def offer_for(policy: Policy, action: Action, verdict: Verdict, walls: WallsHere
     asking = [place for place, part in enumerate(verdict.facets) if part.decision is Decision.CONFIRM]
     if verdict.decision is not Decision.CONFIRM or not asking:
         return "nothing is asked about here"
+    if hook := next((part for part in verdict.facets if part.source is Source.HOOK), None):
+        return f"{hook.by} asks about it each time"
     if opaque := next(filter(_is_opaque, (verdict.facets[place] for place in asking)), None):
         return f"{opaque.by} asks about it; a grant lifts only what no rule speaks of"
     if action.default_of:

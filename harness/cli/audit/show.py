@@ -160,7 +160,9 @@ def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
 def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
     """Yield what is said of a record that is about no call; nothing where another record says the same."""
     event = event_line(record)
-    if event is not None:
+    if record["kind"] == "hook_answered":
+        yield Line(tone=Tone.QUIET if event is None else event.tone, text=visible_line(_hook(record), _WIDTH))
+    elif event is not None:
         yield event
         yield from _places(record, full=full)
     elif change := _change_words(record):
@@ -174,6 +176,15 @@ def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
         yield from _begun(record)
     if full and record["kind"] == "policy_changed":
         yield from _policy_files(record)
+
+
+def _hook(record: LogRecord) -> str:
+    """Return what a hook answered, and by which program."""
+    said = {name: word(value) for name, value in record.items()}
+    reason = f": {said['reason']}" if said.get("reason") else ""
+    ignored = f"; its {said['ignored']} means nothing" if said.get("ignored") else ""
+    digest = short_digest(said["program_sha256"]) if record.get("program_sha256") else "no program"
+    return f"~ {hook_words(record)}{reason}{ignored}  [{digest}, {said.get('duration_ms')} ms]"
 
 
 def _heading(call: LoggedCall, output: AnswerWriter) -> str:

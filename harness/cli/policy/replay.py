@@ -32,7 +32,7 @@ from harness.policy.loader import DECISION_WORDS, combine, parse_policy, tighten
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Layer, Origin
 from harness.policy.session_grants import Grant, GrantScope, pattern_from, with_grants
-from harness.policy.verdict import Verdict, evaluate
+from harness.policy.verdict import Source, Verdict, evaluate
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
 from harness.text.amounts import counted
@@ -79,13 +79,17 @@ class JudgedAgain(Record):
 
     @property
     def old(self) -> Decision | None:
-        """What was decided then; None where the log's word is not one of ours."""
+        """What the policy decided then, hooks aside; None where the log's word is not one of ours."""
+        if self.decision.get("source") == Source.HOOK.value:
+            words = (DECISION_WORDS.get(str(facet.get("decision"))) for facet in _facets(self.decision))
+            return max((word for word in words if word is not None), default=None)
         return DECISION_WORDS.get(str(self.decision.get("decision")))
 
     @property
     def old_by(self) -> str:
         """What decided then."""
-        return str(self.decision.get("by"))
+        by_hook = self.decision.get("source") == Source.HOOK.value
+        return "the policy, hooks aside" if by_hook else str(self.decision.get("by"))
 
     @property
     def new(self) -> Decision | None:
@@ -376,8 +380,10 @@ def _why_broken(standing: Findings) -> str:
 
 
 def _facets(decision: LogRecord) -> list[dict[str, JsonValue]]:
+    """Return the parts of a call as they are recorded; what hooks said is none of them."""
     facets = decision.get("facets")
-    return [facet for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
+    parts = [facet for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
+    return [part for part in parts if not str(part.get("by")).startswith("hook ")]
 
 
 def _suspended(decision: LogRecord) -> bool:

@@ -1,0 +1,89 @@
+"""One `[[hook]]`: what is understood, and what is refused, by its key."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from rows import all_rows
+
+from harness.actions import Access
+from harness.checks.hook_declaration import HookForm, declared
+from harness.gate.call_checks import CheckEvent
+from harness.log.order import HOOK_ANSWERS, HOOK_EVENTS
+from harness.policy.rules import Decision
+
+PLAIN: dict[str, Any] = {"id": "check", "event": "before-call", "command": ["/opt/check.py"]}
+
+
+def test_what_is_not_said_is_the_widest() -> None:
+    hook = declared(PLAIN)
+    assert (hook.id, hook.event, hook.command) == ("check", CheckEvent.BEFORE_CALL, ("/opt/check.py",))
+    assert (hook.tools, hook.argv, hook.path, hook.access) == ((), None, None, ())
+    assert (hook.seconds, hook.form) == (10.0, HookForm.HARNESS)
+
+
+def test_what_is_said() -> None:
+    hook = declared(
+        {
+            **PLAIN,
+            "tool": ["bash", "mcp__*"],
+            "argv": ["git", ["push", "fetch"], "..."],
+            "path": ["src/"],
+            "access": ["write"],
+            "seconds": 5,
+            "form": "claude",
+            "command": ["python3", "-m", "check"],
+        }
+    )
+    assert hook.tools == ("bash", "mcp__*")
+    assert hook.argv is not None
+    assert hook.argv.tokens == (("git",), ("push", "fetch"))
+    assert hook.path is not None
+    assert hook.path.patterns == ("src/",)
+    assert (hook.access, hook.seconds, hook.form) == ((Access.WRITE,), 5.0, HookForm.CLAUDE)
+
+
+@all_rows(
+    ("more", "problem"),
+    {
+        "no id": ({"id": None}, "id: must be a name"),
+        "an id with a blank": ({"id": "a b"}, "id: must be a name"),
+        "a long id": ({"id": "a" * 65}, "id: must be a name"),
+        "no such event": ({"event": "PreToolUse"}, "event: unknown: 'PreToolUse'"),
+        "a shell line": ({"command": "check.py --all"}, "command: must be a list of words"),
+        "no words": ({"command": []}, "command: must be a list of words"),
+        "a blank program": ({"command": [" "]}, "command: names no program"),
+        "a NUL": ({"command": ["a\0b"]}, "command: holds a NUL"),
+        "no list of tools": ({"tool": "bash"}, "tool: must be a list of strings"),
+        "no tools": ({"tool": []}, "tool: must be a list of strings"),
+        "a star in the middle": ({"tool": ["mcp__*__read"]}, "tool: 'mcp__*__read' is no tool's name"),
+        "a pattern of Claude's": ({"tool": ["Bash|Edit"]}, "tool: 'Bash|Edit' is no tool's name"),
+        "access alone": ({"access": ["read"]}, "access: needs path"),
+        "no such access": ({"path": ["a"], "access": ["execute"]}, 'access: must be ["read"], ["write"] or both'),
+        "no pattern": ({"path": ["!a"]}, "path: the pattern '!a' begins with '!'"),
+        "a line in argv": ({"argv": ["git push"]}, "argv: 'git push' is one word"),
+        "argv of no words": ({"argv": "git"}, "argv: must be a list of words"),
+        "no time": ({"seconds": 0}, "seconds: must be a number above 0, at most 600"),
+        "too much time": ({"seconds": 601}, "seconds: must be a number above 0, at most 600"),
+        "no such form": ({"form": "codex"}, "form: unknown: 'codex'"),
+        "a decision": ({"decision": "auto"}, "has the unknown field 'decision'"),
+        "a tool of a session": ({"event": "session-start", "tool": ["bash"]}, "tool: is about calls"),
+        "a path of an answer": ({"event": "before-answer", "path": ["a"]}, "path: is about calls"),
+    },
+)
+def test_what_is_refused(more: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}"):
+        declared({**PLAIN, **more})
+
+
+def test_what_is_missing() -> None:
+    for key in PLAIN:
+        with pytest.raises(ValueError, match=f"lacks the field {key}"):
+            declared({name: value for name, value in PLAIN.items() if name != key})
+
+
+def test_the_words_of_the_log_are_these() -> None:
+    assert tuple(event.value for event in CheckEvent) == HOOK_EVENTS
+    assert ("nothing", *(decision.word for decision in Decision if decision is not Decision.AUTO)) == HOOK_ANSWERS
