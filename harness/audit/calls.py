@@ -14,6 +14,7 @@ from harness.audit.batch_results import task_of
 from harness.log.order import RAN, LogRecord
 from harness.log.reader import whole
 from harness.record import Record
+from harness.text.visible import visible_line
 
 _FIELDS = {
     "call_proposed": "proposed",
@@ -82,8 +83,8 @@ def who_answered(answer: str, by: str) -> Who:
 
 
 def answerer(answered: LogRecord) -> str:
-    """Return who answered in the log's words, an approver outside with the name that it gave. Hostile text."""
-    by, name = word(answered.get("by")), word(answered.get("who"))
+    """Return who answered in the log's words, an approver outside with the name that it gave; safe to show."""
+    by, name = visible_line(word(answered.get("by")), 60), visible_line(word(answered.get("who")), 100)
     return f"{by} ({name})" if name else by
 
 

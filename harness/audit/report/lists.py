@@ -173,7 +173,7 @@ LISTS: Mapping[str, ReportList[Any]] = {
             ("what", _what),
             ("asked by rule", _rule),
             ("answer", _answer),
-            ("who", lambda row, _: _cell(line(answerer(row.call.answered), 150))),
+            ("who", lambda row, _: _cell(line(answerer(row.call.answered), 200))),
             ("after", _waited),
             ("words", lambda row, _: _cell(line(row.call.answered.get("words"), 400), "why")),
         ),

@@ -241,7 +241,7 @@ def _question(call: LoggedCall) -> str:
     return html(
         QUESTION,
         answer=line(call.answered.get("answer"), 20) or "none in the log",
-        who=line(answerer(call.answered), 150) or "nobody that the log tells of",
+        who=line(answerer(call.answered), 200) or "nobody that the log tells of",
         waited=waited_in_words(call),
         words=f" Words: &ldquo;{line(words, 1000)}&rdquo;" if words else "",
         shown=_facts([("what was shown, SHA-256", digest(call.asked.get("shown_sha256")))]),
