@@ -53,10 +53,12 @@ FOREIGN = {
     "prompt_toolkit": "cli",
     "rich": "cli",
     "markdown_it": "cli",  # what rich reads Markdown with
+    "acp": "cli",
     "argparse": "cli",
     "duckdb": "cli",
     "jsonschema": "cli",
     "jsonschema_specifications": "cli",
+    "pydantic": "cli",  # what acp's shapes are made of
     "referencing": "cli",
 }
 LAZY = frozenset(("difflib", "duckdb", "jsonschema", "openai", "pathspec", "rich", "subprocess"))

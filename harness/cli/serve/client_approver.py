@@ -35,6 +35,7 @@ WIDTH = 100
 """Columns that a question is made for."""
 MOST_CHARACTERS = 1_000_000
 """Of a question: a client that gets more might show a part of it."""
+TOO_LARGE = "it cannot be shown whole to anybody: make it in smaller steps"
 
 
 class AskedClient(NamedTuple):
@@ -77,10 +78,9 @@ class ClientApprover:
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
         """Ask about `action`, and return the answer."""
-        asked = self._asked(action, verdict)
-        if not action.shown_whole or len(asked.text) > MOST_CHARACTERS:
-            words = "it cannot be shown whole to anybody: make it in smaller steps"
-            return Approval(answer=Answer.NOBODY, by="nobody", words=words)
+        asked = self._asked(action, verdict) if action.shown_whole else None
+        if asked is None or len(asked.text) > MOST_CHARACTERS:
+            return Approval(answer=Answer.NOBODY, by="nobody", words=TOO_LARGE)
         call = ToolCallUpdate(
             tool_call_id=self._call(),
             title=whole(title_of(action.tool, self._mask(action.summary))),

@@ -72,7 +72,9 @@ class ClientWire:
         self._lines: deque[bytes] = deque()
         self._bytes = 0
         self._is_over = False
-        """Whether nothing is taken any more: the end has come, or nobody reads."""
+        """Whether the end has come: nobody waits any more, for room or for an answer."""
+        self._is_gone = False
+        """Whether nobody reads."""
         self._is_idle = True
         self._asked = 0
         self._open: dict[str, OpenQuestion] = {}
@@ -125,7 +127,7 @@ class ClientWire:
             question.settle(answer)
 
     def close(self) -> None:
-        """Settle all questions, and take nothing more but the answers to requests. May be called again."""
+        """Settle all questions, and let nobody wait for the client any more. May be called again."""
         with self._changed:
             questions = [*self._open.values()]
             self._open.clear()
@@ -141,10 +143,10 @@ class ClientWire:
 
     def _at_once(self, fields: Mapping[str, JsonValue]) -> None:
         with self._changed:
-            self._put(_line(fields), at_the_end=True)
+            self._put(_line(fields))
 
-    def _put(self, line: bytes, *, at_the_end: bool = False) -> None:
-        if self._is_over and not at_the_end:
+    def _put(self, line: bytes) -> None:
+        if self._is_gone:
             return
         self._lines.append(line)
         self._bytes += len(line)
@@ -162,8 +164,8 @@ class ClientWire:
                 write_whole(self._descriptor, line)
             except OSError:
                 with self._changed:
+                    self._is_gone = self._is_idle = True
                     self._lines.clear()
-                    self._is_idle = True
                 self.close()
                 self._on_gone()
                 return

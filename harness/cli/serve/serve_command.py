@@ -29,7 +29,7 @@ def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     from harness.cli.serve.acp_agent import AcpAgent
 
     fix_modes(State.of(environment))
-    source, target = _own_streams()
+    source, target = own_streams()
     waking, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     agent = AcpAgent(arguments, environment, source, target, (waking, wake))
     numbers: list[int] = []
@@ -50,7 +50,7 @@ def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return Exit.DONE
 
 
-def _own_streams() -> tuple[int, int]:
+def own_streams() -> tuple[int, int]:
     """Return descriptors of stdin and stdout that nobody else has, and put others in their place: what anything prints
     goes to stderr, and whatever reads finds the end."""
     source, target = (os.dup(descriptor) for descriptor in (0, 1))

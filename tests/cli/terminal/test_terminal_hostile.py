@@ -267,6 +267,7 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("mcp", "check"): [["mcp", "check"], ["mcp", "check", ANY]],
     ("mcp", "pin"): [["mcp", "pin", "a", ANY], ["mcp", "pin", ANY]],
     ("mcp", "unpin"): [["mcp", "unpin", "a", ANY], ["mcp", "unpin", ANY]],
+    ("serve", ""): [["serve"], ["serve", "--stdio", ANY]],
     ("", ""): [[ANY, "--provider", ANY], ["x", "--policy", ANY[:200]], ["--none" + WORKSPACE.replace(" ", "")]],
 }  # fmt: skip
 
@@ -322,6 +323,7 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("mcp", "check"): [1, Exit.USAGE],  # a program that is not there
     ("mcp", "pin"): [Exit.USAGE, Exit.USAGE],
     ("mcp", "unpin"): [Exit.USAGE, Exit.USAGE],
+    ("serve", ""): [Exit.USAGE, Exit.USAGE],
     ("sessions", "resume"): [Exit.USAGE],
     ("sessions", "fork"): [Exit.USAGE],
     ("", ""): [Exit.USAGE, Exit.USAGE, Exit.USAGE],
