@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from rows import all_rows
 
-from harness.actions import Action
+from harness.actions import Action, ToolUse
 from harness.audit.suggestions.advice import MOST_RULES, advice_on
+from harness.cli.policy.judged_call import call_from_outside
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall
@@ -58,6 +59,53 @@ def workspace(tmp_path: Path) -> Path:
 def prepared(workspace: Path, tool: str, **arguments: object) -> Action:
     tools = builtin_tools(Workspace(str(workspace), str(workspace.parent)), environment={"PATH": "/usr/bin:/bin"})
     return ToolRegistry(tools).prepare(ToolCall(id="c1", name=tool, arguments=json.dumps(arguments)))
+
+
+def from_outside(workspace: Path, arguments: str, **told: object) -> Action:
+    """Return a call of a server's tool."""
+    return call_from_outside(replace(ToolUse(tool="mcp__s__do"), **told), arguments, Workspace(str(workspace)))
+
+
+@all_rows(
+    ("arguments", "where"),
+    [
+        ("{}", ""),
+        ('{"path": "notes.txt"}', '{"path" = ["/notes.txt"]}'),
+        ('{"path": ["./notes.txt", "a/../b"], "n": 1}', '{"path" = ["/notes.txt", "/b"], "n" = ["1"]}'),
+        ('{"url": "http://a.test/x"}', '{"url" = ["http://a.test/x"]}'),
+        ('{"a": {"host": "http://a.test/x"}}', '{"a.host" = ["a.test"]}'),
+        ('{"a.b": "x"}', '{"\\"a.b\\"" = ["x"]}'),
+        ('{"text": "two\\nlines \\u00e4"}', '{"text" = ["two\\u000alines \\u00e4"]}'),
+    ],
+)
+def test_a_call_of_a_tool_from_outside_is_advised_by_what_it_is_called_with(
+    workspace: Path, arguments: str, where: str
+) -> None:
+    policy = parse_policy(POLICY, "ci.toml")
+    action = from_outside(workspace, arguments)
+    advice = advice_on(policy, action, evaluate(policy, action))
+    assert ("where" in advice.toml, where in advice.toml, "Think first" in advice.toml) == (bool(where), True, True)
+    assert evaluate(with_advice(policy, advice.toml), action).decision is Decision.AUTO
+
+
+@all_rows(
+    ("arguments", "told", "why"),
+    [
+        ('{"path": "/etc/passwd"}', {}, "no rule can say what mcp__s__do is called with"),
+        ('{"path": "*"}', {}, "no rule can say what mcp__s__do is called with"),
+        ('{"host": "a.test."}', {}, "no rule can say what mcp__s__do is called with"),
+        ('{"text": ""}', {}, "no rule can say what mcp__s__do is called with"),
+        ('{"path": "kept/x"}', {}, "rule kept (ci.toml:19) says deny, and no further rule lifts that"),
+        ('{"path": ".git/x"}', {}, "built-in protected stands above every rule"),
+        ("{}", {"unseen": "new"}, "built-in unseen-tool stands above every rule"),
+    ],
+)
+def test_no_rule_is_advised_for_a_tool_that_none_lets_run(
+    workspace: Path, arguments: str, told: dict[str, object], why: str
+) -> None:
+    policy = parse_policy(POLICY, "ci.toml")
+    action = from_outside(workspace, arguments, **told)
+    assert advice_on(policy, action, evaluate(policy, action)).why.startswith(why)
 
 
 def with_advice(policy: Policy, toml: str) -> Policy:

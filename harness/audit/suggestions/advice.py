@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from posixpath import basename
 from typing import TypeAlias
 
-from harness.actions import Act, Action, Command, Opaque, PathAccess, describe_facet
+from harness.actions import Act, Action, Command, Opaque, PathAccess, Place, ToolArgument, ToolUse, describe_facet
 from harness.audit.suggestions.subjects import (
     Value,
     command_problem,
@@ -34,6 +34,9 @@ from harness.text.visible import visible_line
 
 MOST_RULES = 10
 """Of one call: who wants more of it wants another policy."""
+MOST_SAID = 300
+"""Characters of a text that a tool from outside is called with."""
+_OF_TOOL = "the rule says nothing of further arguments"
 _REASON = "An unattended run wanted it."
 _Written: TypeAlias = "tuple[str, tuple[Rule, ...]]"
 
@@ -102,8 +105,13 @@ def _rules_for(policy: Policy, action: Action, refused: Iterable[FacetVerdict], 
 def _parts(action: Action, refused: Iterable[FacetVerdict]) -> Iterator[tuple[dict[str, Value] | str, str, str]]:
     """Yield the keys of a rule for each part (or why there is none), the words for its name, and what speaks against it."""
     seen: set[object] = set()
+    refused = list(refused)
+    if uses := [verdict for verdict in refused if isinstance(verdict.facet, ToolUse)]:
+        refused = uses  # what such a call reads and writes in the workspace goes with it
     for verdict in refused:
         match verdict.facet:
+            case ToolUse() as use:
+                yield _about_use(use), _name((use.tool, *(argument.text for argument in use.arguments))), _OF_TOOL
             case Command() as command:
                 if command.argv not in seen:
                     seen.add(command.argv)
@@ -152,6 +160,28 @@ def _caution(command: Command) -> str:
 
 def _runs_code(command: Command) -> bool:
     return command.act in (Act.RUNS, Act.UNKNOWN)
+
+
+def _about_use(use: ToolUse) -> dict[str, Value] | str:
+    where: dict[str, list[str]] = {}
+    for argument in use.arguments:
+        texts = _said(argument)
+        if not argument.name or not texts or not all(map(_can_be_said, texts)):
+            return f"no rule can say what {use.tool} is called with"
+        where.setdefault(argument.name, []).extend(texts)
+    return {"tool": (use.tool,), "where": {name: tuple(dict.fromkeys(texts)) for name, texts in where.items()}}
+
+
+def _said(argument: ToolArgument) -> Sequence[str]:
+    """Return how `where` names a text; nothing where it cannot."""
+    match argument.name.rpartition(".")[2]:
+        case "path":
+            is_sure = argument.place is Place.INSIDE and all(map(is_plain, argument.names))
+            return [f"/{name}" for name in argument.names] if is_sure else []
+        case "host":
+            return [argument.host] if argument.host else []
+        case _:
+            return [argument.text] if argument.text.strip() and len(argument.text) <= MOST_SAID else []
 
 
 def _can_be_said(word: str) -> bool:

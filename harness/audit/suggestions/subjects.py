@@ -17,7 +17,7 @@ from harness.policy.rule_examples import plain_command
 from harness.policy.session_grants import PATTERN_CHARACTERS
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of
 
-Value: TypeAlias = "str | bool | Sequence[str] | Sequence[str | Sequence[str]]"
+Value: TypeAlias = "str | bool | Sequence[str] | Sequence[str | Sequence[str]] | Mapping[str, Sequence[str]]"
 """What a key of a rule can be: of a list within a list, each is meant."""
 
 _MOST_ID = 40
@@ -52,6 +52,8 @@ def _value(value: Value) -> str:
             return "true" if value else "false"
         case str():
             return _text(value)
+        case Mapping():
+            return "{" + ", ".join(f"{_text(key)} = {_value(each)}" for key, each in value.items()) + "}"
         case _:
             return f"[{', '.join(map(_value, value))}]"
 
