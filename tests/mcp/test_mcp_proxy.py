@@ -665,7 +665,7 @@ def test_a_policy_explains_what_it_says_of_a_tool_of_a_server(program: Program) 
     with McpScene(program) as scene:
         done = program.run("policy", "explain", "--policy", scene.policy, "--tool", "mcp__srv__echo", '{"text": "x"}')
         assert (done.code, "default for mcp__srv__*" in done.out) == (0, True)
-        assert program.run("policy", "explain", "--policy", scene.policy, "--tool", "mcp__other__x", "x").code == 10
+        assert program.run("policy", "explain", "--policy", scene.policy, "--tool", "mcp__other__x", "{}").code == 10
 
 
 def test_list_says_how_each_tool_stands(program: Program) -> None:
