@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from harness.actions import Action, JsonValue
 from harness.errors import HarnessError, ToolError, UsageError
+from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.gate import Gate
 from harness.gate.registry import ToolRegistry
@@ -43,7 +44,7 @@ _PROGRESS = "progressToken"
 class CallJudge:
     """Takes calls, puts each through the gate, and gives the client what it waits for."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one caller
         self,
         sides: Sides,
         catalog: ToolCatalog,
@@ -51,6 +52,7 @@ class CallJudge:
         policy: Policy,
         approver: Approver,
         log: ActionLog,
+        workspace: Workspace,
         turn: GateTurn,
         note: Callable[[str], None],
         fail: Callable[[Exception], None],
@@ -58,6 +60,7 @@ class CallJudge:
         """`turn` is for whoever writes to the log. `note` records what was not passed on, `fail` ends the proxy."""
         self._sides = sides
         self._catalog = catalog
+        self._workspace = workspace
         self._turn = turn
         self._note = note
         self._fail = fail
@@ -201,7 +204,13 @@ class CallJudge:
             used = {call.tool for call in tuple(self._busy.values())}
             self._tools = {one: tool for one, tool in self._tools.items() if one in used}
         self._tools[name] = ServerTool(
-            name, self._catalog, self._busy, send=self._send, turn=self._turn, redact=self._redact
+            name,
+            self._catalog,
+            self._busy,
+            workspace=self._workspace,
+            send=self._send,
+            turn=self._turn,
+            redact=self._redact,
         )
         self.gate.tools = ToolRegistry(tuple(self._tools.values()))
 

@@ -21,6 +21,7 @@ from enum import Enum
 
 from harness import __version__
 from harness.actions import JsonValue
+from harness.files.workspace import Workspace
 from harness.gate.approval import Approver
 from harness.gate.records import policy_fields
 from harness.log.action_log import ActionLog
@@ -98,9 +99,13 @@ class McpProxy:
         policy: Policy,
         approver: Approver,
         log: ActionLog,
+        workspace: Workspace,
         client: tuple[int, int] = (0, 1),
     ) -> None:
-        """Take the server, started, and what is known of its tools; `client` is what the client is read from and written to."""
+        """Take the server, started, and what is known of its tools; `client` is what the client is read from and written to.
+
+        Arguments that may be paths are resolved in `workspace`.
+        """
         self._process = process
         self._server_name = catalog.server
         self._log = log
@@ -113,6 +118,7 @@ class McpProxy:
             policy=policy,
             approver=approver,
             log=log,
+            workspace=workspace,
             turn=self._turn,
             note=self._note,
             fail=self._fail,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ToolError
+from harness.files.workspace import Workspace
 from harness.gate.tool import Arguments, ToolOutput
 from harness.mcp.json_rpc import RpcMessage, changed_line
 from harness.mcp.server_calls import JUDGED, GateTurn, ServerCall
@@ -16,6 +17,7 @@ from harness.messages import ResultStatus, ToolCall
 from harness.model import ToolSpec
 from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
+from harness.policy.tool_arguments import tool_arguments
 from harness.record import Record
 from harness.tool_kinds import server_tool
 
@@ -60,6 +62,7 @@ class ServerTool:
         catalog: ToolCatalog,
         calls: Mapping[str, ServerCall],
         *,
+        workspace: Workspace,
         send: Callable[[ServerCall, bytes], None],
         turn: GateTurn,
         redact: Callable[[str], str],
@@ -74,6 +77,7 @@ class ServerTool:
         self._tool = tool
         self._catalog = catalog
         self._calls = calls
+        self._workspace = workspace
         self._send = send
         self._turn = turn
         self._redact = redact
@@ -89,7 +93,9 @@ class ServerTool:
         if call.arguments != own.arguments:  # changed at the question
             line = changed_line(own.message, "params", {**own.message.params, "arguments": dict(arguments)})
         also = {name: value for name, value in own.message.params.items() if name not in JUDGED}
-        return judged.action(call, arguments, CallRequest(call=own, line=line, judged=judged), also=also)
+        request = CallRequest(call=own, line=line, judged=judged)
+        texts = tool_arguments(arguments, self._workspace)
+        return judged.action(call, arguments, request, also=also, texts=texts)
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - nothing confines a server
         """Send what was judged, and wait for the answer. Raises ToolError, where nothing was sent, or no answer came."""

@@ -15,7 +15,7 @@ from mcp_scene import AUTO, Json, McpScene, call, line_of, request, tool
 from process_scene import wait_until
 from program import Program
 from rows import all_rows
-from run_scene import left_in
+from run_scene import left_in, written
 
 from harness.mcp.json_rpc import MOST_LINE_BYTES
 
@@ -659,6 +659,38 @@ def test_a_server_that_cannot_be_started_is_in_the_log(program: Program) -> None
     assert (done.code, "cannot be started: /no/such/program" in done.err, done.out) == (2, True, "")
     last = program.records()[-1]
     assert (last["kind"], last["exit_code"], "cannot be started" in str(last["detail"])) == ("session_ended", 2, True)
+
+
+WHERE = """version = 1
+[tools]
+default = "deny"
+[[rule]]
+id = "here"
+decision = "auto"
+tool = ["mcp__srv__*"]
+where = {text = ["x", "y"]}
+[[rule]]
+id = "secrets"
+decision = "deny"
+path = [".env"]
+reason = "Secrets."
+"""
+
+
+def test_rules_hold_for_what_a_tool_is_called_with_and_are_judged_again_out_of_the_log(program: Program) -> None:
+    with McpScene(program, policy=WHERE, pinned=[ECHO], tools=[[ECHO]]).start() as scene:
+        said = [scene.said(call(number, "echo", text=text)) for number, text in enumerate(("x", "z", ".env"))]
+        assert scene.end() == 0
+    begins = ("echo got", "Denied by default for any other tool", "Denied by rule secrets")
+    assert all(words.startswith(begin) for words, begin in zip(said, begins, strict=True)), said
+    assert "Secrets. (the argument text)" in said[2]
+    changed = []
+    for words in ('["x", "y"]', '["z"]'):
+        again = written(program.home / "again.toml", WHERE.replace('["x", "y"]', words))
+        done = program.run("policy", "replay", "--json", "--policy", again, *map(str, program.logs()))
+        *calls, summary = [json.loads(line) for line in done.out.splitlines()]
+        changed.append((len(calls), {name: summary["summary"][name] for name in ("laxer", "stricter")}))
+    assert changed == [(0, {"laxer": 0, "stricter": 0}), (2, {"laxer": 1, "stricter": 1})]
 
 
 def test_a_policy_explains_what_it_says_of_a_tool_of_a_server(program: Program) -> None:

@@ -17,6 +17,7 @@ from repl_scene import Prompt, write_config
 from rows import all_rows
 
 from harness.actions import Action
+from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval
 from harness.log.action_log import ActionLog
 from harness.log.verify import verify
@@ -51,6 +52,7 @@ class Played:
             policy=policy,
             approver=self._ask,
             log=self.log,
+            workspace=Workspace(str(folder)),
             client=(source, sink),
         )
         begin_session(self.log, policy, {"mode": "mcp proxy"})

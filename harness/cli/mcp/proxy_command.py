@@ -83,7 +83,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             end_session(log, StopReason.INTERNAL_ERROR, str(error), Exit.USAGE)
             raise
         approver = _approver(state, arguments.name, workspace.root, log)
-        return _run(McpProxy(process, catalog, policy=policy, approver=approver, log=log))
+        return _run(McpProxy(process, catalog, policy=policy, approver=approver, log=log, workspace=workspace))
     finally:
         close_log(state, log)
 
