@@ -34,7 +34,7 @@ ROOMS = {
     "tools": "nouns text shell policy gate process sandbox files",
     "models": "nouns text redaction",
     "loop": "nouns text policy redaction log gate",
-    "mcp": "nouns text policy redaction log gate process files",
+    "mcp": "nouns text policy redaction log gate process sandbox files tools",
     "audit": "nouns text programs policy redaction log gate files tools",
     "hook": "nouns text policy redaction log gate process sandbox files tools",
     "checks": "nouns text policy redaction log gate process",
