@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from harness.errors import UsageError
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
-from harness.process.start import Latch, Launch, NotConfinedError, find_bash, start
+from harness.process.start import Latch, Launch, NotConfinedError, becoming, find_bash, start
 from harness.process.survivors import Survivors, send
 from harness.record import replace
 
@@ -78,7 +78,7 @@ class ServerProcess:
             raise FileNotFoundError("there is no bash, which holds it until it is bound")
         return replace(
             launch,
-            argv=("bash", "--noprofile", "--norc", "-c", 'exec -- "$@"', launch.argv[0], *launch.argv),
+            argv=becoming(launch.argv),
             executable=bash,
             environment={**variables, **latch.variables},
             descriptors=(*launch.descriptors, *latch.descriptors),

@@ -6,11 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.process.command import STANDARD_PACE, Ended, Pace, run_group
-from harness.process.start import Launch, find_bash
+from harness.process.start import Launch, becoming, find_bash
 from harness.record import Record
-
-_EXEC = 'exec -- "$@"'
-"""All that bash does: it waits until it is bound and marked (see start.Latch), and is the program from then on."""
 
 
 class KeptBytes:
@@ -73,7 +70,7 @@ def ask_program(
     try:
         _fill(given, question)
         launch = Launch(
-            argv=(bash, "--norc", "-c", _EXEC, bash, *argv),
+            argv=becoming(argv),
             executable=bash,
             cwd=folder,
             environment=environment,

@@ -56,6 +56,14 @@ def find_bash(folders: Iterable[str]) -> str:
     return ""
 
 
+def becoming(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the command line of a bash that becomes the program that `words` name, and reads none of them.
+
+    A bash, since that waits until it is bound and marked (Latch); another program would not.
+    """
+    return ("bash", "--noprofile", "--norc", "-c", "--", 'exec -- "$@"', "bash", *words)
+
+
 def start(launch: Launch, stdin: int, output: int, errors: int | None = None) -> Popen[bytes]:
     """Start a program with `output` as its stdout, and `errors` (None: that too) as its stderr.
 

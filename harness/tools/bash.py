@@ -158,7 +158,7 @@ class BashTool:
         # `--`: a command line that begins with `-` or `+` is a command, not an option of bash.
         words = ("-c", "--", request.command) if script is None else ("--", f"/dev/fd/{script}")
         start = CommandStart(
-            words=words,
+            argv=("bash", "--noprofile", "--norc", *words),
             cwd=request.cwd.real,
             seconds=request.seconds,
             descriptors=() if script is None else (script,),

@@ -38,8 +38,8 @@ MAX_NAMES = 10
 class CommandStart(Record):
     """What is started."""
 
-    words: tuple[str, ...]
-    """Of bash, behind the options that every bash here gets."""
+    argv: tuple[str, ...]
+    """Of a bash; see process.start.becoming for another program."""
     cwd: str
     seconds: float
     """How long it may take."""
@@ -167,7 +167,7 @@ class CommandRunner:
         confinement = self.walls.confinement(effects, self._temporary.path, hold, terminal=lent is not None)
         try:
             launch = Launch(
-                argv=("bash", "--noprofile", "--norc", *start.words),
+                argv=start.argv,
                 executable=bash,
                 cwd=start.cwd,
                 environment={**self._variables(effects, lent), **start.variables},

@@ -26,15 +26,13 @@ from harness.limits import DEFAULT_COMMAND_SECONDS, Limits
 from harness.messages import ToolCall
 from harness.model import ToolSpec
 from harness.process.environment import program_outside
+from harness.process.start import becoming
 from harness.record import Record
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import READ_FILE, ToolKind, script_tool
 from harness.tools.command_runner import CommandRunner, CommandStart
 from harness.tools.script_declaration import ScriptDeclaration, placeholders
 from harness.tools.script_words import command_words, filled
-
-_EXEC = ("-c", "--", 'exec -- "$@"', "bash")
-"""Of a bash that becomes the program and reads none of its words: it waits until it is bound (process.start.Latch)."""
 
 
 class ScriptRequest(Record):
@@ -133,7 +131,7 @@ class ScriptTool:
         if not effects.unasked:  # the changes were part of the question, and the answer was yes
             self._seen.saw(request.files)
         start = CommandStart(
-            words=(*_EXEC, *request.words),
+            argv=becoming(request.words),
             cwd=self._workspace.root,
             seconds=request.seconds,
             variables={name: self._commands.given[name] for name in self._declared.env if name in self._commands.given},
