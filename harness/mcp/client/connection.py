@@ -64,7 +64,7 @@ class Connection:
         """Why no message will come any more."""
         self._changed = anyio.Event()
         self._over = anyio.Event()
-        self._calls: list[_OpenCall] = []
+        self._calls: list[OpenCall] = []
         self._asking = anyio.Lock()
 
     async def keep(self) -> None:
@@ -104,7 +104,7 @@ class Connection:
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float, waiting: AwaitedCall) -> None:
         """Call a tool, and tell `waiting` what became of it. Cancelled, it cancels the call at the server too."""
         scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
-        opened = _OpenCall(scope, waiting)
+        opened = OpenCall(scope, waiting)
         self._calls.append(opened)
         result, error = None, ""
         try:
@@ -265,22 +265,24 @@ class Connection:
         content = None if answer.content is None else {**answer.content}
         return types.ElicitResult(action=answer.action, content=content)  # type: ignore[arg-type]
 
-    def _declined(self, opened: _OpenCall | None, what: str, why: str) -> types.ElicitResult:
+    def _declined(self, opened: OpenCall | None, what: str, why: str) -> types.ElicitResult:
         self._server.note(f'it wanted to ask you "{what}", and was refused: {why}')
         if opened is not None:
             opened.say(f'The server wanted to ask the person: "{what}"; refused: {why}.')
         return types.ElicitResult(action="decline")
 
 
-class _OpenCall:
+class OpenCall:
     """A call that was sent and has no answer yet."""
 
     def __init__(self, scope: anyio.CancelScope, waiting: AwaitedCall) -> None:
+        """Take what ends it when its time is over, and who waits for it."""
         self._scope = scope
         self.waiting = waiting
         self.said: list[str] = []
 
     def say(self, text: str) -> None:
+        """Note what the server asked the person."""
         if len(self.said) <= MOST_SAID:
             self.said.append(text)
 

@@ -12,6 +12,8 @@ import httpx2
 from harness.mcp.json_rpc import MOST_LINE_BYTES
 
 CONNECT_SECONDS = 10.0
+SILENT_SECONDS = 300.0
+"""How long a stream of events may say nothing, before another is opened; a call has its own deadline."""
 _STREAM = "text/event-stream"
 
 
@@ -41,10 +43,10 @@ class BoundedStream(httpx2.AsyncByteStream):
 
 
 def http_client(headers: Mapping[str, str], seconds: float) -> httpx2.AsyncClient:
-    """Return the client of one server; `seconds` is how long it may say nothing."""
+    """Return the client of one server whose calls take so long at the most."""
     return httpx2.AsyncClient(
         headers={"Accept-Encoding": "identity", **headers},
-        timeout=httpx2.Timeout(CONNECT_SECONDS, read=seconds),
+        timeout=httpx2.Timeout(CONNECT_SECONDS, read=max(SILENT_SECONDS, seconds)),
         follow_redirects=False,
         event_hooks={"response": [_bound]},
     )
