@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, JsonValue
@@ -34,17 +35,20 @@ class Checks:
         redact: Callable[[str], str],
         interrupt: Interrupt | None = None,
         tell: Callable[[str], None] = lambda said: None,  # noqa: ARG005 - nobody listens
+        clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         """Take what is declared, in its order. `environment` is the program's own, of which hooks get what commands get.
 
         `redact` masks secrets. `tell` is told for the person what no record of a call shows: that a hook allows, which means
-        nothing, once; and what fails at the end of a session. Raises UsageError for a hook that calls could change.
+        nothing, once; and what fails at the end of a session. `clock_stopped` stops what limits our own work. Raises
+        UsageError for a hook that calls could change.
         """
         passed = child_environment(environment)
         self._workspace = workspace
         self._hooks = [(hook, HookProgram(hook, workspace, passed)) for hook in hooks]
         self._redact = redact
         self._tell = tell
+        self._clock_stopped = clock_stopped
         self._told_ignored = False
         self._run = HookRun(
             workspace=workspace,
@@ -69,7 +73,7 @@ class Checks:
         if asked := list(self._about(CheckEvent.BEFORE_CALL, action)):
             case = self._case_of(CheckEvent.BEFORE_CALL, session, action, verdict)
             for hook, program in asked:
-                answers.append(self._heard(self._run.answer(hook, program, case, seconds)))
+                answers.append(self._asked(hook, program, case, seconds))
                 if answers[-1].decision is Decision.BLOCK:
                     break
         return answers
@@ -97,9 +101,7 @@ class Checks:
     def answer(self, session: str, text: str, seconds: float | None, *, again: bool) -> Sequence[CheckAnswer]:
         """Return what they say of an answer of the model's. Raises Interrupted."""
         case = replace(self._case(CheckEvent.BEFORE_ANSWER, session), text=self._redact(text), again=again)
-        return [
-            self._heard(self._run.answer(hook, program, case, seconds)) for hook, program in self._of_event(case.event)
-        ]
+        return [self._asked(hook, program, case, seconds) for hook, program in self._of_event(case.event)]
 
     def _case(self, event: CheckEvent, session: str) -> HookCase:
         return HookCase(event=event, session=session, workspace=self._workspace)
@@ -120,7 +122,7 @@ class Checks:
     def _to_an_end(self, hook: HookDeclaration, program: HookProgram, case: HookCase) -> CheckAnswer:
         """Return the answer where nothing is stopped by an interrupt that stops the hook."""
         try:
-            return self._heard(self._run.answer(hook, program, case))
+            return self._asked(hook, program, case, None)
         except Interrupted:
             reason = "it gave no answer: the person interrupted it"
             return CheckAnswer(
@@ -133,7 +135,9 @@ class Checks:
                 layer=hook.layer,
             )
 
-    def _heard(self, answer: CheckAnswer) -> CheckAnswer:
+    def _asked(self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float | None) -> CheckAnswer:
+        with self._clock_stopped():
+            answer = self._run.answer(hook, program, case, seconds)
         if answer.ignored and not self._told_ignored:
             self._told_ignored = True
             self._tell(f"{answer.by} says {answer.ignored}, which means nothing here: a hook can only tighten")

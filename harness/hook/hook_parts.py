@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.files.before_images import BeforeImages
     from harness.files.workspace import Workspace
     from harness.gate.approval import Approval
+    from harness.gate.call_checks import CallChecks
     from harness.gate.grants_in_force import GrantStore
     from harness.gate.records import Advice
     from harness.log.action_log import ActionLog
@@ -72,6 +73,8 @@ class HookParts(Record):
     """Returns what a session's first record says besides: user, host."""
     wait_seconds: float
     """How long another call of the same session is waited for, which may have to wait for a person."""
+    checks: Callable[[Workspace], CallChecks] | None = None
+    """Takes a workspace, and returns the person's own programs that check calls there; None: there are none anywhere."""
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext
     """Stops meanwhile what limits our own work."""
 

@@ -17,6 +17,7 @@ from harness.actions import Action, Enforcement, JsonValue
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer
+from harness.gate.call_checks import NO_CHECKS
 from harness.gate.gate import Gate, HandedOver, PendingCall
 from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
@@ -104,6 +105,7 @@ class JudgedCall:
             grants=(*session.grants, *exact),
             kept=kept,
             advise=self._advise,
+            checks=NO_CHECKS if self._parts.checks is None else self._parts.checks(self._workspace),
             begun=session.state,
         )
         if first:

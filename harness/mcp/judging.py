@@ -17,6 +17,7 @@ from harness.actions import Action, JsonValue
 from harness.errors import HarnessError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver, deny_all
+from harness.gate.call_checks import NO_CHECKS, CallChecks
 from harness.gate.gate import Gate
 from harness.gate.registry import ToolRegistry
 from harness.log.action_log import ActionLog
@@ -56,6 +57,7 @@ class CallJudge:
         turn: GateTurn,
         note: Callable[[str], None],
         fail: Callable[[Exception], None],
+        checks: CallChecks = NO_CHECKS,
     ) -> None:
         """`turn` is for whoever writes to the log. `note` records what was not passed on, `fail` ends the proxy."""
         self._sides = sides
@@ -71,6 +73,7 @@ class CallJudge:
             approver=deny_all if approver is deny_all else self._asking,
             log=log,
             tools=ToolRegistry(()),
+            checks=checks,
         )
         self.latch = ""
         """Why no call is let through any more; empty while there was no hard block."""

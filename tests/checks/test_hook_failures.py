@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from check_scene import ENVIRONMENT, POLICY, HookScene
+from check_scene import ENVIRONMENT, POLICY, CheckScene
 from rows import all_rows
 
 from harness.actions import Action
@@ -25,14 +25,14 @@ from harness.tools import builtin_tools
 NOTHING, CONFIRM, DENY, BLOCK = Decision.AUTO, Decision.CONFIRM, Decision.DENY, Decision.BLOCK
 
 
-def judged(scene: HookScene, tool: str = "bash", **arguments: object) -> tuple[Action, Verdict]:
+def judged(scene: CheckScene, tool: str = "bash", **arguments: object) -> tuple[Action, Verdict]:
     tools = {one.spec.name: one for one in builtin_tools(Workspace(str(scene.workspace)), environment=ENVIRONMENT)}
     given: dict[str, Any] = dict(arguments) or {"command": "echo hi"}
     action = tools[tool].prepare(ToolCall(id="c1", name=tool, arguments="{}"), given)
     return action, evaluate(parse_policy(POLICY, "hooks.toml"), action)
 
 
-def asked(scene: HookScene, interrupt: Interrupt | None = None) -> tuple[CheckAnswer, ...]:
+def asked(scene: CheckScene, interrupt: Interrupt | None = None) -> tuple[CheckAnswer, ...]:
     return tuple(scene.checks(interrupt=interrupt).calls.before("s", *judged(scene), None))
 
 
@@ -157,7 +157,7 @@ ROWS = {
 
 @all_rows("row", ROWS)
 def test_a_hook_that_does_not_answer_denies(tmp_path: Path, row: Row) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(row.body, seconds=row.seconds, form=row.form)
     before = children()
     (answer,) = asked(scene)
@@ -186,25 +186,25 @@ def children() -> set[str]:
     return found
 
 
-def _missing(scene: HookScene) -> list[str]:
+def _missing(scene: CheckScene) -> list[str]:
     return [str(scene.hooks / "gone")]
 
 
-def _of_no_folder(scene: HookScene) -> list[str]:
+def _of_no_folder(scene: CheckScene) -> list[str]:
     return ["no-such-program-anywhere"]
 
 
-def _not_executable(scene: HookScene) -> list[str]:
+def _not_executable(scene: CheckScene) -> list[str]:
     path = scene.program("true")
     os.chmod(path, 0o644)
     return [path]
 
 
-def _folder(scene: HookScene) -> list[str]:
+def _folder(scene: CheckScene) -> list[str]:
     return [str(scene.hooks)]
 
 
-def _without_interpreter(scene: HookScene) -> list[str]:
+def _without_interpreter(scene: CheckScene) -> list[str]:
     return [scene.program("true", interpreter="/nonexistent/interpreter")]
 
 
@@ -219,9 +219,9 @@ def _without_interpreter(scene: HookScene) -> list[str]:
     },
 )
 def test_a_hook_that_cannot_be_started_denies(
-    tmp_path: Path, make: Callable[[HookScene], list[str]], reason: str
+    tmp_path: Path, make: Callable[[CheckScene], list[str]], reason: str
 ) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.declare("h", "before-call", make(scene))
     (answer,) = asked(scene)
     assert (answer.decision, answer.has_failed) == (DENY, True)
@@ -229,7 +229,7 @@ def test_a_hook_that_cannot_be_started_denies(
 
 
 def test_a_hook_that_is_removed_in_the_middle_denies_from_then_on(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     hook = scene.hook("true")
     checks = scene.checks().calls
     assert [one.decision for one in checks.before("s", *judged(scene), None)] == [NOTHING]
@@ -238,7 +238,7 @@ def test_a_hook_that_is_removed_in_the_middle_denies_from_then_on(tmp_path: Path
 
 
 def test_the_person_stops_a_hook(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     interrupt = Interrupt()
     scene.hook(f"touch {scene.hooks}/begun; exec sleep 600")
 
@@ -271,7 +271,7 @@ def test_the_person_stops_a_hook(tmp_path: Path) -> None:
 def test_a_hook_that_calls_could_change_is_refused_but_of_a_trusted_project(
     tmp_path: Path, command: list[str], inside: str
 ) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     (scene.workspace / "check.sh").write_text("#!/bin/sh\nexit 2\n")
     (scene.workspace / "check.sh").chmod(0o755)
     (scene.hooks / "link").symlink_to(scene.workspace / "check.sh")
@@ -285,7 +285,7 @@ def test_a_hook_that_calls_could_change_is_refused_but_of_a_trusted_project(
 
 
 def test_a_file_that_appears_in_the_workspace_under_a_name_of_the_command_is_not_run(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.declare("h", "before-call", ["sh", "check.sh"])
     checks = scene.checks().calls
     (scene.workspace / "check.sh").write_text("true\n")

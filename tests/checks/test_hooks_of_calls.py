@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from check_scene import KEEP, HookScene
+from check_scene import KEEP, CheckScene
 from hypothesis import given
 from hypothesis import strategies as st
 from rows import all_rows
@@ -74,7 +74,7 @@ def test_the_strictest_answer_holds(
     status: str,
     stop: str,
 ) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     for body in bodies:
         scene.hook(body)
     result = scene.run(call, approver=approver)
@@ -86,7 +86,7 @@ def test_the_strictest_answer_holds(
 
 
 def test_what_is_recorded_and_what_the_model_reads_of_a_deny(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     hook = scene.hook(answers("deny", "prod is not touched"), id="no-prod")
     scene.run(ECHO)
     (answered,), (decision,) = scene.records("hook_answered"), scene.records("decision")
@@ -110,7 +110,7 @@ def test_what_is_recorded_and_what_the_model_reads_of_a_deny(tmp_path: Path) -> 
 
 
 def test_an_allow_means_nothing_and_that_is_said_once_a_session(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(answers("allow"))
     scene.run(ECHO, ECHO, LS)
     assert scene.told == ["hook hook-1 (config.toml:7) says allow, which means nothing here: a hook can only tighten"]
@@ -123,7 +123,7 @@ def test_an_allow_means_nothing_and_that_is_said_once_a_session(tmp_path: Path) 
 
 
 def test_a_hook_is_told_the_judged_call_with_secrets_masked(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(KEEP)
     scene.run(("bash", {"command": "echo hunter2-hunter2"}), secrets=["hunter2-hunter2"])
     told = scene.told_to()
@@ -163,7 +163,7 @@ def test_a_hook_is_told_the_judged_call_with_secrets_masked(tmp_path: Path) -> N
 def test_a_hook_of_claude_code_is_told_in_its_words(
     tmp_path: Path, call: tuple[str, Mapping[str, object]], name: str, given: dict[str, object]
 ) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     (scene.workspace / "a.txt").write_text("eggs\n")
     scene.hook(f'{KEEP}; echo "$CLAUDE_PROJECT_DIR $HARNESS_HOOK $PWD" >"$(dirname "$0")/env"', form="claude")
     scene.run(("read_file", {"path": "a.txt"}), call)
@@ -175,7 +175,7 @@ def test_a_hook_of_claude_code_is_told_in_its_words(
 
 
 def test_a_hook_gets_the_environment_of_a_command_and_no_key(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook('env >"$(dirname "$0")/env"')
     scene.run(ECHO)
     names = {line.partition("=")[0] for line in (scene.hooks / "env").read_text().splitlines()}
@@ -200,7 +200,7 @@ def test_a_hook_gets_the_environment_of_a_command_and_no_key(tmp_path: Path) -> 
     },
 )
 def test_matchers_are_those_of_strict_rules(tmp_path: Path, matchers: dict[str, Any], asked: list[int]) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     (scene.workspace / "docs").mkdir()
     (scene.workspace / "docs" / "a.md").write_text("eggs\n")
     scene.hook("true", **matchers)
@@ -217,7 +217,7 @@ def test_matchers_are_those_of_strict_rules(tmp_path: Path, matchers: dict[str, 
 
 
 def test_no_grant_lifts_a_question_of_a_hook(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(answers("confirm", "look at this"))
     offered: list[object] = []
     with scene.agent(LS, LS, approver=yes) as agent:
@@ -231,7 +231,7 @@ def test_no_grant_lifts_a_question_of_a_hook(tmp_path: Path) -> None:
 
 
 def test_after_an_edit_at_the_question_the_hook_sees_the_new_call(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(f'{KEEP}; grep -q "echo no" "$(dirname "$0")/told.json" && {{ echo not that >&2; exit 2; }}; true')
 
     def edits(action: Action, verdict: Verdict) -> Approval:
@@ -244,7 +244,7 @@ def test_after_an_edit_at_the_question_the_hook_sees_the_new_call(tmp_path: Path
 
 
 def test_a_dry_run_asks_hooks_too(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(answers("deny"), argv=["echo", "b"])
     scene.run(("bash", {"command": "echo a"}), ("bash", {"command": "echo b"}), dry_run=True)
     assert [record["status"] for record in scene.records("outcome")] == ["not_run", "denied"]
@@ -252,7 +252,7 @@ def test_a_dry_run_asks_hooks_too(tmp_path: Path) -> None:
 
 def test_what_a_hook_changes_is_judged_anew_before_the_call_runs(tmp_path: Path) -> None:
     """It puts a link in the place of the file: the call would write elsewhere, and that is what is decided on."""
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     outside = tmp_path / "outside.txt"
     outside.write_text("eggs\n")
     scene.hook(f"ln -sf {outside} {scene.workspace}/a.txt")
@@ -263,7 +263,7 @@ def test_what_a_hook_changes_is_judged_anew_before_the_call_runs(tmp_path: Path)
 
 
 def test_an_edit_of_a_file_that_the_hook_changed_is_not_made(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     (scene.workspace / "a.txt").write_text("eggs\n")
     scene.hook(f"echo spam >{scene.workspace}/a.txt", tool=["edit_file"])
     scene.run(
@@ -274,7 +274,7 @@ def test_an_edit_of_a_file_that_the_hook_changed_is_not_made(tmp_path: Path) -> 
 
 
 def test_no_call_may_write_the_program_of_a_hook(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     hook = scene.hook("true")
     result = scene.run(("bash", {"command": f"echo true >{hook.command[0]}"}), approver=yes)
     assert result.stop is StopReason.BLOCKED
@@ -282,7 +282,7 @@ def test_no_call_may_write_the_program_of_a_hook(tmp_path: Path) -> None:
 
 
 def test_the_person_is_asked_about_their_own_command_where_a_hook_asks(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(answers("confirm"), argv=["echo", "prod"])
     scene.hook(answers("deny"), argv=["echo", "never"])
     with scene.agent(approver=no) as agent:
@@ -321,7 +321,7 @@ def test_the_person_is_asked_about_their_own_command_where_a_hook_asks(tmp_path:
 def test_what_a_hook_says_after_a_call_is_read_with_the_result(
     tmp_path: Path, body: str, form: str, said: str | None, stop: str
 ) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(body, "after-call", form=form)
     result = scene.run(ECHO, ECHO)
     plain, _, note = scene.results[0].partition("\n\n[The hook hook-1 says of this call: ")
@@ -336,7 +336,7 @@ def test_what_a_hook_says_after_a_call_is_read_with_the_result(
 
 
 def test_after_a_call_a_hook_is_told_the_result(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(KEEP, "after-call")
     scene.run(("bash", {"command": "echo hi"}))
     told = scene.told_to()
@@ -346,7 +346,7 @@ def test_after_a_call_a_hook_is_told_the_result(tmp_path: Path) -> None:
 
 
 def test_a_note_before_a_call_is_read_with_its_result_and_masked(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook("""echo '{"note": "the key is hunter2-hunter2"}'""")
     scene.run(ECHO, DATE, secrets=["hunter2-hunter2"])
     assert "[The hook hook-1 says of this call: the key is [redacted:" in scene.results[0]

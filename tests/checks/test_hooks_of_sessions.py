@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from check_scene import KEEP, HookScene
+from check_scene import KEEP, CheckScene
 from rows import all_rows
 
 from harness.errors import SessionRefusedError
@@ -37,7 +37,7 @@ DENIES = """echo '{"decision": "deny", "reason": "not today"}'"""
     },
 )
 def test_a_session_does_not_begin_against_a_hook(tmp_path: Path, body: str, form: str, reason: str) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(body, "session-start", form=form, seconds=0.3 if "sleep" in body else 60)
     result = scene.run(ECHO)
     assert result.stop is StopReason.BLOCKED
@@ -48,7 +48,7 @@ def test_a_session_does_not_begin_against_a_hook(tmp_path: Path, body: str, form
 
 
 def test_who_starts_a_session_of_their_own_is_told_by_an_error(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(DENIES, "session-start")
     with scene.agent() as agent, pytest.raises(SessionRefusedError, match="does not let the session begin: not today"):
         agent.start()
@@ -68,7 +68,7 @@ def test_who_starts_a_session_of_their_own_is_told_by_an_error(tmp_path: Path) -
     },
 )
 def test_the_model_is_told_the_note_of_a_session_that_begins_once(tmp_path: Path, body: str, form: str) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(body, "session-start", form=form)
     with scene.agent() as agent:
         session = agent.start()
@@ -82,7 +82,7 @@ def test_the_model_is_told_the_note_of_a_session_that_begins_once(tmp_path: Path
 
 
 def test_a_hook_is_told_of_the_session(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(KEEP, "session-start")
     scene.run()
     told = scene.told_to()
@@ -103,7 +103,7 @@ def test_a_hook_is_told_of_the_session(tmp_path: Path) -> None:
     },
 )
 def test_the_end_of_a_session_is_told_and_not_stopped(tmp_path: Path, body: str, told: list[str]) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(body, "session-end")
     result = scene.run(ECHO)
     assert result.stop is StopReason.COMPLETED
@@ -142,7 +142,7 @@ DENIES_ONCE = f'if [ -e "$0.told" ]; then exit 0; fi; touch "$0.told"; {DENIES}'
 def test_an_answer_passes_the_hooks_or_is_asked_for_once_more(
     tmp_path: Path, body: str, form: str, stop: str, requests: int, detail: str
 ) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(body, "before-answer", form=form)
     result = scene.run(ECHO)
     assert (result.stop.value, len(scene.records("model_request"))) == (stop, requests + 1)
@@ -153,7 +153,7 @@ def test_an_answer_passes_the_hooks_or_is_asked_for_once_more(
 
 
 def test_a_hook_before_an_answer_is_told_the_answer_and_whether_it_is_another(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(f'cat >"$0.$(ls "$0".* 2>/dev/null | wc -l)"; {DENIES}', "before-answer")
     scene.run()
     told = [scene.told_to(f"hook-1.{number}") for number in range(2)]
@@ -164,7 +164,7 @@ def test_a_hook_before_an_answer_is_told_the_answer_and_whether_it_is_another(tm
 
 
 def test_a_schema_and_a_hook_both_look_at_an_answer(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path)
+    scene = CheckScene(tmp_path)
     scene.hook(DENIES_ONCE, "before-answer")
     looked: list[str] = []
 

@@ -50,7 +50,7 @@ KEEP = 'cat > "$(dirname "$0")/told.json"'
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "SECRET_TOKEN": "not for hooks"}
 
 
-class HookScene:
+class CheckScene:
     """A workspace, a folder of hooks beside it, and a log."""
 
     def __init__(self, folder: Path) -> None:

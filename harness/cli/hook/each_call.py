@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harness.actions import Action, JsonValue
     from harness.files.workspace import Workspace
     from harness.gate.approval import Approval
+    from harness.gate.call_checks import CallChecks
     from harness.gate.grants_in_force import GrantStore
     from harness.gate.records import Advice
     from harness.hook.confined_run import CommandEnd
@@ -179,11 +180,17 @@ def hook_parts(
 
         return WaitingList(state.waiting, clock_stopped=clock_stopped, sleep=pause).ask(asked)
 
+    def checks(workspace: Workspace) -> CallChecks:
+        from harness.cli.extensions.hooks_here import hooks_here
+
+        return hooks_here(state, workspace.root, environment, redactor.redact, clock_stopped=clock_stopped)
+
+    redactor = redactor_for(state, environment, (), unless=(home or "",))
     return HookParts(
         folder=state.agents,
         home=home,
         environment=environment,
-        redactor=redactor_for(state, environment, (), unless=(home or "",)),
+        redactor=redactor,
         images=BeforeImages(state.before_images),
         hidden=state.guarded,
         policy_at=policy_at,
@@ -191,6 +198,7 @@ def hook_parts(
         note_head=note_head,
         grants_at=grants_at,
         ask=ask,
+        checks=checks,
         advise=_advise,
         runner=f"{own_command()} exec",
         about=about,

@@ -13,6 +13,7 @@ from harness.actions import Action, JsonValue
 from harness.cli.console import complain
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit
+from harness.cli.extensions.hooks_here import hooks_here
 from harness.cli.own_folders import fix_modes, named_log
 from harness.cli.policy.policies import assemble
 from harness.cli.session_log import close_log, lost_log, opened_log, who_and_where
@@ -57,6 +58,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         unless=(workspace.root, environment.get("HOME", "")),
         tell=complain,
     )
+    checks = hooks_here(state, workspace.root, environment, redactor.redact)
     words = tuple(arguments.server)
     command = visible_line(redactor.redact(shlex.join(words)), 10_000)
     pins = PinFile(state.mcp, arguments.name)
@@ -83,7 +85,9 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             end_session(log, StopReason.INTERNAL_ERROR, str(error), Exit.USAGE)
             raise
         approver = _approver(state, arguments.name, workspace.root, log)
-        return _run(McpProxy(process, catalog, policy=policy, approver=approver, log=log, workspace=workspace))
+        return _run(
+            McpProxy(process, catalog, policy=policy, approver=approver, log=log, workspace=workspace, checks=checks)
+        )
     finally:
         close_log(state, log)
 
