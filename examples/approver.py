@@ -1,4 +1,4 @@
-"""Answers the questions of harness at a terminal of its own: an approver outside, in twenty lines (docs/approver.md).
+"""Answers the questions of harness at a terminal of its own: an approver outside, in twenty lines.
 
     python3 examples/approver.py ~/.harness-approver
 
