@@ -21,11 +21,16 @@ from harness.policy.verdict import Verdict
 from harness.text.visible import visible_line
 
 
+def _tell_nobody(said: str) -> None:
+    """Tell nobody: it is seen elsewhere that a question stands."""
+
+
 class AskedAlone:
     """An approver outside, and nobody else. No answer is NOBODY's."""
 
-    def __init__(self, outside: AskOutside, interrupt: Interrupt) -> None:
-        """Take who is asked, and what stops the wait."""
+    def __init__(self, outside: AskOutside, interrupt: Interrupt, tell: Callable[[str], None] = _tell_nobody) -> None:
+        """Take who is asked, what stops the wait, and whom to tell that one begins: hostile text, secrets and all."""
+        self._tell = tell
         self._outside = outside
         self._interrupt = interrupt
 
@@ -34,6 +39,7 @@ class AskedAlone:
         question = self._outside(action, verdict)
         if isinstance(question, str):
             return no_answer(question)
+        self._tell(f"waits for an answer from outside: {action.tool}: {action.summary}")
         try:
             while (approval := question.look()) is None:
                 with self._interrupt:

@@ -27,6 +27,7 @@ from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import RunResult, StopReason
 from harness.record import replace
+from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.cli.resume import Carried
@@ -175,7 +176,11 @@ class _Run:
             lambda action, verdict: self._gate.offer(action, verdict),  # noqa: PLW0108 - it is made later
             is_alone=True,
         )
-        return AskedAlone(outside, self._parts.interrupt)
+        return AskedAlone(outside, self._parts.interrupt, self._tell_wait)
+
+    def _tell_wait(self, said: str) -> None:
+        if not self._arguments.quiet:
+            self._console.line(visible_line(self._parts.redactor.redact(said)), Tone.QUIET)
 
     def _result_of(self, agent: Agent, session: Session) -> RunResult:
         prompt = f"{self._prompt.text}\n\n{self._check.instructions}" if self._check else self._prompt.text

@@ -162,7 +162,8 @@ def test_a_run_that_is_stopped_ends_the_program_that_it_asks(program: Program) -
     process = program.start("run", "go", *flags_of(program, url, ASKS), "--ask")
     assert wait_until(lambda: told.exists() and told.read_text().endswith("\n"), 60)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=120)
+    _, err = process.communicate(timeout=120)
+    assert "waits for an answer from outside: bash: touch made" in err.decode()
     assert (process.returncode, is_made(program)) == (143, False)
     with pytest.raises(ProcessLookupError):
         os.kill(int(told.read_text()), 0)

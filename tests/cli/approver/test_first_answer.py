@@ -56,7 +56,7 @@ while not os.path.exists({go!r}):
 print(json.dumps({{"id": question["id"], "sha256": question["sha256"], "by": "ann", **{fields!r}}}))
 """
 YES: dict[str, Any] = {"answer": "yes"}
-ANN = ["yes", "approver", "ann", "", "", None, 0]
+ANN: list[object] = ["yes", "approver", "ann", "", "", None, 0]
 PLAIN, DESTROYS = "touch made", "rm -rf src"
 
 
