@@ -313,7 +313,10 @@ async def _elicited(ctx: Any, form: QuestionForm) -> FormAnswer:
     with anyio.move_on_after(ASKS_SECONDS):
         try:
             return _answer_from(await ctx.session.elicit_form(form.message, form.schema, ctx.request_id))
-        except (MCPError, ValidationError, ValueError):
+        except MCPError as error:
+            gone = error.error.code == types.CONNECTION_CLOSED
+            return FormAnswer(end=FormEnd.CALL_GONE if gone else FormEnd.FAILED)
+        except (ValidationError, ValueError):
             return FormAnswer(end=FormEnd.FAILED)
     return FormAnswer(end=FormEnd.LATE)
 

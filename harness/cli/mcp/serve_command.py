@@ -8,7 +8,6 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from harness import __version__
@@ -63,8 +62,10 @@ INSTRUCTIONS = (
 
 def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Serve until the client ends or a signal comes; return the exit code. Raises HarnessError for what fails before."""
-    if find_spec("mcp") is None:
-        raise UsageError(NEEDS)
+    try:
+        import harness.mcp.client_link  # noqa: F401 - before anything is opened
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{NEEDS} ({error})") from None
     return _Serving(arguments, environment).run()
 
 

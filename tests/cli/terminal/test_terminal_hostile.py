@@ -263,6 +263,7 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("hook", "status"): [["hook", "status", "claude"], ["hook", "status", ANY]],
     ("hook", "uninstall"): [["hook", "uninstall", "claude", "--yes"], ["hook", "uninstall", ANY]],
     ("mcp", "proxy"): [["mcp", "proxy", "--name", "a", "--", ANY], ["mcp", "proxy", "--name", ANY, "--", "true"]],
+    ("mcp", "serve"): [["mcp", "serve", "--policy", POLICY], ["mcp", "serve", "--policy", ANY[:200], "--cwd", ANY[:200]]],
     ("mcp", "list"): [["mcp", "list"], ["mcp", "list", "--json"]],
     ("mcp", "check"): [["mcp", "check"], ["mcp", "check", ANY]],
     ("mcp", "pin"): [["mcp", "pin", "a", ANY], ["mcp", "pin", ANY]],
@@ -320,6 +321,7 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("hook", "status"): [0, Exit.USAGE],
     ("hook", "uninstall"): [0, Exit.USAGE],
     ("mcp", "proxy"): [Exit.USAGE, Exit.USAGE],
+    ("mcp", "serve"): [0, Exit.USAGE],
     ("mcp", "check"): [1, Exit.USAGE],  # a program that is not there
     ("mcp", "pin"): [Exit.USAGE, Exit.USAGE],
     ("mcp", "unpin"): [Exit.USAGE, Exit.USAGE],
