@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from configured_scene import ConfiguredScene
+from hostile_mcp_server import tool
 from program import Program, made_program
 from rows import all_rows
-from run_scene import left_in
+from run_scene import left_in, written
 
 SERVER = str(Path(__file__).parents[1] / "support" / "hostile_mcp_server.py")
 
@@ -54,3 +56,94 @@ def test_a_server_is_tried_and_ended(program: Program, mode: str, code: int, sai
     assert (done.code, said in done.out, is_harmless(done.out + done.err)) == (code, True, True), done
     assert left_in(program.workspace) == []
     assert scene.words[0] in done.out
+
+
+ACT = "mcp__srv__act"
+OK, FAILED, INVALID, LATE, NOT = "ok", "failed", "invalid", "timeout", "failed|invalid"
+GONE = "is gone: |There is no tool named|did not answer"
+"""As what the model was offered, and who knows already that it is gone, have it."""
+CHANGED = "the server changed what it says of it since a person has seen it|There is no tool named"
+
+CALLED = [
+    ("plain", {}, [(OK, "acted ")]),
+    ("poisoned", {}, [(INVALID, "There is no tool named|changed what it says")]),
+    ("noise", {}, [(OK, "acted "), (OK, "acted ")]),
+    ("changes", {}, [(OK, "acted "), (INVALID, CHANGED)]),
+    ("changes_in_call", {}, [(OK, "acted "), (INVALID, CHANGED)]),
+    ("changes_quietly", {}, [(OK, "acted "), (OK, "acted ")]),
+    ("flood", {"seconds": 1.0}, [(LATE, "timed out after 1 s")]),
+    ("hang tools/call", {"seconds": 1.0}, [(LATE, "timed out after 1 s"), (LATE, "timed out after 1 s")]),
+    ("child", {}, [(OK, "acted ")]),
+    ("huge", {}, [(FAILED, "did not answer: "), (NOT, GONE)]),
+    ("dies", {}, [(FAILED, "did not answer: "), (NOT, GONE)]),
+    ("stays", {}, [(OK, "acted ")]),
+    ("password", {}, [(OK, "Elicitation not supported")]),
+    ("sampling", {}, [(OK, "not supported.*not supported")]),
+    ("wicked_error", {}, [(FAILED, "did not answer: ")]),
+    ("wicked_result", {}, [(OK, "not followed.*5,000,004 bytes of image/png; not shown")]),
+]
+"""With a tool that a person saw as it is listed where nothing is wrong with it."""
+
+
+@all_rows(("mode", "declared", "outcomes"), CALLED, anew={"program": made_program})
+def test_a_call_ends_as_it_must(
+    program: Program, mode: str, declared: dict[str, Any], outcomes: list[tuple[str, str]]
+) -> None:
+    scene = scene_of(program, mode, **declared)
+    scene.saw(tool("act"))
+    done = scene.run(*[ACT] * len(outcomes), note="x")
+    results = scene.results()
+    for (found, text), (status, part) in zip(results, outcomes, strict=True):
+        assert re.fullmatch(status, found), (results, done)
+        assert re.search(part, text, re.DOTALL), (part, text)
+    assert is_harmless(done.out + done.err), done
+    assert left_in(program.workspace) == []
+
+
+def test_a_tool_that_nobody_saw_is_refused_where_nobody_can_be_asked(program: Program) -> None:
+    scene = scene_of(program, "poisoned")
+    done = scene.run(ACT)
+    ((status, text),) = scene.results()
+    assert (done.code, status, "nobody has seen yet what the server says" in text) == (7, "denied", True), (done, text)
+    assert is_harmless(done.out + done.err)
+
+
+def test_a_name_is_taken_from_no_other_tool(program: Program) -> None:
+    """Tools of a server stand behind its name, whatever they are called: `bash` means ours."""
+    scene = scene_of(program, "shadow")
+    program.run("mcp", "check")
+    scene.saw_all()
+    scene.run("mcp__srv__bash", "bash", command="echo ours")
+    assert scene.offered == [
+        f"mcp__srv__{name}" for name in ("act", "bash", "read_file", "other__act", "mcp__other__act")
+    ]
+    (_, first), (_, second) = scene.results()
+    assert (first.startswith("acted "), second.startswith("ours")) == (True, False)
+
+
+@all_rows("writes", [False, True], anew={"program": made_program})
+def test_what_a_server_claims_holds_nothing_and_its_walls_do(program: Program, *, writes: bool) -> None:
+    """A tool that says that it only reads: its calls write what the declaration lets it write, and nothing else."""
+    elsewhere = program.home / "elsewhere"
+    elsewhere.touch()
+    scene = scene_of(program, f"lies {elsewhere}", **({"write": ["."]} if writes else {}))
+    program.run("mcp", "check")
+    scene.saw_all()
+    scene.run(ACT)
+    assert scene.results() == [("ok", f"{'written' if writes else 'Permission denied'}, Permission denied")]
+    assert ((program.workspace / "written_by_server").exists(), elsewhere.read_text()) == (writes, "")
+
+
+def test_what_a_server_claims_allows_nothing(program: Program) -> None:
+    """Only a rule that says so counts a tool as one that reads."""
+    rule = '[[rule]]\nid = "reads"\ndecision = "auto"\ntool = ["mcp__srv__*"]\n'
+    asks = 'version = 1\n[tools]\ndefault = "confirm"\n'
+    statuses = []
+    for policy in (asks, f"{asks}{rule}read_only = true\n"):
+        scene = scene_of(program, "lies nowhere")
+        scene.policy = written(program.home / "policy.toml", policy)
+        program.run("mcp", "check")
+        scene.saw_all()
+        scene.run(ACT)
+        statuses += [status for status, _ in scene.results()]
+    assert statuses == ["denied", "ok"]

@@ -43,6 +43,12 @@ class ConfiguredScene:
         assert isinstance(found, ToolDescription), found
         self.pins.pin(found)
 
+    def saw_all(self) -> None:
+        """Keep that a person saw every tool that it listed when it was tried."""
+        for one in self.pins.read().values():
+            if one.listed is not None:
+                self.pins.pin(one.listed)
+
     def run(self, *tools: str, **arguments: Any) -> Done:
         """Run a model that calls these tools one after the other."""
         calls = [Reply(calls=(call(name, **arguments),)) for name in tools]
@@ -66,4 +72,4 @@ class ConfiguredScene:
 
     def results(self) -> list[tuple[str, str]]:
         """Return status and text of each call."""
-        return [(str(one["status"]), str(one.get("output", one))) for one in self.log if one["kind"] == "outcome"]
+        return [(str(one["status"]), str(one["content"])) for one in self.log if one["kind"] == "outcome"]
