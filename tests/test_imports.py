@@ -58,7 +58,6 @@ FOREIGN = {
     "duckdb": "cli",
     "jsonschema": "cli",
     "jsonschema_specifications": "cli",
-    "pydantic": "cli",  # what acp's shapes are made of
     "referencing": "cli",
 }
 LAZY = frozenset(("difflib", "duckdb", "jsonschema", "openai", "pathspec", "rich", "subprocess"))

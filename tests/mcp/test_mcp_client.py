@@ -39,7 +39,7 @@ from harness.gate.gate import Gate
 from harness.gate.registry import ToolRegistry
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
-from harness.mcp.client.connection import OpenCall
+from harness.mcp.client.connection import SentCall
 from harness.mcp.configured_server import Standing
 from harness.mcp.pending_call import AwaitedCall
 from harness.mcp.server_declaration import ServerDeclaration, declared
@@ -581,7 +581,7 @@ def test_the_time_of_a_call_does_not_run_while_the_person_is_asked() -> None:
     async def paused() -> tuple[float, bool]:
         scope = anyio.CancelScope(deadline=anyio.current_time() + 100)
         before = scope.deadline
-        with OpenCall(scope, AwaitedCall(None)).paused():
+        with SentCall(scope, AwaitedCall(None)).paused():
             during = scope.deadline
         return during, scope.deadline >= before
 

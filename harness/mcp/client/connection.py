@@ -64,7 +64,7 @@ class Connection:
         """Why no message will come any more."""
         self._changed = anyio.Event()
         self._over = anyio.Event()
-        self._calls: list[OpenCall] = []
+        self._calls: list[SentCall] = []
         self._asking = anyio.Lock()
 
     async def keep(self) -> None:
@@ -104,7 +104,7 @@ class Connection:
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float, waiting: AwaitedCall) -> None:
         """Call a tool, and tell `waiting` what became of it. Cancelled, it cancels the call at the server too."""
         scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
-        opened = OpenCall(scope, waiting)
+        opened = SentCall(scope, waiting)
         self._calls.append(opened)
         result, error = None, ""
         try:
@@ -265,14 +265,14 @@ class Connection:
         content = None if answer.content is None else {**answer.content}
         return types.ElicitResult(action=answer.action, content=content)  # type: ignore[arg-type]
 
-    def _declined(self, opened: OpenCall | None, what: str, why: str) -> types.ElicitResult:
+    def _declined(self, opened: SentCall | None, what: str, why: str) -> types.ElicitResult:
         self._server.note(f'it wanted to ask you "{what}", and was refused: {why}')
         if opened is not None:
             opened.say(f'The server wanted to ask the person: "{what}"; refused: {why}.')
         return types.ElicitResult(action="decline")
 
 
-class OpenCall:
+class SentCall:
     """A call that was sent and has no answer yet."""
 
     def __init__(self, scope: anyio.CancelScope, waiting: AwaitedCall) -> None:
