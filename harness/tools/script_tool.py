@@ -136,7 +136,8 @@ class ScriptTool:
             seconds=request.seconds,
             variables={name: self._commands.given[name] for name in self._declared.env if name in self._commands.given},
         )
-        new = [path.real for path in request.paths if path.access is Access.WRITE and not _is_folder(path)]
+        written = (path for path in request.paths if path.access is Access.WRITE and not _is_folder(path))
+        new = [path.real for path in written if _granted(path) in effects.granted]
         try:
             with NewFiles(new):
                 return self._commands.run(start, effects, seconds_left=seconds)

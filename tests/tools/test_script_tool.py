@@ -24,6 +24,7 @@ from harness.gate.gate import Gate
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.grant_offers import Offer
 from harness.policy.loader import parse_policy
+from harness.policy.verdict import Source, evaluate
 from harness.record import replace
 from harness.redaction.redactor import Redactor
 from harness.sandbox import Machine
@@ -511,6 +512,16 @@ def test_a_change_of_what_it_runs_is_asked_about(
     assert verdict.deciding.reason == "it runs ./script.sh, which changed since it was last seen"
     assert any(one in action.preview for one in difference.split("|"))
     scene.close()
+
+
+def test_an_entry_point_that_nobody_looked_at_suspends_its_rule(scene: Scene) -> None:
+    """It may be what the script runs: make, npm and pytest are told so by no word."""
+    rule = f"{CONFIRM}[[rule]]\nid='t'\ndecision='auto'\ntool=['script__t']\n"
+    action = ToolRegistry((scene.tool("make"),)).prepare(called())
+    held = parse_policy(rule.encode(), "test.toml")
+    assert evaluate(held, action).decision.word == "auto"
+    verdict = evaluate(held, action, ("Makefile",))
+    assert (verdict.decision.word, verdict.deciding.source) == ("confirm", Source.SUSPENDED)
 
 
 def test_a_change_that_was_seen_is_not_asked_about_again(scene: Scene) -> None:
