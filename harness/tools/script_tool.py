@@ -166,8 +166,15 @@ class ScriptTool:
 
     def _path(self, word: str, access: Access) -> PathAccess:
         path = self._workspace.resolve(word, access)
-        if access is Access.WRITE and path.place is Place.ABOVE:
+        if access is Access.READ:
+            return path
+        if path.place is Place.ABOVE:
             raise ToolError(f"{visible_line(word, 200)} holds the workspace or the home folder, and cannot be written.")
+        if len(path.names) > 1 and not path.names[0].startswith("/"):
+            # A link in the workspace is whatever the repository, or the model, made of it.
+            raise ToolError(
+                f"{where(path)} is behind a link, by which this tool writes nothing. Name what it leads to."
+            )
         return path
 
     def _whole(self, path: PathAccess) -> PathAccess:

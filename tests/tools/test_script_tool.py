@@ -172,7 +172,6 @@ WRITES = {"writes": ["{path}"]}
         (AUTO, PLAIN, "../a.txt", "confirm"),
         (AUTO, WRITES, "/tmp/a.txt", "confirm"),
         (AUTO, WRITES, "../a.txt", "confirm"),
-        (AUTO, WRITES, "link", "confirm"),
         (AUTO, WRITES, ".git/hooks/pre-commit", "confirm"),
         (AUTO, WRITES, ".", "confirm"),
         (AUTO, {"writes": ["."]}, "a.txt", "confirm"),
@@ -193,7 +192,6 @@ def test_decisions(tmp_path: Path, policy: str, declaration: dict[str, Any], pat
     for name in (".git/config", "src/a.py", "secret.key"):
         (scene.root / name).parent.mkdir(exist_ok=True)
         (scene.root / name).write_text("x")
-    (scene.root / "link").symlink_to("/etc/passwd")
     gate = scene.gate(scene.tool("echo", "{path}", **declaration), policy)
     assert gate.judge(gate.tools.prepare(called(path=path))).decision.word == decision
     scene.close()
@@ -248,6 +246,18 @@ def test_calls_that_are_none(tmp_path: Path, arguments: dict[str, object], probl
     tool = Scene(tmp_path).tool("echo", "{path}", "{files...}", writes=["{path}"])
     with pytest.raises(ToolError, match=re.escape(problem)):
         ToolRegistry((tool,)).prepare(called(**arguments))
+
+
+@all_rows(("link", "to"), [("build", "src"), ("build", "/etc"), ("build/a", "../src/b"), ("build/a", "/etc/passwd")])
+def test_a_link_grants_nothing(tmp_path: Path, link: str, to: str) -> None:
+    """Neither that of an argument, nor one that was put in the place of what is declared."""
+    scene = Scene(tmp_path)
+    for name in ("src", os.path.dirname(link)):
+        (scene.root / name).mkdir(exist_ok=True)
+    (scene.root / link).symlink_to(to)
+    for tool in (scene.tool("echo", "{path}", writes=["{path}"]), scene.tool("echo", "{path}", writes=[link])):
+        with pytest.raises(ToolError, match="behind a link"):
+            ToolRegistry((tool,)).prepare(called(path=link))
 
 
 # What runs
