@@ -125,6 +125,8 @@ class SessionParts:
         self.limits = _limits_of(arguments)
         check_prices(self.settings, strictest((self.limits, self.policy.limits)))
         secrets = secrets_of(environment, self.settings.key_variable.value, self.settings.base_url.value)
+        for one in self.extensions.servers.values():
+            secrets += one.secrets(environment)
         home = environment.get("HOME", "")
         self.redactor = redactor_for(
             self.state, environment, secrets, unless=(self.workspace.root, home), tell=complain

@@ -50,7 +50,7 @@ def check_installed() -> None:
     """Raise UsageError where the SDK is missing. Loads nothing of it."""
     from importlib.util import find_spec
 
-    if find_spec("mcp") is None:
+    if find_spec("mcp") is None or find_spec("mcp_types") is None:  # the second came with version 2
         raise UsageError(INSTALL)
 
 

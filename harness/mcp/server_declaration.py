@@ -74,10 +74,11 @@ class ServerDeclaration(Record):
         """What a pin holds beside what the server says of a tool: the command line, or the URL."""
         return self.command or (self.url,)
 
-    def values(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """Return what is handed on to it out of `environment`, and given to it by value: some of that is secret."""
-        named = [environment[name] for name in (*self.env, self.bearer) if environment.get(name)]
-        return (*named, *(value for _, value in (*self.given, *self.headers)))
+    def secrets(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what may be secret of what is sent to it: its token, and the values that stand in its declaration."""
+        given = [value for _, value in (*self.given, *self.headers)]
+        words = [value.rpartition(" ")[2] for _, value in self.headers]  # `Bearer ...`
+        return tuple(value for value in (environment.get(self.bearer, ""), *given, *words) if value)
 
     @property
     def bounds(self) -> ToolBounds | None:

@@ -29,7 +29,7 @@ class SessionServers:
         walls = CommandWalls(parts.workspace, hide=(*parts.state.guarded, parts.log.path))
         self._servers = McpServers(
             tuple(parts.extensions.servers.values()),
-            ServerStarter(parts.workspace, walls, parts.policy, parts.environment),
+            ServerStarter(parts.workspace, walls, parts.policy.guarding(parts.log.path), parts.environment),
             parts.workspace,
             pins=parts.state.mcp,
             redact=parts.redactor.redact,
