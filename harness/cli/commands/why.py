@@ -74,6 +74,10 @@ def _way(record: LogRecord, home: str) -> str:
         return "nothing more is needed"
     if decision == "block":
         return "no rule and no yes does; do it yourself, outside, if it must be"
+    if source == Source.HOOK.value:
+        return (
+            f"{'your yes, each time; or ' if decision == 'confirm' else ''}change the hook at {place}, or its program"
+        )
     match source:
         case Source.RULE.value if decision == "confirm":
             return f"your yes, each time; or change {rule} in {place}; then /policy reload"

@@ -61,8 +61,8 @@ def _rule(judged: FacetVerdict) -> str:
 def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
     """Return the commands of a call in order, each with what it is given, what runs it and the files it is sent to.
 
-    INVARIANT: everything that is asked about, but for running unconfined, is in one of them: a file of no command is a part
-    of its own.
+    INVARIANT: everything that is asked about, but for running unconfined and what a hook asks about, is in one of them: a
+    file of no command is a part of its own.
     """
     own = set(map(id, action.facets))
     parts: list[tuple[str, list[FacetVerdict]]] = []
@@ -71,6 +71,8 @@ def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
         facet = judged.facet
         match facet:
             case Unconfined():
+                continue
+            case _ if judged.source is Source.HOOK:
                 continue
             case PathAccess() if id(facet) in own:
                 files.append(judged)

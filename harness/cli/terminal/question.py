@@ -19,7 +19,7 @@ from harness.cli.terminal.styles import Tone
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import is_within
 from harness.policy.policy import Policy
-from harness.policy.verdict import FacetVerdict, Verdict
+from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.programs.variables import PASSED, SET
 from harness.record import Record, replace
 from harness.text.visible import one_line, suspicious, visible_line
@@ -140,6 +140,7 @@ def question_rows(question: Question, width: int) -> tuple[Row, ...]:
         *(_loud(f"this destroys: {reason}", width) for reason in question.destroys),
         *(_loud(said, width) for said in _at_terminals(action)),
         *(_unconfined(part, width) for part in question.verdict.facets),
+        *(_by_hook(part, width) for part in question.verdict.facets),
         *(_of_tool(part, width, is_command=bool(action.cwd)) for part in question.verdict.facets),
         _said(question, parts, width),
         *(_fact(fact, width) for fact in facts_of(question) if not fact.usual),
@@ -228,6 +229,12 @@ def _of_tool(part: FacetVerdict, width: int, *, is_command: bool) -> Iterator[Ro
         places = ", ".join(map(one_line, use.bounds.write)) or "nothing"
         network = "reach the network" if use.bounds.network else "not reach the network"
         yield from prose(f"it may write {places}, and {network}", width, gutter=_TEXT, tone=Tone.QUIET)
+
+
+def _by_hook(part: FacetVerdict, width: int) -> Iterator[Row]:
+    if part.source is Source.HOOK:
+        reason = " ".join(part.reason.split())
+        yield from _loud(f"{part.by.partition(' (')[0]} asks: {one_line(reason)}", width, Tone.WARNING)
 
 
 def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:

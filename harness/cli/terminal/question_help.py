@@ -12,7 +12,7 @@ from harness.cli.terminal.row_text import Row, joined, prose, rows_of
 from harness.cli.terminal.styles import Tone
 from harness.paths import short_place
 from harness.policy.rules import Decision, Layer
-from harness.policy.verdict import FacetVerdict, Verdict
+from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.text.visible import one_line
 
 MOST_FACETS = 200
@@ -58,9 +58,8 @@ def _facet_rows(number: int, judged: FacetVerdict, width: int) -> Iterator[Row]:
     word = "ASKS" if judged.decision is Decision.CONFIRM else judged.decision.word
     shipped = judged.layer is Layer.SHIPPED  # whose folder is the program's own: its name says all
     by = short_place(judged.by) if shipped else judged.by
-    whose = (
-        f"  [{by}; {_WHOSE[judged.layer]}]" if by and judged.layer is not Layer.BUILT_IN else f"  [{by}]" if by else ""
-    )
+    is_of_policy = judged.layer is not Layer.BUILT_IN and judged.source is not Source.HOOK
+    whose = f"  [{by}; {_WHOSE[judged.layer]}]" if by and is_of_policy else f"  [{by}]" if by else ""
     yield from prose(f"{word}: {judged.reason}{whose}", width, gutter=" " * 6, tone=tone)
     if judged.hint:
         yield from prose(judged.hint, width, gutter=" " * 6, tone=Tone.QUIET)
