@@ -9,6 +9,7 @@ from harness.text.fields import Fields
 
 SECONDS = 300.0
 MOST_SECONDS = 86_400
+_ABSOLUTE = ("/", "~/")
 
 _FIELDS = Fields({
     "command?": "list of filled",
@@ -24,7 +25,7 @@ class ApproverDeclaration(Record):
     command: tuple[str, ...] = ()
     """A program and its arguments, started for each question."""
     socket: str = ""
-    """The absolute path of a Unix socket, connected to for each question."""
+    """The path of a Unix socket, connected to for each question."""
     seconds: float = SECONDS
     """How long an answer is waited for."""
     env: tuple[str, ...] = ()
@@ -44,10 +45,10 @@ def declared(table: Mapping[str, object]) -> ApproverDeclaration:
     if "command" in table:
         if not command:
             raise ValueError("command: must name a program")
-        if "/" in command[0] and not command[0].startswith("/"):
-            raise ValueError("command: the program is a bare name, found by PATH, or an absolute path")
-    elif not str(socket).startswith("/"):
-        raise ValueError("socket: must be an absolute path")
+        if "/" in command[0] and not command[0].startswith(_ABSOLUTE):
+            raise ValueError("command: the program is a bare name, found by PATH, or a path that begins with / or ~/")
+    elif not str(socket).startswith(_ABSOLUTE):
+        raise ValueError("socket: must be a path that begins with / or ~/")
     elif "env" in table:
         raise ValueError("env: goes with command alone")
     seconds = table.get("seconds", SECONDS)

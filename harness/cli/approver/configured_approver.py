@@ -32,12 +32,13 @@ class ConfiguredApprover:
         confinement: Callable[[str, Effects], str],
         offer: Callable[[Action, Verdict], Offer | str],
     ) -> None:
-        """Take who is asked, the person's environment, and the workspace with the folders that were added to it.
+        """Take who is asked, the person's environment, and the workspace with all else that calls may write.
 
         `session` names the session that goes on; `redact` masks secrets; `confinement` and `offer` are as for
         TerminalApprover. Raises UsageError where the program cannot be found, or lies in one of `roots`, or the socket does.
         """
         self._declaration = declaration
+        self._home = environment.get("HOME", "")
         self._environment = child_environment(environment)
         self._environment |= {name: environment[name] for name in declaration.env if name in environment}
         self._roots = roots
@@ -46,12 +47,12 @@ class ConfiguredApprover:
         self._confinement = confinement
         self._offer = offer
         self._command = self._found_command()
-        self.paths = tuple(os.path.realpath(path) for path in self._named())
+        self.paths = tuple(dict.fromkeys(one for path in self._named() for one in (path, os.path.realpath(path))))
         """What no call may write: the program, files that its words name, and the socket."""
         for path in self.paths:
             if any(is_within(path, os.path.realpath(root)) for root in roots):
                 raise UsageError(
-                    f"[approver] {path} lies in the workspace, where it could be changed; move it elsewhere"
+                    f"[approver] {path} lies where calls may write, and could be changed; move it elsewhere"
                 )
 
     def __call__(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
@@ -72,21 +73,24 @@ class ConfiguredApprover:
         try:
             if self._command:
                 return AskedProgram(question, self._command, self._environment, seconds)
-            return AskedSocket(question, self._declaration.socket, seconds)
+            return AskedSocket(question, self._absolute(self._declaration.socket), seconds)
         except UsageError as error:
             return str(error)
 
     def _found_command(self) -> tuple[str, ...]:
         if not self._declaration.command:
             return ()
-        name, *rest = self._declaration.command
+        name, *rest = map(self._absolute, self._declaration.command)
         found = program_outside(self._roots[0], name, self._environment)
         if found is None:
             raise UsageError(f"[approver] the program {name} is not there, or lies in the workspace")
         return (found, *rest)
 
+    def _absolute(self, word: str) -> str:
+        return f"{self._home}{word[1:]}" if word.startswith("~/") and self._home else word
+
     def _named(self) -> list[str]:
         """Return the absolute paths that the declaration names, as far as there are such files."""
         if not self._command:
-            return [self._declaration.socket]
+            return [self._absolute(self._declaration.socket)]
         return [word for word in self._command if word.startswith("/") and os.path.isfile(word)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
 from harness.cli.approver.configured_approver import ConfiguredApprover
 from harness.cli.approver.listed_approver import ListedApprover
-from harness.cli.config.extension_tables import APPROVER
-from harness.cli.extensions.extensions import extensions_in
 from harness.hook.waiting import WaitingList
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
@@ -38,8 +37,7 @@ def approver_outside(
     def confinement(tool: str, effects: Effects) -> str:
         return gate().tools.confinement(tool, effects)
 
-    tables = [table for table in parts.settings.file.extensions if table.kind == APPROVER]
-    declaration = extensions_in(tables).approver
+    declaration = parts.extensions.approver
     if declaration is None:
         return ListedApprover(
             WaitingList(parts.state.waiting),
@@ -54,7 +52,7 @@ def approver_outside(
     found = ConfiguredApprover(
         declaration,
         parts.environment,
-        (parts.workspace.root, *parts.workspace.added),
+        (parts.workspace.root, *parts.workspace.added, *_written(parts)),
         session=session,
         redact=parts.redactor.redact,
         confinement=confinement,
@@ -62,3 +60,10 @@ def approver_outside(
     )
     parts.policy = parts.policy.guarding(*found.paths)
     return found
+
+
+def _written(parts: SessionParts) -> Iterator[str]:
+    """Yield what the policy lets every command write that a person allows: one could listen there in another's place."""
+    home = parts.environment.get("HOME", "")
+    for name in parts.policy.sandbox.write:
+        yield os.path.join(parts.workspace.root, home + name[1:] if name == "~" or name.startswith("~/") else name)

@@ -19,7 +19,6 @@ from harness.cli.commands.grants import asleep_words
 from harness.cli.commands.mode import Mode, mode_of, next_mode
 from harness.cli.commands.notes_to_model import is_unanswered
 from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of, slash_commands
-from harness.cli.config.extension_tables import APPROVER
 from harness.cli.config.settings import TerminalSettings, settings_from
 from harness.cli.console import look_from, terminal_is_there
 from harness.cli.exits import Exit
@@ -228,7 +227,7 @@ class Repl:
 
     def _approver_outside(self) -> AskOutside:
         """Return who is asked outside as well. What is configured is looked at now: raises UsageError."""
-        if any(table.kind == APPROVER for table in self._parts.settings.file.extensions):
+        if self._parts.extensions.approver is not None:
             return self._asked_outside()
         return self._ask_listed
 

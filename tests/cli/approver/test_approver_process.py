@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.terminal
 
-ASKS = 'version = 1\n[tools]\ndefault = "confirm"\n'
+ASKS = 'version = 1\n[tools]\ndefault = "confirm"\n[sandbox]\nwrite = [".", "~/run"]\n'
 ANSWERS = """
 import json, os, signal, sys, time
 question = json.loads(sys.stdin.readline())
@@ -141,6 +141,7 @@ def test_a_grant_from_outside_holds_for_the_session(program: Program) -> None:
     [
         ('[approver]\ncommand = ["no-such-program"]\n', ("--ask",), "[approver] the program no-such-program is not there"),
         ('[approver]\ncommand = []\n', ("--ask",), "config.toml:5: [approver] command: must name a program"),
+        ('[approver]\nsocket = "~/run/s"\n', ("--ask",), "home/run/s lies where calls may write"),
         ("", ("--ask", "--dry-run"), "--ask and --dry-run"),
         ("", ("--ask", "--task", "t.json", "--out", "out"), "--ask cannot be given"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from question_scene import Asked, command
 from rows import all_rows
 
+from harness.cli.approver.approver_declaration import ApproverDeclaration, declared
 from harness.cli.approver.outside_question import (
     MOST_ANSWER_BYTES,
     AnswerError,
@@ -186,3 +188,36 @@ def test_no_two_questions_are_alike(tmp_path: Path) -> None:
     first, second = put(about), put(about)
     with pytest.raises(AnswerError):
         approval_from(line(first, {}), second)
+
+
+@all_rows(
+    ("table", "expected"),
+    [
+        ({"command": ["notify"]}, ApproverDeclaration(command=("notify",))),
+        (
+            {"command": ["~/bin/notify", "-x"], "seconds": 5},
+            ApproverDeclaration(command=("~/bin/notify", "-x"), seconds=5.0),
+        ),
+        ({"command": ["n"], "env": ["TOKEN"]}, ApproverDeclaration(command=("n",), env=("TOKEN",))),
+        ({"socket": "/run/s"}, ApproverDeclaration(socket="/run/s")),
+        ({}, "command: give either command or socket"),
+        ({"command": ["n"], "socket": "/run/s"}, "command: give either command or socket"),
+        ({"command": []}, "command: must name a program"),
+        ({"command": [""]}, "command: number 1: must not be empty"),
+        ({"command": "notify me"}, "command: must be a list"),
+        ({"command": ["./notify"]}, "command: the program is a bare name"),
+        ({"command": ["bin/notify"]}, "command: the program is a bare name"),
+        ({"socket": "s"}, "socket: must be a path that begins with / or ~/"),
+        ({"socket": "/s", "env": ["TOKEN"]}, "env: goes with command alone"),
+        ({"socket": "/s", "seconds": 0}, "seconds: must be a number above 0"),
+        ({"socket": "/s", "seconds": True}, "seconds: must be a number above 0"),
+        ({"socket": "/s", "seconds": 90_000}, "seconds: must be a number above 0, at most 86400"),
+        ({"socket": "/s", "answer": "yes"}, "has the unknown field 'answer'"),
+    ],
+)
+def test_a_table_declares_a_command_or_a_socket(table: dict[str, Any], expected: ApproverDeclaration | str) -> None:
+    if isinstance(expected, ApproverDeclaration):
+        assert declared(table) == expected
+        return
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        declared(table)

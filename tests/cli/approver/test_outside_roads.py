@@ -163,7 +163,7 @@ def test_a_program_of_the_workspace_is_none(name: str, expected: str, tmp_path: 
 def test_a_script_of_the_workspace_is_none(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     Path(root, "approver.sh").write_text("")
-    with pytest.raises(UsageError, match="lies in the workspace"):
+    with pytest.raises(UsageError, match="lies where calls may write"):
         approver(ApproverDeclaration(command=("sh", f"{root}/approver.sh")), root)
 
 
@@ -283,5 +283,5 @@ def test_a_socket_that_is_not_the_persons_is_not_asked(make: str, expected: str,
 
 def test_a_socket_of_the_workspace_is_none(tmp_path: Path) -> None:
     root = workspace(tmp_path)
-    with pytest.raises(UsageError, match="lies in the workspace"):
+    with pytest.raises(UsageError, match="lies where calls may write"):
         approver(ApproverDeclaration(socket=f"{root}/s"), root)
