@@ -16,6 +16,7 @@ from typing import Protocol, TypeAlias
 from harness.actions import Action, JsonValue
 from harness.errors import HarnessError, LogError, WorkspaceError
 from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.call_checks import SessionChecks, strictest_answer
 from harness.gate.gate import Gate
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
@@ -93,6 +94,7 @@ class ToolServer:
         log: ActionLog,
         about: Mapping[str, JsonValue],
         interrupt: Interrupt,
+        checks: SessionChecks,
         questions: Questions,
         prompt: PermissionPrompt | None = None,
     ) -> None:
@@ -100,6 +102,7 @@ class ToolServer:
         self._log = log
         self._about = about
         self._interrupt = interrupt
+        self._checks = checks
         self._questions = questions
         self._prompt = prompt
         self.gate = gate_for(self._ask)
@@ -166,9 +169,11 @@ class ToolServer:
         self.gate.end_open_calls("the server ended")
         if ended.fault is not None:
             self._log.append("error", {"where": "gate", "message": str(ended.fault)})
+        stop = self._reason(ended).value
+        self.gate.note_checks(self._checks.session_ends(self._log.session, stop))
         counts: JsonValue = dict(self._log.counts)
         fields = {
-            "stop": self._reason(ended).value,
+            "stop": stop,
             "detail": ended.stop.value,
             "counts": counts,
             "exit_code": exit_code,
@@ -193,6 +198,10 @@ class ToolServer:
         told = {"agent": client.name, "agent_version": client.version} if client.name or client.version else {}
         self._log.append("session_started", {**self._about, **told}, sync=True)
         self.gate.record_kept()
+        answers = self._checks.session_starts(self._log.session, {**self._about, **told})
+        self.gate.note_checks(answers)
+        if (refusing := strictest_answer(answers)) is not None:
+            self.latch = f"{refusing.by} does not let the session begin: {refusing.reason}"
 
     def _carry_out(self, call: ServedCall) -> None:
         """Put a call through the gate, and give the client its result. Raises HarnessError: then nothing more may run."""

@@ -41,7 +41,7 @@ Answering = Callable[[Any], Any]
 SILENT = "silent"
 FREE = 'version = 1\n[tools]\nbash = "auto"\n'
 ASKED = 'version = 1\n[tools]\nbash = "confirm"\n'
-FORMS = {"elicitation": {}}
+FORMS: dict[str, Any] = {"elicitation": {}}
 
 
 @pytest.fixture

@@ -95,7 +95,8 @@ def served(program: Program, *flags: str, mode: str = LEGACY, asks: bool = True)
     server = StdioServerParameters(
         command=words[0], args=words[1:], env=program.environment, cwd=str(program.workspace)
     )
-    client: Any = Client(server, mode=mode, elicitation_callback=person if asks else None)
+    asked: Any = person if asks else None
+    client: Any = Client(server, mode=mode, elicitation_callback=asked)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as made:
         yield Served(made, portal, person, program)
 

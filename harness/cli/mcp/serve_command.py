@@ -16,10 +16,9 @@ from harness.cli.config.settings import settings_from
 from harness.cli.console import complain
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit
-from harness.cli.extensions.extensions_here import extensions_here
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import fix_modes, keep_own_folders, named_log, refuse_own_folders
-from harness.cli.parts import check_confinement, tools_in
+from harness.cli.parts import check_confinement, extensions_of, tools_in
 from harness.cli.policy.policies import assemble
 from harness.cli.session_log import close_log, lost_log, opened_log, who_and_where
 from harness.cli.signals import take_endings
@@ -28,6 +27,7 @@ from harness.errors import LogError, UsageError
 from harness.files.repository import checked_out
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver
+from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
 from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
@@ -84,12 +84,8 @@ class _Serving:
         refuse_own_folders(self._workspace, self._state)
         log = named_log(arguments, self._workspace, self._state)
         self._policy = assemble(self._state, self._workspace.root, named=arguments.policy, fallback="default")
-        self._declared = extensions_here(
-            settings_from(arguments, environment, self._workspace.root).file.extensions,
-            self._state,
-            self._workspace.root,
-            environment,
-        ).extensions
+        settings = settings_from(arguments, environment, self._workspace.root)
+        self._declared, _ = extensions_of(settings, self._state, self._workspace.root, environment)
         keep_own_folders(self._workspace, self._state)
         self._interrupt = Interrupt()
         tools = tools_in(self._workspace, self._state, environment, self._interrupt, log=log)
@@ -103,6 +99,7 @@ class _Serving:
             unless=(self._workspace.root, environment.get("HOME", "")),
             tell=complain,
         )
+        self._checks = self._declared_checks()
         self._approver = self._configured_approver()
         self._prompt = self._permission_prompt() if arguments.permission_prompt else None
         lost = lost_log(self._state, log)
@@ -127,6 +124,7 @@ class _Serving:
             log=self._log,
             about=self._about(),
             interrupt=self._interrupt,
+            checks=self._checks,
             questions=Questions(text=self._text, word=_word, elsewhere=self._elsewhere),
             prompt=self._prompt,
         )
@@ -168,6 +166,7 @@ class _Serving:
             grants=kept.read().grants,
             kept=kept,
             advise=_advise,
+            checks=self._checks.calls,
         )
         self._offer = gate.offer
         return gate
@@ -186,6 +185,21 @@ class _Serving:
             **policy_fields(self._policy),
             "confinement": self._level,
         }
+
+    def _declared_checks(self) -> SessionChecks:
+        """Return the hooks of the configuration. Raises UsageError for one that calls could change."""
+        if not self._declared.hooks:
+            return NO_SESSION_CHECKS
+        from harness.checks.checks import Checks
+
+        return Checks(
+            tuple(self._declared.hooks.values()),
+            workspace=self._workspace.root,
+            environment=self._environment,
+            redact=self._redactor.redact,
+            interrupt=self._interrupt,
+            tell=complain,
+        )
 
     # -- asking
 
