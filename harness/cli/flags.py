@@ -45,7 +45,7 @@ work
   undo         put back what a session changed
 decide
   policy       {policy}
-  hook, mcp    the same gate before other agents and MCP servers; approve: answer them
+  hook, mcp    the gate before other agents, MCP servers; approve: answer them
 look back
   audit        {audit}
   schema       the JSON Schema of log and result

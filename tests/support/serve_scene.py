@@ -45,7 +45,7 @@ class Question:
         self.options = {option.option_id: option.name for option in options}
         self.kinds = {option.option_id: option.kind for option in options}
         (content,) = call.content or []
-        self.text = content.content.text  # type: ignore[union-attr]
+        self.text = content.content.text
 
 
 class Editor:
@@ -198,7 +198,7 @@ def verified(program: Program) -> Iterator[tuple[str, str]]:
         done = program.run("audit", "verify", str(path))
         last = path.read_text().splitlines()[-1]
         if done.code or '"kind":"session_ended"' not in last.replace('": "', '":"'):
-            yield path.name, done.out + done.err + last[:200]
+            yield path.name, f"{done.code} {done.out} {done.err} {last}"
 
 
 class RawClient:
@@ -253,7 +253,7 @@ class RawClient:
 
     def rest(self) -> list[dict[str, Any]]:
         """Return all messages to the end."""
-        return [*iter(self.read, None)]  # type: ignore[arg-type]
+        return [*iter(self.read, None)]
 
     def hang_up(self) -> int:
         """Close both pipes, and return the exit code."""

@@ -79,7 +79,7 @@ class AcpAgent:
         self._environment = environment
         self._source = source
         self._waking, self._wake = wake
-        self._wire = ClientWire(target, self.stop)
+        self._wire = ClientWire(target, self._wake_up)
         self._client = ""
         self._records: bool = arguments.records
         self._is_begun = False
@@ -99,6 +99,10 @@ class AcpAgent:
     def stop(self) -> None:
         """Have `run` end; the second time without waiting for the sessions. May be called by a signal's function."""
         self._stopped += 1
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        """Let `run` look whether it is to end. Any thread may call this."""
         try:
             os.write(self._wake, b"x")
         except OSError:
@@ -110,12 +114,12 @@ class AcpAgent:
         waiting = select.poll()
         waiting.register(self._source, select.POLLIN)
         waiting.register(self._waking, select.POLLIN)
-        while not self._stopped:
+        while not self._is_over:
             stopping = any(one.is_stopping for one in self._all)
             ready = {number for number, _ in waiting.poll(NUDGE_MILLISECONDS if stopping else None)}
             for one in self._all:
                 one.nudge()
-            if self._source not in ready or self._stopped:
+            if self._source not in ready or self._is_over:
                 continue
             block = _block_from(self._source)
             if not block:
@@ -123,6 +127,10 @@ class AcpAgent:
             for line in lines.add(block):
                 self._take(line)
         return self._end()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._stopped > 0 or self._wire.is_gone
 
     def _end(self) -> str:
         why = "the program was told to end" if self._stopped else "the client closed its side"

@@ -73,7 +73,7 @@ class ClientWire:
         self._bytes = 0
         self._is_over = False
         """Whether the end has come: nobody waits any more, for room or for an answer."""
-        self._is_gone = False
+        self.is_gone = False
         """Whether nobody reads."""
         self._is_idle = True
         self._asked = 0
@@ -146,7 +146,7 @@ class ClientWire:
             self._put(_line(fields))
 
     def _put(self, line: bytes) -> None:
-        if self._is_gone:
+        if self.is_gone:
             return
         self._lines.append(line)
         self._bytes += len(line)
@@ -164,7 +164,7 @@ class ClientWire:
                 write_whole(self._descriptor, line)
             except OSError:
                 with self._changed:
-                    self._is_gone = self._is_idle = True
+                    self.is_gone = self._is_idle = True
                     self._lines.clear()
                 self.close()
                 self._on_gone()

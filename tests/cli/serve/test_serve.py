@@ -22,6 +22,7 @@ from rows import all_rows
 from run_scene import left_in
 from serve_scene import FAILS, NONSENSE, WAITS, Editor, RawClient, model_flags, play, refused, served, verified
 
+from harness.cli.serve.prompt_blocks import Block
 from harness.models.scripted import Failure, ModelScript, Reply, ScriptedAnswer, Turn, call, replies, say
 from policies import AUTO, CONFIRM
 
@@ -115,7 +116,7 @@ def test_links_are_told_and_attached_text_stands_fenced_behind_the_words(program
     async def scene() -> None:
         async with served(program, None, *model_flags(program, replies(DONE))) as at:
             text = "a\n```\nb"
-            blocks = [
+            blocks: list[Block] = [
                 text_block("look at "),
                 link("it", "https://example.org/x"),
                 text_block(" now"),
@@ -487,10 +488,10 @@ PNG = image_block("aGk=", "image/png")
         ([text_block("x" * 10_000_001)], "the log takes 10,000,000"),
     ],
 )
-def test_a_prompt_of_anything_but_text_is_refused(program: Program, blocks: list[object], told: str) -> None:
+def test_a_prompt_of_anything_but_text_is_refused(program: Program, blocks: list[Block], told: str) -> None:
     async def scene() -> None:
         async with served(program, None, *model_flags(program, replies(DONE))) as at:
-            code, message = await refused(at.conn.prompt(session_id=await at.new(), prompt=blocks))  # type: ignore[arg-type]
+            code, message = await refused(at.conn.prompt(session_id=await at.new(), prompt=blocks))
             assert (code, told in message) == (-32602, True), message
 
     play(scene)
