@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from configured_scene import ConfiguredScene
+from process_scene import wait_until
 from program import Program, made_program
 from rows import all_rows
 from run_scene import left_in
 
+START_SECONDS = 120
 FOLDER = os.environ.get("HARNESS_PEERS", "")
 
 pytestmark = [
@@ -62,6 +65,20 @@ USED = [
 ]  # fmt: skip
 
 
+def session_of(
+    program: Program, words: list[str], tool: str, arguments: dict[str, Any], **declared: Any
+) -> tuple[str, str]:
+    """Return status and text of one call, of a tool that a person saw, by a model in a run."""
+    policy = f'version = 1\n[tools]\ndefault = "confirm"\nmcp__srv__{tool} = "auto"\n'  # what destroys, no star covers
+    scene = ConfiguredScene(program, words, policy, **declared)
+    done = program.run("mcp", "check")
+    assert done.code == 0, done
+    scene.saw_all()
+    scene.run(f"mcp__srv__{tool}", **arguments)
+    (result,) = scene.results()
+    return result
+
+
 @all_rows(("server", "declared", "tool", "arguments", "status", "said"), USED, anew={"program": made_program})
 def test_it_is_used_in_its_walls(
     program: Program,
@@ -79,11 +96,37 @@ def test_it_is_used_in_its_walls(
         ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "begin"],
     ):
         subprocess.run(["git", *words], cwd=program.workspace, check=True)
-    policy = f'version = 1\n[tools]\ndefault = "confirm"\nmcp__srv__{tool} = "auto"\n'  # what destroys, no star covers
-    scene = ConfiguredScene(program, words_of(server), policy, **declared)
-    assert program.run("mcp", "check").code == 0
-    scene.saw_all()
-    done = scene.run(f"mcp__srv__{tool}", **arguments)
-    ((found, text),) = scene.results()
-    assert (found, said in text) == (status, True), (found, text, done)
+    found, text = session_of(program, words_of(server), tool, arguments, **declared)
+    assert (found, said in text) == (status, True), (found, text)
     assert left_in(program.workspace) == []
+
+
+BY_HTTP = [
+    ("mcp-server-everything streamableHttp", "PORT", "echo", {"message": "hello"}, "Echo: hello"),
+    ("simpleStreamableHttp.js", "MCP_PORT", "greet", {"name": "Ada"}, "Hello, Ada!"),
+    ("simpleStatelessStreamableHttp.js", "MCP_PORT", "start-notification-stream", {"interval": 1, "count": 1}, "1"),
+    ("jsonResponseStreamableHttp.js", "MCP_PORT", "greet", {"name": "Ada"}, "Hello, Ada!"),
+]
+
+
+@all_rows(("server", "variable", "tool", "arguments", "said"), BY_HTTP, anew={"program": made_program})
+def test_it_is_used_at_a_url(
+    program: Program, server: str, variable: str, tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = {**os.environ, variable: str(port)}
+    peer = subprocess.Popen(words_of(server), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert wait_until(lambda: is_open(port), START_SECONDS)
+        status, text = session_of(program, [], tool, arguments, url=f"http://127.0.0.1:{port}/mcp")
+        assert (status, said in text) == ("ok", True), text
+    finally:
+        peer.kill()
+        peer.wait()
+
+
+def is_open(port: int) -> bool:
+    """Say whether somebody listens."""
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0

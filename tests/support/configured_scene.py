@@ -23,11 +23,11 @@ class ConfiguredScene:
     """One server in the user's configuration, and what a model does with it."""
 
     def __init__(self, program: Program, words: Sequence[str], policy: str = POLICY, **declared: Any) -> None:
-        """Write configuration and policy; `declared` are further keys of the server's table."""
+        """Write configuration and policy; `declared` are further keys of the server's table, such as `url` without words."""
         self.program = program
-        self.words = tuple(words)
+        self.words = tuple(words) or (str(declared["url"]),)
         self.policy = written(program.home / "policy.toml", policy)
-        table = {"command": list(words), **declared}
+        table = {**({"command": list(words)} if words else {}), **declared}
         lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
         config = Path(program.environment["XDG_CONFIG_HOME"], "harness", "config.toml")
         written(config, f"[mcp.servers.srv]\n{lines}")
