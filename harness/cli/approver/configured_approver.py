@@ -12,8 +12,10 @@ from harness.cli.approver.outside_question import MOST_QUESTION_BYTES, TOO_LARGE
 from harness.cli.approver.outside_socket import AskedSocket
 from harness.cli.approver.standing_question import StandingQuestion
 from harness.errors import UsageError
+from harness.files.workspace import Workspace
 from harness.paths import is_within
 from harness.policy.grant_offers import Offer
+from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment, program_outside
 
@@ -94,3 +96,12 @@ class ConfiguredApprover:
         if not self._command:
             return [self._absolute(self._declaration.socket)]
         return [word for word in self._command if word.startswith("/") and os.path.isfile(word)]
+
+
+def writable_roots(workspace: Workspace, policy: Policy, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the workspace, the folders that were added, and what the policy lets every command write that a person allows:
+    one could listen there in the approver's place.
+    """
+    home = environment.get("HOME", "")
+    written = (home + name[1:] if name == "~" or name.startswith("~/") else name for name in policy.sandbox.write)
+    return (workspace.root, *workspace.added, *(os.path.join(workspace.root, name) for name in written))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
-from harness.cli.approver.configured_approver import ConfiguredApprover
+from harness.cli.approver.configured_approver import ConfiguredApprover, writable_roots
 from harness.cli.approver.listed_approver import ListedApprover
 from harness.hook.waiting import WaitingList
 from harness.policy.grant_offers import Offer
@@ -52,7 +51,7 @@ def approver_outside(
     found = ConfiguredApprover(
         declaration,
         parts.environment,
-        (parts.workspace.root, *parts.workspace.added, *_written(parts)),
+        writable_roots(parts.workspace, parts.policy, parts.environment),
         session=session,
         redact=parts.redactor.redact,
         confinement=confinement,
@@ -60,10 +59,3 @@ def approver_outside(
     )
     parts.policy = parts.policy.guarding(*found.paths)
     return found
-
-
-def _written(parts: SessionParts) -> Iterator[str]:
-    """Yield what the policy lets every command write that a person allows: one could listen there in another's place."""
-    home = parts.environment.get("HOME", "")
-    for name in parts.policy.sandbox.write:
-        yield os.path.join(parts.workspace.root, home + name[1:] if name == "~" or name.startswith("~/") else name)

@@ -244,12 +244,12 @@ class _Serving:
         if declaration is None:
             return None
         from harness.cli.approver.asked_outside import AskedAlone
-        from harness.cli.approver.configured_approver import ConfiguredApprover
+        from harness.cli.approver.configured_approver import ConfiguredApprover, writable_roots
 
         found = ConfiguredApprover(
             declaration,
             self._environment,
-            (self._workspace.root,),
+            writable_roots(self._workspace, self._policy, self._environment),
             session=lambda: self._log.session,
             redact=self._redactor.redact,
             confinement=self._tools.confinement,

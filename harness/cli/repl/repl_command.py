@@ -184,7 +184,7 @@ class Repl:
             parts.environment,
             interrupt=parts.interrupt,
             redactor=parts.redactor,
-            registry=ToolRegistry(parts.tools),
+            confinement=lambda tool, effects: self._agent.registry.confinement(tool, effects),  # noqa: PLW0108
             usual=partial(_usual, parts),
             offer=lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
             advise=lambda action, verdict: self._conversation.advice(action, verdict),  # noqa: PLW0108

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.actions import Action
+from harness.actions import Action, Effects
 from harness.cli.commands.help import KEYS
 from harness.cli.commands.slash_command import slash_commands
 from harness.cli.config.settings import TerminalSettings
@@ -20,7 +20,6 @@ from harness.cli.terminal.styles import Tone
 from harness.cli.terminal.type_ahead import TypeAhead
 from harness.gate.approval import Approval
 from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
-from harness.gate.registry import ToolRegistry
 from harness.interrupt import Interrupt
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
@@ -50,7 +49,7 @@ class Terminal:
         *,
         interrupt: Interrupt,
         redactor: Redactor,
-        registry: ToolRegistry,
+        confinement: Callable[[str, Effects], str],
         usual: Callable[[], Usual],
         offer: Callable[[Action, Verdict], Offer | str],
         advise: Callable[[Action, Verdict], str],
@@ -62,7 +61,7 @@ class Terminal:
         self._settings = settings
         self._environment = environment
         self._interrupt = interrupt
-        self._registry = registry
+        self._confinement = confinement
         self._usual = usual
         self._offer = offer
         self._advise = advise
@@ -86,7 +85,7 @@ class Terminal:
         return TerminalApprover(
             self.screen,
             self._interrupt,
-            self._registry.confinement,
+            self._confinement,
             environment=self._environment,
             offer=self._offer,
             advise=self._advise,
