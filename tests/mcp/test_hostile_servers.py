@@ -60,7 +60,7 @@ def test_a_server_is_tried_and_ended(program: Program, mode: str, code: int, sai
 
 ACT = "mcp__srv__act"
 OK, FAILED, INVALID, LATE, NOT = "ok", "failed", "invalid", "timeout", "failed|invalid"
-GONE = "is gone: |There is no tool named|did not answer"
+GONE = "is gone: |There is no tool named|call failed at"
 """As what the model was offered, and who knows already that it is gone, have it."""
 CHANGED = "the server changed what it says of it since a person has seen it|There is no tool named"
 
@@ -74,12 +74,12 @@ CALLED = [
     ("flood", {"seconds": 1.0}, [(LATE, "timed out after 1 s")]),
     ("hang tools/call", {"seconds": 1.0}, [(LATE, "timed out after 1 s"), (LATE, "timed out after 1 s")]),
     ("child", {}, [(OK, "acted ")]),
-    ("huge", {}, [(FAILED, "did not answer: "), (NOT, GONE)]),
-    ("dies", {}, [(FAILED, "did not answer: "), (NOT, GONE)]),
+    ("huge", {}, [(FAILED, "call failed at"), (NOT, GONE)]),
+    ("dies", {}, [(FAILED, "call failed at"), (NOT, GONE)]),
     ("stays", {}, [(OK, "acted ")]),
     ("password", {}, [(OK, "Elicitation not supported")]),
     ("sampling", {}, [(OK, "not supported.*not supported")]),
-    ("wicked_error", {}, [(FAILED, "did not answer: ")]),
+    ("wicked_error", {}, [(FAILED, "call failed at")]),
     ("wicked_result", {}, [(OK, "not followed.*5,000,004 bytes of image/png; not shown")]),
 ]
 """With a tool that a person saw as it is listed where nothing is wrong with it."""
