@@ -62,6 +62,8 @@ INSTRUCTIONS = (
 
 def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Serve until the client ends or a signal comes; return the exit code. Raises HarnessError for what fails before."""
+    if os.isatty(0):
+        raise UsageError("harness mcp serve speaks with an MCP client on stdin and stdout: have the client start it")
     try:
         import harness.mcp.client_link  # noqa: F401 - before anything is opened
     except ModuleNotFoundError as error:

@@ -321,7 +321,7 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("hook", "status"): [0, Exit.USAGE],
     ("hook", "uninstall"): [0, Exit.USAGE],
     ("mcp", "proxy"): [Exit.USAGE, Exit.USAGE],
-    ("mcp", "serve"): [0, Exit.USAGE],
+    ("mcp", "serve"): [Exit.USAGE, Exit.USAGE],
     ("mcp", "check"): [1, Exit.USAGE],  # a program that is not there
     ("mcp", "pin"): [Exit.USAGE, Exit.USAGE],
     ("mcp", "unpin"): [Exit.USAGE, Exit.USAGE],
