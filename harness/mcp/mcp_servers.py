@@ -57,7 +57,7 @@ def check_installed() -> None:
 class McpServers:
     """All servers of a configuration."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of it, each named where it is passed
         self,
         declarations: Sequence[ServerDeclaration],
         starter: ServerStarter,
@@ -68,12 +68,13 @@ class McpServers:
         approver: Approver = deny_all,
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         outputs: OutputFolder | None = None,
+        interrupts: Callable[[], int] = lambda: 0,
     ) -> None:
         """Take what is declared, what starts a server in its walls, and the folder of what persons have seen.
 
         `redact` masks secrets in what is told; `approver` is asked what servers ask, on the thread that waits for the call;
-        with `deny_all` nobody is. What is cut from a result stays whole in `outputs`. Raises UsageError where the SDK is
-        not installed, or pins are not understood.
+        with `deny_all` nobody is. What is cut from a result stays whole in `outputs`. `interrupts` is as in
+        AwaitedCall. Raises UsageError where the SDK is not installed, or pins are not understood.
         """
         if declarations:
             check_installed()
@@ -82,6 +83,7 @@ class McpServers:
         self._approver = approver
         self._limits = limits
         self._outputs = outputs
+        self._interrupts = interrupts
         self._servers = {one.name: _configured(one, pins, redact) for one in declarations}
         self._temporary = {name: TemporaryFolder() for name in self._servers}
         self._started: list[StartedServer] = []
@@ -150,7 +152,7 @@ class McpServers:
         if self._work is None or self._is_closing:
             raise ToolError("the servers were let go; nothing was sent.")
         ask = None if self._approver is deny_all else partial(self._ask, server)
-        waiting = AwaitedCall(ask)
+        waiting = AwaitedCall(ask, self._interrupts)
         future = self._work.call(server, tool, arguments, seconds, waiting)
         try:
             return waiting.wait()

@@ -27,22 +27,33 @@ class CallOutcome(Record):
 NOT_ANSWERED = ElicitAnswer(action="cancel", said="not answered")
 
 
+def _never() -> int:
+    return 0
+
+
 class AwaitedCall:
     """One call, seen from the thread that waits: that is where a person is asked."""
 
-    def __init__(self, ask: Callable[[ElicitForm], ElicitAnswer] | None) -> None:
-        """Take who fills in forms; None where nobody does."""
+    def __init__(
+        self, ask: Callable[[ElicitForm], ElicitAnswer] | None, interrupts: Callable[[], int] = _never
+    ) -> None:
+        """Take who fills in forms; None where nobody does. `interrupts` says how often the person asked to stop so far, for a
+        thread in which no signal raises."""
         self.ask = ask
+        self._interrupts = interrupts
         self._events: queue.SimpleQueue[CallOutcome | ElicitForm] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[ElicitAnswer] = queue.SimpleQueue()
 
     def wait(self) -> CallOutcome:
         """Return its outcome, and ask the person meanwhile what the server asks. Raises KeyboardInterrupt."""
+        before = self._interrupts()
         try:
             while True:
                 try:
                     event = self._events.get(timeout=LOOK_UP_SECONDS)
                 except queue.Empty:
+                    if self._interrupts() > before:
+                        raise KeyboardInterrupt from None
                     continue
                 if isinstance(event, CallOutcome):
                     return event

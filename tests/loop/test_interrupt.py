@@ -204,3 +204,10 @@ def test_an_error_inside_that_is_caught_leaves_the_window_open(interrupt: Interr
 
     with pytest.raises(KeyboardInterrupt):
         in_window(interrupt, work)
+
+
+def test_a_request_from_another_thread_raises_nothing_and_is_met_at_the_next_window(interrupt: Interrupt) -> None:
+    in_window(interrupt, interrupt.note, interrupt.note)
+    assert (interrupt.requested, interrupt.count) == (True, 2)
+    with pytest.raises(KeyboardInterrupt):
+        in_window(interrupt)

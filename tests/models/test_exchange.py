@@ -58,6 +58,20 @@ def test_what_the_sending_raises_is_raised_where_it_is_waited_for() -> None:
     assert (exchange.close(), all_over()) == (True, True)
 
 
+def test_who_waits_can_be_interrupted_by_another_thread() -> None:
+    hung_up = threading.Event()
+
+    def send() -> Iterator[bytes]:
+        hung_up.wait()
+        yield b"late"
+
+    exchange = started(send, hang_up=hung_up.set)
+    threading.Timer(0.01, exchange.interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        exchange.take(60)
+    assert (exchange.close(), all_over()) == (False, True)
+
+
 def test_phases_come_before_the_pieces_that_follow_them() -> None:
     def send() -> Iterator[bytes]:
         exchange.report(Phase.CONNECTED)

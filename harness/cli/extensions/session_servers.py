@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 FIRST_SECONDS = 600.0
 """How long the first request waits for the servers; starting and listing have shorter bounds of their own."""
 
+LOOK_SECONDS = 0.1
+"""How often that wait looks whether the person wants to stop."""
+
 
 class SessionServers:
     """See OfferedTools, which asks for `news` before each request."""
@@ -35,6 +39,7 @@ class SessionServers:
             redact=parts.redactor.redact,
             approver=approver,
             outputs=None if outputs is None else OutputFolder(outputs),
+            interrupts=lambda: parts.interrupt.count,
         )
         self._tools: Sequence[Tool] = ()
         self._interrupt = parts.interrupt
@@ -51,13 +56,20 @@ class SessionServers:
             with self._interrupt:
                 if not self._servers.wait(0):
                     self._tell("waiting for the MCP servers of your configuration to start")
-                    self._servers.wait(FIRST_SECONDS)
+                    self._wait()
             self._waited = True
         tools, notes = self._servers.tools(), self._servers.notes()
         if tools is None and not notes:
             return None
         self._tools = self._tools if tools is None else tools
         return OutsideTools(tools=self._tools, notes=notes)
+
+    def _wait(self) -> None:
+        """Wait for all of them, at most FIRST_SECONDS. Raises KeyboardInterrupt, also in a thread that no signal interrupts."""
+        end = time.monotonic() + FIRST_SECONDS
+        while not self._servers.wait(LOOK_SECONDS) and time.monotonic() < end:
+            if self._interrupt.requested:
+                raise KeyboardInterrupt
 
     def close(self) -> None:
         """End them, with all that they have started."""

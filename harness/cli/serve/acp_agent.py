@@ -59,6 +59,8 @@ BLOCK_BYTES = 1 << 16
 NUDGE_MILLISECONDS = 50
 END_SECONDS = 0.05
 """Between two looks whether a session has ended."""
+HURRIED = 2
+"""Signals until the sessions are left as they are."""
 DRAIN_SECONDS = 2.0
 """How long the client has, at the end, to read what it was told."""
 MOST_SESSIONS = 100
@@ -97,7 +99,7 @@ class AcpAgent:
         }
 
     def stop(self) -> None:
-        """Have `run` end; the second time without waiting for the sessions. May be called by a signal's function."""
+        """Have `run` end; the HURRIED time without waiting for the sessions. May be called by a signal's function."""
         self._stopped += 1
         self._wake_up()
 
@@ -138,9 +140,8 @@ class AcpAgent:
         self._wire.close()
         for one in self._all:
             one.end(RunResult(stop=told, text="", detail=why))
-        hurried = self._stopped + 1
         for one in self._all:
-            while not one.is_over(END_SECONDS) and self._stopped < hurried:
+            while not one.is_over(END_SECONDS) and self._stopped < HURRIED:
                 one.nudge()
         self._wire.drain(DRAIN_SECONDS)
         return next((one.log_problem for one in self._all if one.log_problem), "")

@@ -1,7 +1,7 @@
-"""A question of the gate, put to the client: `session/request_permission`.
+"""A question of the gate, put to the client: `session/request_permission`; and outside as well, where somebody is there.
 
-INVARIANT: a yes is the answer to this very request, by the id of an option that was offered with it. Whatever else comes, or
-nothing, is a no. What cannot be shown whole is not asked about at all.
+INVARIANT: a yes of the client's is the answer to this very request, by the id of an option that was offered with it. Whatever
+else comes, or nothing, is a no. What cannot be shown whole is not asked about at all. The first answer counts, once.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from acp.schema import PermissionOption, RequestPermissionRequest, RequestPermis
 from pydantic import ValidationError
 
 from harness.actions import Action, Effects, JsonValue
+from harness.cli.approver.standing_question import AskOutside, StandingQuestion
 from harness.cli.serve.client_wire import ClientAnswer, OpenQuestion
 from harness.cli.serve.session_updates import kind_of, text_content, title_of, whole
 from harness.cli.terminal.grant_list import offered_rows
-from harness.cli.terminal.question import Question, Usual, question_rows
+from harness.cli.terminal.question import Question, Usual, by_model, question_rows
 from harness.cli.terminal.question_help import facet_rows
 from harness.cli.terminal.row_text import Row
 from harness.gate.approval import Answer, Approval
@@ -35,6 +36,8 @@ WIDTH = 100
 """Columns that a question is made for."""
 MOST_CHARACTERS = 1_000_000
 """Of a question: a client that gets more might show a part of it."""
+LOOK_SECONDS = 0.1
+"""How often it is looked whether somebody outside has answered."""
 TOO_LARGE = "it cannot be shown whole to anybody: make it in smaller steps"
 
 
@@ -58,9 +61,11 @@ class ClientApprover:
         offer: Callable[[Action, Verdict], Offer | str],
         mask: Callable[[str], str],
         call: Callable[[], str],
+        outside: AskOutside,
     ) -> None:
         """`ask` sends a request with these parameters, but for the session. `confinement` says how a call is held, `offer` what
-        may be granted at a question; `mask` masks a call's summary, which goes into a title; `call` names the call.
+        may be granted at a question; `mask` masks a call's summary, which goes into a title; `call` names a call of the
+        model's; `outside` asks somebody else as well.
         """
         self._ask = ask
         self._confinement = confinement
@@ -68,6 +73,9 @@ class ClientApprover:
         self._offer = offer
         self._mask = mask
         self._call = call
+        self._outside = outside
+        self._others = 0
+        """Questions that were about no call of the model's."""
         self._open: OpenQuestion | None = None
 
     def withdraw(self) -> None:
@@ -82,7 +90,7 @@ class ClientApprover:
         if asked is None or len(asked.text) > MOST_CHARACTERS:
             return Approval(answer=Answer.NOBODY, by="nobody", words=TOO_LARGE)
         call = ToolCallUpdate(
-            tool_call_id=self._call(),
+            tool_call_id=self._name_of(action),
             title=whole(title_of(action.tool, self._mask(action.summary))),
             kind=kind_of(action.tool),
             status="pending",
@@ -90,15 +98,24 @@ class ClientApprover:
         )
         request = RequestPermissionRequest(session_id="", tool_call=call, options=list(asked.options))
         fields: dict[str, JsonValue] = request.model_dump(mode="json", by_alias=True, exclude_none=True)
-        self._open = self._ask(fields)
+        standing = self._outside(action, verdict) if by_model(action) else ""
         try:
-            return _approval(self._open.answer(), asked)
+            self._open = self._ask(fields)
+            return _first(self._open, asked, None if isinstance(standing, str) else standing)
         finally:
             self._open = None
+            if not isinstance(standing, str):
+                standing.withdraw()
+
+    def _name_of(self, action: Action) -> str:
+        if by_model(action):
+            return self._call()
+        self._others += 1
+        return f"question-{self._others}"
 
     def _asked(self, action: Action, verdict: Verdict) -> AskedClient:
         reasons = destroys(action)
-        found = "it destroys" if reasons else self._offer(action, verdict)
+        found = self._offer(action, verdict) if by_model(action) and not reasons else None
         offer = found if isinstance(found, Offer) else None
         question = self._question(action, verdict, reasons)
         text = "\n".join(
@@ -143,6 +160,20 @@ def _options(reasons: tuple[str, ...], offer: Offer | None) -> Iterator[Permissi
         yield PermissionOption(option_id=f"{GRANT}{number}", name=whole(name), kind="allow_always")
     yield PermissionOption(option_id=REFUSE, name="Refuse", kind="reject_once")
     yield PermissionOption(option_id=STOP, name="Refuse and stop the turn", kind="reject_once")
+
+
+def _first(question: OpenQuestion, asked: AskedClient, standing: StandingQuestion | None) -> Approval:
+    """Wait for the client's answer, or for one from outside."""
+    while True:
+        answer = question.answer(None if standing is None else LOOK_SECONDS)
+        if answer is not None:
+            return _approval(answer, asked)
+        if standing is None or (approval := standing.look()) is None:
+            continue
+        if approval.answer is not Answer.NOBODY:
+            return approval
+        standing.withdraw()
+        standing = None
 
 
 def _approval(answer: ClientAnswer, asked: AskedClient) -> Approval:

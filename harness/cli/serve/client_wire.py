@@ -56,9 +56,12 @@ class OpenQuestion:
         """Let whoever waits go on without an answer."""
         self.settle(ClientAnswer(withdrawn=True))
 
-    def answer(self) -> ClientAnswer:
-        """Wait for it."""
-        return self._answers.get()
+    def answer(self, seconds: float | None = None) -> ClientAnswer | None:
+        """Wait for it, at most so long (None: without an end), and return it; None where none came."""
+        try:
+            return self._answers.get(timeout=seconds)
+        except queue.Empty:
+            return None
 
 
 class ClientWire:

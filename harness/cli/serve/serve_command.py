@@ -14,7 +14,7 @@ from harness.cli.signals import take_endings
 from harness.cli.state import State
 from harness.errors import UsageError
 
-MISSING = "harness serve needs a package that is not installed: pip install 'harness[acp]'"
+MISSING = "harness serve needs a package that is not installed: pip install 'permission-harness[acp]'"
 NO_STDIO = (
     "harness serve speaks over stdin and stdout alone: type `harness serve --stdio`, or let your editor start that"
 )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from acp.schema import SessionMode, SessionModeState
 
-from harness.actions import Action, JsonValue
+from harness.actions import Action, Effects, JsonValue
+from harness.cli.approver.session_approver import approver_outside
 from harness.cli.commands.grants import asleep_words
 from harness.cli.commands.mode import SAID, Mode
 from harness.cli.commands.notes_to_model import NotesToModel
@@ -24,14 +25,13 @@ from harness.cli.policy.policies import describe, with_plan_mode
 from harness.cli.resume import Carried, carried_lines
 from harness.cli.serve.client_approver import ASKS, ClientApprover
 from harness.cli.serve.client_wire import ClientWire, OpenQuestion, RefusedRequest
-from harness.cli.serve.session_updates import RecordUpdates, Shown, notification, replayed, said
+from harness.cli.serve.session_updates import RecordUpdates, Shown, noted, notification, replayed, said
 from harness.cli.serve.stored_sessions import MODE, carried_session
 from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.cli.terminal.styles import Tone
 from harness.errors import LogError
 from harness.files.before_images import BeforeImages
-from harness.gate.registry import ToolRegistry
 from harness.log.order import LogRecord
 from harness.loop.agent import Agent
 from harness.mcp.json_rpc import RpcCode
@@ -41,6 +41,7 @@ from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.redaction.stream import RedactedStream
+from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.loop.run import Session
@@ -50,10 +51,9 @@ if TYPE_CHECKING:
 UPDATE, RECORD = "session/update", "_harness/record"
 LOOK_SECONDS = 0.05
 """How often the wait for a further try looks whether it is to stop."""
+MOST_TOLD = 2_000
 FATAL = (StopReason.LOG_ERROR, StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
 """How a session ends, too, of which a turn ended so."""
-_TOLD = (StopReason.COMPLETED, StopReason.LIMIT, StopReason.LENGTH, StopReason.INTERRUPTED)
-"""Ends of a turn that the protocol has a stop reason for; any other is an error."""
 
 
 class ServedSession:
@@ -161,6 +161,7 @@ class ServedSession:
         try:
             opened = self._opened = _Opened(self, parts, carried)
         except BaseException:
+            parts.close()
             close_log(parts.state, parts.log)
             raise
         self._name = name or opened.session.identity
@@ -197,6 +198,13 @@ class ServedSession:
     def show(self, update: Shown) -> None:
         """Show the client something of this session."""
         self._wire.tell(UPDATE, notification(self._name, update))
+
+    def tell(self, said: str) -> None:
+        """Say one line to the person. In any thread."""
+        if self._name:
+            self.show(noted(visible_line(self.redacted(said), MOST_TOLD)))
+        else:
+            complain(said)
 
     def record(self, record: LogRecord) -> None:
         """Send a record, where the client wants them."""
@@ -253,6 +261,7 @@ class ServedSession:
         if opened is None or parts is None:
             return
         last = self._last
+        parts.interrupt.clear()  # what asks at the end (a hook) is not what was to stop
         try:
             if last is None or last.stop is not StopReason.LOG_ERROR:
                 opened.agent.end(opened.session, last if last is not None and last.stop in FATAL else how)
@@ -260,6 +269,8 @@ class ServedSession:
         except LogError as error:
             self.log_problem = str(error)
             complain(self.log_problem)
+        finally:
+            parts.close()
 
 
 class _Opened:
@@ -276,18 +287,20 @@ class _Opened:
         self._updates = RecordUpdates(root, BeforeImages(parts.state.before_images), parts.redactor.redact)
         self.approver = ClientApprover(
             served.ask,
-            confinement=ToolRegistry(parts.tools).confinement,
+            confinement=self._confinement,
             environment=parts.environment,
             offer=self._offer,
             mask=parts.redactor.redact,
             call=lambda: self._updates.asked,
+            outside=approver_outside(parts, lambda: self.agent.gate, self._offer, is_alone=False),
         )
-        parts.on_wait = served.wait
+        parts.on_wait, parts.tell = served.wait, served.tell
         parts.log.observers.append(self._record)
         about = {**about_of(parts, MODE), **served.about}
         self.agent: Agent = agent_of(parts, approver=self.approver, about=about, on_text=self._text, kept=kept)
         held = kept.read()
-        self.notes = [note for note in (*parts.system.notes, held.problem, *map(asleep_words, held.grants)) if note]
+        notes = (*parts.system.notes, *parts.notes, held.problem, *map(asleep_words, held.grants))
+        self.notes = [note for note in notes if note]
         if carried is None:
             self.session: Session = self.agent.start()
         else:
@@ -334,6 +347,9 @@ class _Opened:
         for update in self._updates.of(record):
             self._served.show(update)
         self._served.record(record)
+
+    def _confinement(self, tool: str, effects: Effects) -> str:
+        return self.agent.gate.tools.confinement(tool, effects)
 
     def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
         return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)

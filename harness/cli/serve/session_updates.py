@@ -65,6 +65,11 @@ def said(text: str) -> AgentMessageChunk:
     return update_agent_message_text(whole(text))
 
 
+def noted(text: str) -> AgentThoughtChunk:
+    """Return a line of the harness's own, which is no word of the model's."""
+    return update_agent_thought_text(whole(f"harness: {text}\n"))
+
+
 def whole(text: str) -> str:
     """Return a text that UTF-8 can hold."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -116,7 +121,7 @@ class RecordUpdates:
             case _:
                 line = event_line(record)
                 if line is not None:
-                    yield update_agent_thought_text(whole(f"harness: {line.text}\n"))
+                    yield noted(line.text)
 
     def _proposed(self, call: str, record: LogRecord) -> ToolCallStart:
         tool = str(record.get("tool"))

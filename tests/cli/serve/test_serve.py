@@ -675,7 +675,7 @@ def test_without_the_package_it_names_the_extra(program: Program) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=program.environment, cwd=ROOT
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith("pip install 'harness[acp]'\n")
+    assert done.stderr.endswith("pip install 'permission-harness[acp]'\n")
 
 
 def test_whatever_prints_prints_on_stderr_and_whatever_reads_finds_the_end(program: Program) -> None:
