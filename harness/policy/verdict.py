@@ -33,6 +33,7 @@ from harness.programs.catalog import harmless_for
 from harness.programs.runners import INTERPRETERS, is_one_of
 from harness.programs.variables import steers
 from harness.record import Record, replace
+from harness.text.visible import visible_line
 from harness.tool_kinds import WRITE_FILE, is_named
 
 _SHOWN_NAME = 100
@@ -501,9 +502,8 @@ def _runs_its_input(facet: Facet) -> bool:
 def _which(rule: Rule, facet: Facet) -> str:
     """Name the file for which a rule forbids a whole tree, or the argument for which it forbids the use of a tool."""
     if isinstance(facet, ToolUse) and (hit := rule.argument_hit(facet)):
-        return (
-            f" (the argument {hit.name[:_SHOWN_NAME]})" if hit.name else " (it has more arguments than are looked at)"
-        )
+        named = f"the argument {visible_line(hit.name, _SHOWN_NAME)}"
+        return f" ({named if hit.name else 'it has more arguments than are looked at'})"
     if not isinstance(facet, PathAccess) or not facet.tree or rule.path is None or rule.path.hits(facet.names):
         return ""
     name = next(rule.meant_below(facet), "")

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple, Self
 import pyte
 import pytest
 
-from harness.actions import Action, Effects
+from harness.actions import Action, Effects, ToolUse
 from harness.cli.console import Look
+from harness.cli.policy.judged_call import call_from_outside
 from harness.cli.terminal.approver import TerminalApprover, nothing_to_advise
 from harness.cli.terminal.keys import Event, Keyboard
 from harness.cli.terminal.screen import Screen
@@ -35,6 +36,7 @@ from harness.policy.grant_offers import Offer, WallsHere, offer_for
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict, evaluate
+from harness.record import replace
 from harness.tools.bash import BashTool
 from harness.tools.edit_file import EditFileTool
 from harness.tools.write_file import WriteFileTool
@@ -86,6 +88,14 @@ def asked(root: str, tool: str, arguments: Mapping[str, object], *, policy: str 
     }
     call = ToolCall(id="call-1", name=tool, arguments=json.dumps(arguments))
     action = tools[tool].prepare(call, json.loads(call.arguments))
+    rules = parse_policy(policy.encode(), "/policies/base.toml")
+    return Asked(action, evaluate(rules, action), rules)
+
+
+def from_outside(root: str, arguments: str, *, policy: str = POLICY, **told: object) -> Asked:
+    """Return a call of a tool from outside, judged; `told` is what is known of the tool."""
+    use = replace(ToolUse(tool="mcp__srv__do"), **told)
+    action = replace(call_from_outside(use, arguments, Workspace(root)), preview=arguments)
     rules = parse_policy(policy.encode(), "/policies/base.toml")
     return Asked(action, evaluate(rules, action), rules)
 

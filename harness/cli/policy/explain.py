@@ -40,6 +40,9 @@ def effects_lines(verdict: Verdict, *, most: int = MAX_PATHS) -> list[str]:
     effects = verdict.effects
     if effects.enforcement is Enforcement.OFF:
         return ["effects: UNCONFINED: it may do whatever you may do yourself, and reach the network"]
+    uses = [facet.facet for facet in verdict.facets if isinstance(facet.facet, ToolUse)]
+    if any(use.bounds is None for use in uses):
+        return ["effects: nobody here knows what it may do"]
     network = "may reach the network" if effects.network else "no network"
     granted = _listed([WORKSPACE if path == "." else path for path in effects.granted], most)
     names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}

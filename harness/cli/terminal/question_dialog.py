@@ -245,6 +245,7 @@ class QuestionDialog(Dialog[Approval]):
         question, by_model = self._question, self._question.by_model
         is_open = self._pages.seen and self._may_be_allowed
         grants = by_model and not question.destroys and isinstance(self._offer, Offer)
+        keeps = isinstance(self._offer, Offer) and not all(choice.session_only for choice in self._offer.choices)
         works = {
             choices.NEXT: bool(self._pages.left),
             choices.YES_TO_PROGRAM: is_open and not by_model,
@@ -252,7 +253,7 @@ class QuestionDialog(Dialog[Approval]):
             choices.YES_BY_WORD: is_open and by_model and bool(question.destroys),
             choices.NO: True,
             choices.SESSION: is_open and grants,
-            choices.PROJECT: is_open and grants,
+            choices.PROJECT: is_open and grants and keeps,
             choices.REASON: question.hears_words and by_model,
             choices.REPLY: question.hears_words and not by_model,
             choices.WORDS: is_open and self._is_own,

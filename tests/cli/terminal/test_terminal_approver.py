@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from question_scene import DEAD, Asked, Played, asked, at_once, command, together
+from question_scene import DEAD, Asked, Played, asked, at_once, command, from_outside, together
 from rows import all_rows
 
 from harness.actions import Action, Effects, ToolUse
@@ -422,6 +422,16 @@ def test_the_second_key_of_a_hasty_pair_grants_nothing(touch: Asked) -> None:
         played.send("1")
         assert played.is_open
         assert "nothing is granted" not in played.text()
+
+
+def test_what_cannot_be_kept_is_not_offered_for_the_project(root: str) -> None:
+    with Played(from_outside(root, '{"path": "a.py"}')) as played:
+        played.rest()
+        assert ("[s]" in played.key_line(), "[p]" in played.key_line()) == (True, False)
+        played.press("s")
+        played.wait_for("[2] mcp__srv__do with any arguments  (cannot be kept: ends with this session)")
+        played.press("n")
+        assert played.is_open
 
 
 def test_why_nothing_can_be_granted_is_said(root: str) -> None:

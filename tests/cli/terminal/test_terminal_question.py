@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from places import SUPPORT
-from question_scene import Asked, asked, command
+from question_scene import Asked, asked, command, from_outside
 from rows import all_rows
 
-from harness.actions import Access, Unconfined
+from harness.actions import Access, ToolBounds, Unconfined
 from harness.cli.terminal.call_parts import parts_of, split
 from harness.cli.terminal.choices import (
     EDIT,
@@ -101,6 +102,27 @@ def test_a_row_of_the_question(root: str, line: str, expected: str) -> None:
     """Each begins like this."""
     shown = lines(command(root, line))
     assert [row for row in shown if row.startswith(expected)], shown
+
+
+@all_rows(
+    ("told", "expected"),
+    [
+        ({}, '    {"path": "a.py"}'),
+        ({"says_reads": True}, "    its server says that it only reads; nobody made sure"),
+        ({"says_destroys": True}, "  ! this destroys: the server of mcp__srv__do says that it may destroy"),
+        ({"bounds": ToolBounds(write=("build", "~/x"))}, "    it may write build, ~/x, and not reach the network"),
+        ({"bounds": ToolBounds(network=True)}, "    it may write nothing, and reach the network"),
+        ({"unseen": "nobody has seen it"}, "  ! nobody has seen it"),
+        ({"says_reads": True, "bounds": ToolBounds()}, "    it may write nothing, and not reach the network"),
+    ],
+)
+def test_a_question_says_what_the_server_of_a_tool_claims_and_what_holds_it(
+    root: str, told: dict[str, Any], expected: str
+) -> None:
+    shown = lines(from_outside(root, '{"path": "a.py"}', **told))
+    assert expected in shown, shown
+    claims = [row for row in shown if "says that it only reads" in row]
+    assert len(claims) == (told == {"says_reads": True}), "what can only read need not say so"
 
 
 FORGED_PARTS = (
