@@ -71,6 +71,17 @@ SAID = [
         id="files",
     ),
     pytest.param(
+        RULE
+        + 'tool = ["mcp__a__*"]\nwhere = {path = ["src/"], url = {host = ["x.org"]}, mode = ["fast"]}\nread_only = true\n',
+        [
+            (
+                "auto     every call of 'mcp__a__*' that only reads, or whose server says so with 'path a path of src/' with "
+                "'url at x.org' with 'mode fast'  (rule a (p.toml:2))"
+            ),
+        ],
+        id="tools from outside",
+    ),
+    pytest.param(
         'version = 1\n[tools]\nread_file = "auto"\ndefault = "auto"\nbash = "confirm"\nreaders = true\n',
         [
             "default  read_file is auto where no rule says otherwise  (p.toml:3)",

@@ -27,13 +27,14 @@ from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.styles import Tone
 from harness.errors import HarnessError, ToolError, UsageError, nearest
 from harness.limits import strictest
+from harness.messages import ToolCall
 from harness.paths import short_place
 from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate
 from harness.text.visible import visible_line
-from harness.tool_kinds import BASH, READ_FILE, WRITE_FILE
+from harness.tool_kinds import BASH, READ_FILE, WRITE_FILE, is_from_outside
 
 ACTIONS = ("show", "explain", "use", "reload", "trust")
 
@@ -116,14 +117,23 @@ def _show(conversation: Conversation) -> None:
 
 
 def _explain(conversation: Conversation, what: str) -> None:
-    """Say what would be decided on a command, or on reading and writing a path, by the policy in force."""
+    """Say what would be decided on a command, on reading and writing a path, or on a call of a tool from outside, by the
+    policy in force.
+    """
     if not what:
-        raise UsageError("usage: /policy explain COMMAND or PATH")
+        raise UsageError("usage: /policy explain COMMAND, PATH, or TOOL and its arguments as JSON")
     workspace, held = conversation.parts.workspace, conversation.agent.gate.policy
     is_path = os.path.lexists(os.path.join(workspace.root, os.path.expanduser(what)))
-    for tool in (READ_FILE.name, WRITE_FILE.name) if is_path else (BASH.name,):
+    named, _, arguments = what.partition(" ")
+    tools = (READ_FILE.name, WRITE_FILE.name) if is_path else (BASH.name,)
+    if is_from_outside(named):
+        tools, what = (named,), arguments.strip() or "{}"
+    for tool in tools:
         try:
-            action = action_for(tool, what, workspace)
+            if tool == named:
+                action = conversation.agent.registry.prepare(ToolCall(id="explain", name=tool, arguments=what))
+            else:
+                action = action_for(tool, what, workspace)
         except ToolError as error:
             raise UsageError(str(error)) from None
         verdict = conversation.agent.gate.judge(action)

@@ -200,6 +200,7 @@ def test_what_shows_shows(program: Program, start: Start) -> None:
     prompt.say("/policy explain git push -f", "decided by: rule force-push")
     prompt.say("/policy explain b.txt", "write_file: b.txt")
     prompt.say("/policy explain ", "usage: /policy explain")
+    prompt.say("/policy explain mcp__srv__x {}", "There is no tool named")
     prompt.say("/policy nonsense", "there is no 'nonsense'")
     prompt.say("/policy reload all", "usage: /policy reload; nothing")
     prompt.say("/model", "model scripted")
