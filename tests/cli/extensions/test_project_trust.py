@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from program import Program
+from repl_scene import prompts
 from rows import all_rows
+from run_scene import left_in
 
 from harness.actions import Action
 from harness.cli.config.extension_tables import HOOK as HOOKS
@@ -19,7 +23,10 @@ from harness.cli.extensions.extensions_here import extensions_here
 from harness.cli.extensions.project_trust import TrustedFiles, ask_trust_of_files, trusted_files
 from harness.cli.state import State
 from harness.gate.approval import Answer, Approval
+from harness.models.scripted import replies, say
 from harness.policy.verdict import Verdict
+
+HOSTILE = str(Path(__file__).parents[2] / "support" / "hostile_mcp_server.py")
 
 SERVERS = {"mcpServers": {"files": {"command": "npx", "args": ["-y", "a server"], "env": {"TOKEN": "${GH_TOKEN}"}}}}
 SERVER_LINE = "  MCP server files starts: npx -y 'a server' (it gets your variables GH_TOKEN)"
@@ -220,3 +227,45 @@ def test_what_is_trusted_joins_what_the_user_declares(tmp_path: Path) -> None:
         "the server b is left out: '${NONE}': the variable NONE is not set",
         "the server é is left out: 'é' cannot be the name of a server: take letters, digits, - and single _, 32 at most",
     ]
+
+
+# --- in a session ---
+
+STARTED = {"mcpServers": {"here": {"command": sys.executable, "args": [HOSTILE, "plain"]}}}
+ASKS = "trust asks"
+
+
+def test_a_run_asks_nothing_starts_nothing_and_says_so(
+    program: Program, in_workspace: Callable[[str, str], Path]
+) -> None:
+    in_workspace(".mcp.json", json.dumps(STARTED))
+    told = []
+    for trusted in (False, True):
+        if trusted:
+            assert program.run("policy", "trust", ".mcp.json").code == 0
+        url = program.serve(replies(say("Done.")))
+        done = program.run("run", "go", "--base-url", url, "--model", "scripted", "--policy", "ci")
+        tools: Any = program.players[-1].requests[0]["tools"]
+        offered = [one["function"]["name"] for one in tools if one["function"]["name"].startswith("mcp__")]
+        told.append((done.code, offered, "nobody trusted it; `harness policy trust .mcp.json`" in done.err))
+    assert told == [(0, [], True), (0, ["mcp__here__act"], False)]
+    assert left_in(program.workspace) == []
+
+
+@pytest.mark.terminal
+def test_the_prompt_asks_once_and_keeps_the_answer(program: Program, in_workspace: Callable[[str, str], Path]) -> None:
+    in_workspace(".mcp.json", json.dumps(STARTED))
+    with prompts(program) as start:
+        prompt = start(replies(), before=lambda played: played.press("trust", "n"))
+        assert "MCP server here starts: " in prompt.text()
+        assert "is not trusted. It is not asked again" in prompt.text()
+        prompt.leave()
+        prompt = start(replies())
+        assert ASKS not in prompt.text()
+        prompt.leave()
+        in_workspace(".mcp.json", json.dumps(STARTED, indent=1))
+        prompt = start(replies(), before=lambda played: played.press("trust", "y"))
+        assert "\ntrusted: " in prompt.text()
+        prompt.leave()
+        assert ASKS not in start(replies()).text()
+    assert left_in(program.workspace) == []
