@@ -10,7 +10,7 @@ import os
 import shlex
 import threading
 import time
-from _thread import start_new_thread
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -91,8 +91,14 @@ class McpServers:
         self._work: ServersAtWork | None = None
         self._is_open = threading.Event()
         """Whether the loop can be reached, or never will."""
+        self._has_started = threading.Event()
+        """Whether no further process is started."""
         self._is_over = threading.Event()
+        self._is_over.set()
+        self._is_running = False
+        """Whether the loop has begun."""
         self._is_closing = False
+        self._lock = allocate_lock()
         self._offered: tuple[ToolDescription, ...] | None = ()
         self._notes: list[str] = []
         self._told: set[str] = set()
@@ -100,10 +106,10 @@ class McpServers:
     def start(self) -> None:
         """Start all of them; returns at once."""
         if self._servers:
+            self._is_over.clear()
             start_new_thread(self._keep, ())
         else:
             self._is_open.set()
-            self._is_over.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait until it is known of each server whether it can be used, so long at most; say whether it is."""
@@ -162,20 +168,24 @@ class McpServers:
 
     def close(self) -> None:
         """End all of them; when this returns, none of their processes is left. KeyboardInterrupt only makes it quick."""
-        self._is_closing = True
+        with self._lock:
+            self._is_closing = True
         end = time.monotonic() + CLOSE_SECONDS
-        while not self._is_over.is_set() and time.monotonic() < end:
+        while not self._is_through() and time.monotonic() < end:
             try:
                 if self._work is not None:
                     self._work.stop()
                 self._is_over.wait(STEP_SECONDS)
             except KeyboardInterrupt:
                 os.eventfd_write(self._hurry, 1)
+        if not self._is_over.is_set():
+            os.eventfd_write(self._hurry, 1)
         for one in self._started:
             one.end()
-        if self._is_over.is_set() and self._hurry >= 0:
-            os.close(self._hurry)
-            self._hurry = -1
+
+    def _is_through(self) -> bool:
+        """Say whether nothing is left to wait for: the loop is over, or while the SDK is loaded nothing was sent yet."""
+        return self._is_over.is_set() or (not self._is_running and self._has_started.is_set())
 
     # -- the thread of the loop
 
@@ -183,23 +193,32 @@ class McpServers:
         try:
             self._start_processes()
             if not self._is_closing:
-                from harness.mcp.client.servers_at_work import keep_at_work
-
-                asks = self._approver is not deny_all
-                headers = lambda server: self._starter.header_values(server.declaration)  # noqa: E731
-                keep_at_work(self._started, headers, asks=asks, opened=self._opened)
+                self._run_loop()
         except Exception as error:  # noqa: BLE001 - servers end, the session does not
             for server in self._servers.values():
                 server.over(str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}")
         finally:
             for one in self._started:
                 one.end()
+            self._has_started.set()
             self._is_open.set()
             self._is_over.set()
+
+    def _run_loop(self) -> None:
+        from harness.mcp.client.servers_at_work import keep_at_work
+
+        with self._lock:
+            self._is_running = not self._is_closing
+        if self._is_running:
+            asks = self._approver is not deny_all
+            headers = lambda server: self._starter.header_values(server.declaration)  # noqa: E731
+            keep_at_work(self._started, headers, asks=asks, opened=self._opened)
 
     def _start_processes(self) -> None:
         """Start each process first: it begins while the SDK is loaded."""
         for server in self._servers.values():
+            if self._is_closing:
+                break
             for name in server.declaration.env:
                 if not self._starter.has(name):
                     server.note(f"the variable {name}, which it is to get, is not set")
@@ -207,10 +226,13 @@ class McpServers:
                 self._started.append(started(server, self._starter, self._temporary[server.name], self._hurry))
             except UsageError as error:
                 server.over(str(error))
+        self._has_started.set()
 
     def _opened(self, work: ServersAtWork) -> None:
         self._work = work
         self._is_open.set()
+        if self._is_closing:
+            work.stop()
 
     # -- what is asked and told
 

@@ -66,11 +66,13 @@ class Connection:
         self._over = anyio.Event()
         self._calls: list[SentCall] = []
         self._asking = anyio.Lock()
+        self._scope = anyio.CancelScope()
+        """All of it: cancelled when its deadline is over."""
 
     async def keep(self) -> None:
         """Connect, and stay connected until `stop` is called, or the server is gone. Raises nothing of a server's making."""
-        server, why = self._server, ""
-        scope = anyio.CancelScope(deadline=anyio.current_time() + self._server.declaration.start_seconds)
+        server, why, scope = self._server, "", self._scope
+        scope.deadline = anyio.current_time() + server.declaration.start_seconds
         try:
             with scope:
                 async with self._connected() as client:
@@ -92,8 +94,10 @@ class Connection:
             server.over("; ".join(part for part in (self._lost or why, code, last) if part))
 
     def stop(self) -> None:
-        """Let go of it."""
+        """Let go of it; of one that is not connected yet at once."""
         self._over.set()
+        if self._client is None or not self._server.settled.is_set():
+            self._scope.cancel()
 
     def ended(self, why: str) -> None:
         """Take that no message will come any more."""
