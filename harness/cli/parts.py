@@ -159,7 +159,9 @@ class SessionParts:
         return self._named
 
     def warm_up(self) -> None:
-        """Import what the first request needs, in any thread."""
+        """Load and start what the first request needs, in any thread."""
+        if self._servers is not None:
+            self._servers.begin()
         if self._named is not None:
             self._named.warm_up()
 
@@ -176,7 +178,8 @@ class SessionParts:
             gc.enable()
 
     def start_servers(self, approver: Approver) -> Callable[[], OutsideTools | None]:
-        """Start the MCP servers of the configuration, and return what tells of their tools. Raises UsageError."""
+        """Have the MCP servers of the configuration started with `warm_up`, or the first request; return what tells of their
+        tools. Raises UsageError."""
         if not self.extensions.servers:
             return no_more_tools
         from harness.cli.extensions.session_servers import SessionServers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from _thread import allocate_lock
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ class SessionServers:
     """See OfferedTools, which asks for `news` before each request."""
 
     def __init__(self, parts: SessionParts, approver: Approver) -> None:
-        """Start them, and return at once. `approver` is asked what servers ask. Raises UsageError as McpServers does."""
+        """Start nothing yet. `approver` is asked what servers ask. Raises UsageError as McpServers does."""
         outputs = parts.workspace.outputs
         walls = CommandWalls(parts.workspace, hide=(*parts.state.guarded, parts.log.path))
         self._servers = McpServers(
@@ -45,7 +46,14 @@ class SessionServers:
         self._interrupt = parts.interrupt
         self._tell = parts.tell
         self._waited = False
-        self._servers.start()
+        self._begun = allocate_lock()
+        """Held since they were started."""
+
+    def begin(self) -> None:
+        """Start them, if nobody has, and return at once. They take the time of two that begin together: the prompt is drawn
+        first."""
+        if self._begun.acquire(blocking=False):
+            self._servers.start()
 
     def news(self) -> OutsideTools | None:
         """Return the tools that are there now, where any has come or gone; the first time when all servers are there.
@@ -53,6 +61,7 @@ class SessionServers:
         Raises KeyboardInterrupt where the person stops that wait.
         """
         if not self._waited:
+            self.begin()
             with self._interrupt:
                 if not self._servers.wait(0):
                     self._tell("waiting for the MCP servers of your configuration to start")
