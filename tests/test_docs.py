@@ -20,6 +20,7 @@ from rows import all_rows
 from harness.actions import Action
 from harness.cli.commands.slash_command import slash_commands
 from harness.cli.config.config_file import parse_config
+from harness.cli.extensions.extensions import Extensions, extensions_in
 from harness.cli.config.declared import SETTINGS
 from harness.cli.exits import Exit, exit_code
 from harness.cli.flags import ACTIONS, parser_for
@@ -155,7 +156,8 @@ def test_a_policy_or_a_configuration_in_a_document_loads(block: Block) -> None:
     if "version = 1" in block.text:
         assert parse_policy(block.text.encode(), block.place).rules != ()
     else:
-        assert parse_config(block.text.encode(), block.place).values != {}
+        file = parse_config(block.text.encode(), block.place)
+        assert (file.values, extensions_in(file.extensions)) != ({}, Extensions())
 
 
 def test_the_example_asks_before_it_writes(program: Program, checkout: Path) -> None:
