@@ -248,6 +248,9 @@ def _mcp_flags(parser: ArgumentParser, action: str) -> None:
             parser.add_argument("--policy", type=filled, metavar="FILE", help="a policy file, or the name of one")
             parser.add_argument("--log", type=filled, metavar="FILE", help="the action log (else in the state folder)")
             parser.add_argument(
+                "--no-forms", action="store_true", help="ask nobody by forms of the client, which it may fill in itself"
+            )
+            parser.add_argument(
                 "--permission-prompt",
                 action="store_true",
                 help="offer the tool approve as well, for --permission-prompt-tool of Claude Code",

@@ -87,13 +87,18 @@ class ClientLink:
         tools: Sequence[OfferedTool],
         instructions: str,
         *,
+        forms: bool,
         take: Callable[[Arrival], None],
         wake: Callable[[], None],
         streams: tuple[int, int],
     ) -> None:
-        """Take the tools on offer, and what is read and written; `take` is given what comes, `wake` is called for a cancel."""
+        """Take the tools on offer, whether a client is asked that shows forms, and what is read and written.
+
+        `take` is given what comes, `wake` is called for a cancel.
+        """
         self._tools = [tool.listed() for tool in tools]
         self._instructions = instructions
+        self._forms = forms
         self._take = take
         self._wake = wake
         self._source, self._sink = streams
@@ -205,7 +210,9 @@ class ClientLink:
             except RuntimeError:
                 pass  # the loop is closed: the client is gone
 
-        call = ServedCall(params.name, _text_of(params), _client_of(ctx), asks=_shows_forms(ctx), tell=tell)
+        call = ServedCall(
+            params.name, _text_of(params), _client_of(ctx), asks=self._forms and _shows_forms(ctx), tell=tell
+        )
         self._take(call)
         return _Asked(call=call, news=news)
 

@@ -31,7 +31,7 @@ ASKS_SECONDS = 300.0
 """How long a question waits in the client, as one does for `harness approve`."""
 MOST_NAME = 100
 """Characters of what a client says of itself."""
-NO_FORMS = "this client shows no questions (elicitation)"
+NO_FORMS = "this client shows no questions (elicitation), or is not asked to"
 CLOSED = "the client closed the question without an answer"
 IN_TIME = "nobody answered in time"
 CANCELLED = "the client cancelled it, or left."

@@ -109,8 +109,29 @@ def test_a_client_that_shows_forms(mode: str, row: tuple[Any, ...], clients: dic
 def test_a_client_that_shows_none_is_told_where_its_person_can_answer(clients: dict[str, Served]) -> None:
     said = clients[SILENT].call("bash", command="touch none")
     assert said.is_error
-    assert "this client shows no questions (elicitation), and nobody is there to ask" in said.text
+    assert "and nobody is there to ask" in said.text
     assert "harness approve" in said.text
+
+
+def test_a_client_that_might_answer_itself_is_not_asked(program: Program) -> None:
+    with served(program, "--no-forms") as client:
+        client.person.answer = fills("yes")
+        assert client.call("bash", command="touch none").is_error
+        assert client.person.asked == []
+
+
+def test_a_hook_of_the_configuration_checks_these_calls_too(program: Program) -> None:
+    refusing = written(
+        program.home / "refuse.sh", '#!/bin/sh\nread -r event\necho \'{"decision": "deny", "reason": "Not today."}\'\n'
+    )
+    os.chmod(refusing, 0o700)
+    folder = Path(program.environment["XDG_CONFIG_HOME"]) / "harness"
+    written(folder / "config.toml", f'[[hook]]\nid = "no"\nevent = "before-call"\ncommand = ["{refusing}"]\n')
+    with served(program) as client:
+        said = client.call("bash", command="ls")
+    assert said.is_error
+    assert "Not today." in said.text
+    assert [one["hook"] for one in kinds(verified(program), "hook_answered")] == ["no"]
 
 
 def test_what_is_on_offer_says_honestly_what_it_may_do(clients: dict[str, Served]) -> None:

@@ -78,6 +78,7 @@ class _Serving:
         """Open everything but the client's side. Raises HarnessError."""
         self._environment = environment
         self._named = arguments.policy
+        self._forms = not arguments.no_forms
         self._state = State.of(environment)
         fix_modes(self._state)
         self._workspace = Workspace(
@@ -141,6 +142,7 @@ class _Serving:
         link = ClientLink(
             offered,
             INSTRUCTIONS.format(folder=visible_line(self._workspace.root, 1_000)),
+            forms=self._forms,
             take=server.take,
             wake=server.wake,
             streams=streams,
