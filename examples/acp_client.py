@@ -8,6 +8,7 @@ Works in the current folder; flags of `harness serve` may follow the prompt.
 import asyncio
 import os
 import sys
+import termios
 from typing import Any
 
 from acp import spawn_agent_process, text_block
@@ -21,13 +22,11 @@ class AtTerminal:
         if update.session_update == "agent_message_chunk":
             print(visible(update.content.text), end="", flush=True)
 
-    async def request_permission(
-        self, tool_call: Any, options: list[PermissionOption], **_: Any
-    ) -> RequestPermissionResponse:
-        print(
-            f"\n{[content.content.text for content in tool_call.content or []][0]}"
-        )  # safe to show: harness saw to it
+    async def request_permission(self, tool_call: Any, options: list[PermissionOption], **_: Any) -> Any:
+        print(f"\n{tool_call.content[0].content.text}")  # safe to show: harness saw to that
         print("".join(f"  {option.option_id}: {option.name}\n" for option in options), end="")
+        if sys.stdin.isatty():
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)  # what was typed ahead is no answer
         chosen = await asyncio.to_thread(input, "which? ")
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=chosen))
 
