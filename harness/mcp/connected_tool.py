@@ -7,7 +7,6 @@ from typing import Protocol
 
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ToolError
-from harness.files.tool_arguments import tool_arguments
 from harness.files.workspace import Workspace
 from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import Limits, strictest
@@ -19,6 +18,7 @@ from harness.mcp.tool_description import ToolDescription
 from harness.mcp.tool_results import texts_of
 from harness.messages import ResultStatus, ToolCall
 from harness.model import ToolSpec
+from harness.policy.tool_arguments import tool_arguments
 from harness.process.capture import Capture, OutputFolder, result_characters
 from harness.record import Record
 from harness.text.visible import visible
@@ -107,7 +107,7 @@ class ConnectedTool:
             arguments,
             request,
             texts=tool_arguments(arguments, self._workspace),
-            bounds=server.declaration.bounds,
+            bounds=server.declaration.bounds if server.is_walled else None,  # a word that nothing holds loosens nothing
             seconds=request.seconds,
         )
 

@@ -20,11 +20,11 @@ from harness.errors import ToolError
 from harness.files.judged_files import check_unmoved, where
 from harness.files.new_files import NewFiles
 from harness.files.seen_files import SeenFile, SeenFiles
-from harness.files.tool_arguments import tool_arguments
 from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits
 from harness.messages import ToolCall
 from harness.model import ToolSpec
+from harness.policy.tool_arguments import tool_arguments
 from harness.process.environment import program_outside
 from harness.process.start import becoming
 from harness.record import Record
