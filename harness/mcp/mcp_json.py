@@ -37,6 +37,7 @@ _FIELDS = Fields(
     is_open=True,
 )
 _VARIABLE = regex(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
+_HALF = regex(r"[\ud800-\udfff]")
 _NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 
@@ -65,7 +66,7 @@ def servers_in(data: bytes) -> Mapping[str, Mapping[str, JsonValue]]:
 
 def line_of(name: str, data: bytes) -> int:
     """Return the line on which a server's name stands first, behind SERVERS; 1 where it is written oddly."""
-    words = (json.dumps(word, ensure_ascii=False).encode() for word in (SERVERS, name))
+    words = (json.dumps(word, ensure_ascii=False).encode("utf-8", "surrogatepass") for word in (SERVERS, name))
     at = 0
     for word in words:
         at = max(data.find(word, at), at)
@@ -107,7 +108,7 @@ def variables_of(table: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 def _put_in(text: JsonValue, environment: Mapping[str, str]) -> str:
-    """Return a text with the values of its variables. Raises ValueError for one that is not set, or is no name."""
+    """Return a text with the values of its variables. Raises ValueError for one that is not set, and for half characters."""
 
     def value(match: re.Match[str]) -> str:
         name, otherwise = match.groups()
@@ -116,6 +117,8 @@ def _put_in(text: JsonValue, environment: Mapping[str, str]) -> str:
             raise ValueError(f"{_named(str(text))}: the variable {name} is not set")
         return held or otherwise or ""
 
+    if _HALF.search(str(text)):
+        raise ValueError(f"{_named(str(text))} holds a character that none can hold")
     return _VARIABLE.sub(value, str(text))
 
 

@@ -44,6 +44,7 @@ REFUSED = [
     ({"command": "${NONE}"}, "the variable NONE is not set"),
     ({"command": "a", "env": {"A=B": "x"}}, "env: 'A=B' is no name of one"),
     ({"command": "a", "env": {"A": "x\0"}}, "holds a character that none can hold"),
+    ({"command": "a\ud800"}, "holds a character that none can hold"),
     ({"command": "a", "headers": {"A": "x"}}, "headers: means nothing"),
     ({"url": "https://e.org", "env": {"A": "x"}}, "env: means nothing"),
     ({"url": "https://e.org", "headers": {"A": "x\r\nB: y"}}, "holds a character that none can hold"),

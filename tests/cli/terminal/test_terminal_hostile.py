@@ -147,8 +147,10 @@ class Scene:
         project.parent.mkdir()
         project.write_text(policy_text())
         servers = {"a": {"command": TEXT, "args": [SHORT], "env": {SHORT: "${HOME}"}}, SHORT: {"url": TEXT}}
-        (self.here / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
-        (project.parent / "config.toml").write_text(
+        brought = self.here / "brought"  # what lies there no prompt and no run here asks about
+        (brought / ".harness").mkdir(parents=True)
+        (brought / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        (brought / ".harness" / "config.toml").write_text(
             f'[[tool]]\nname = "lint"\ndescription = {toml(TEXT)}\nargv = ["lint", {toml(CORPUS["bidi"])}]\n'
         )
         (self.folder / "cases.jsonl").write_text(
@@ -223,9 +225,9 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("policy", "fatigue"): [["policy", "fatigue", LOG], ["policy", "fatigue", LOG, "--json", "--policy", POLICY]],
     ("policy", "trust"): [
         ["policy", "trust", POLICY], ["policy", "trust", ANY[:200]],
-        ["policy", "trust", ".mcp.json"], ["policy", "trust", ".harness/config.toml"],
+        ["policy", "trust", "brought/.mcp.json"], ["policy", "trust", "brought/.harness/config.toml"],
     ],
-    ("policy", "forget"): [["policy", "forget", POLICY], ["policy", "forget", ".mcp.json"]],
+    ("policy", "forget"): [["policy", "forget", POLICY], ["policy", "forget", "brought/.mcp.json"]],
     ("audit", "list"): [["audit", "list"], ["audit", "list", "--all", "--json"]],
     ("audit", "show"): [
         ["audit", "show", LOG], ["audit", "show", LOG, "--full"], ["audit", "show", LOG, "--json"],
@@ -264,7 +266,7 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("hook", "uninstall"): [["hook", "uninstall", "claude", "--yes"], ["hook", "uninstall", ANY]],
     ("mcp", "proxy"): [["mcp", "proxy", "--name", "a", "--", ANY], ["mcp", "proxy", "--name", ANY, "--", "true"]],
     ("mcp", "serve"): [["mcp", "serve", "--policy", POLICY], ["mcp", "serve", "--policy", ANY[:200], "--cwd", ANY[:200]]],
-    ("mcp", "list"): [["mcp", "list"], ["mcp", "list", "--json"]],
+    ("mcp", "list"): [["mcp", "list"]],
     ("mcp", "check"): [["mcp", "check"], ["mcp", "check", ANY]],
     ("mcp", "pin"): [["mcp", "pin", "a", ANY], ["mcp", "pin", ANY]],
     ("mcp", "unpin"): [["mcp", "unpin", "a", ANY], ["mcp", "unpin", ANY]],
@@ -322,7 +324,7 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("hook", "uninstall"): [0, Exit.USAGE],
     ("mcp", "proxy"): [Exit.USAGE, Exit.USAGE],
     ("mcp", "serve"): [Exit.USAGE, Exit.USAGE],
-    ("mcp", "check"): [1, Exit.USAGE],  # a program that is not there
+    ("mcp", "check"): [0, Exit.USAGE],
     ("mcp", "pin"): [Exit.USAGE, Exit.USAGE],
     ("mcp", "unpin"): [Exit.USAGE, Exit.USAGE],
     ("serve", ""): [Exit.USAGE, Exit.USAGE],
