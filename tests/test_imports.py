@@ -56,7 +56,7 @@ FOREIGN = {
     "acp": "cli",
     "argparse": "cli",
     "duckdb": "cli",
-    "jsonschema": "cli",
+    "jsonschema": "cli mcp",
     "jsonschema_specifications": "cli",
     "referencing": "cli",
 }

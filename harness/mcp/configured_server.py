@@ -67,6 +67,8 @@ class ConfiguredServer:
         self.held_by = ""
         self.is_walled = False
         self.noise = 0
+        self.unfit: dict[str, str] = {}
+        """By the names of its tools, why some cannot be offered: their schemas are none."""
         self.exit_code: int | None = None
         """Of a process that ended by itself."""
         self.settled = threading.Event()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -28,6 +29,8 @@ MOST_DESCRIPTION = 1_024
 """Characters of a description that some models take at the most."""
 MOST_NAME = 64
 """Of a tool's name, likewise."""
+MOST_SCHEMA = 30_000
+"""Characters of the schema of its arguments: more would leave a model no room for anything else."""
 LIST_SECONDS = 20.0
 """How long a list that changed is waited for, before a call of it is judged."""
 LEAST_SECONDS = 0.1
@@ -167,9 +170,21 @@ def offer_problem(server: str, description: ToolDescription) -> str:
         return f"{description.name}: {name} is longer than the {MOST_NAME} characters that models take"
     if "." in name or "/" in name:
         return f"{description.name}: models take no dot and no slash in a name"
-    if not isinstance(description.definition.get("inputSchema"), dict):
+    schema = description.definition.get("inputSchema")
+    if not isinstance(schema, dict):
         return f"{description.name}: it says nothing of its arguments"
+    text = json.dumps(schema, ensure_ascii=False)
+    if len(text) > MOST_SCHEMA:
+        return f"{description.name}: what it says of its arguments has more than {MOST_SCHEMA} characters"
+    if not is_plain(schema):
+        return f"{description.name}: what it says of its arguments holds what is no text"
     return ""
+
+
+def is_plain(value: JsonValue) -> bool:
+    """Say whether every text of a value can be sent and read everywhere: no NUL, and no half of a character."""
+    text = json.dumps(value, ensure_ascii=False)
+    return "\\u0000" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _for_models(description: ToolDescription) -> str:

@@ -126,7 +126,7 @@ class McpServers:
                 self._tell(server, str(error))
                 continue
             for one in listed:
-                if problem := offer_problem(server.name, one):
+                if problem := server.unfit.get(one.name) or offer_problem(server.name, one):
                     self._tell(server, f"left out: {problem}")
                 elif len(found) == MOST_OFFERED:
                     self._tell(server, f"left out: {one.name}: {MOST_OFFERED} tools of servers are offered already")

@@ -133,6 +133,21 @@ def test_a_tool_is_offered_with_the_servers_own_schema_and_judged_by_its_argumen
         "too much said": ([ECHO, tool("big", "x" * 300_000)], ["mcp__srv__echo"], "more than 200000"),
         "too many": ([tool(f"t{n}") for n in range(200)], [f"mcp__srv__t{n}" for n in range(120)], "120 tools"),
         "far too many": ([tool(f"t{n}") for n in range(1_100)], [], "more than 1000 tools"),
+        "no schema": (
+            [ECHO, {"name": "a", "inputSchema": {"type": "object", "properties": {"x": {"type": "banana"}}}}],
+            ["mcp__srv__echo"],
+            "the schema of its arguments is none",
+        ),
+        "half a character": (
+            [ECHO, {"name": "a", "inputSchema": {"type": "object", "description": "\ud800"}}],
+            ["mcp__srv__echo"],
+            "holds what is no text",
+        ),
+        "a schema without an end": (
+            [ECHO, {"name": "a", "inputSchema": {"type": "object", "description": "x" * 40_000}}],
+            ["mcp__srv__echo"],
+            "more than 30000 characters",
+        ),
         "no list": ("odd", [], "does not fit the protocol"),
     },
     fresh=True,

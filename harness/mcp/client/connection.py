@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from harness import __version__
 from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.mcp.configured_server import ConfiguredServer
+from harness.mcp.connected_tool import MOST_SCHEMA
 from harness.mcp.elicitation import form_of
 from harness.mcp.pending_call import AwaitedCall, CallOutcome
 from harness.mcp.tool_catalog import MOST_TOOLS
@@ -196,6 +197,7 @@ class Connection:
                 break
         else:
             raise UsageError(f"its list of tools has more than {MOST_PAGES} pages")
+        server.unfit = unfit_schemas(found)
         for why in server.catalog.take_whole(found, began_at).left_out:
             server.note(f"left out: {why}")
 
@@ -274,6 +276,25 @@ class Connection:
         if opened is not None:
             opened.say(f'The server wanted to ask the person: "{what}"; refused: {why}.')
         return types.ElicitResult(action="decline")
+
+
+def unfit_schemas(tools: Sequence[JsonValue]) -> dict[str, str]:
+    """Return, by the names of tools, why the schema of their arguments is none: a model's server would refuse every request."""
+    from jsonschema import Draft202012Validator, SchemaError
+
+    unfit = {}
+    for tool in tools:
+        name = tool.get("name") if isinstance(tool, dict) else None
+        schema = tool.get("inputSchema") if isinstance(tool, dict) else None
+        if not isinstance(name, str) or not isinstance(schema, dict) or len(json.dumps(schema)) > MOST_SCHEMA:
+            continue  # it is left out anyway
+        try:
+            Draft202012Validator.check_schema(schema)
+        except SchemaError as error:
+            unfit[name] = f"{name}: the schema of its arguments is none: {error.message[:200]}"
+        except RecursionError:
+            unfit[name] = f"{name}: the schema of its arguments is nested too deeply"
+    return unfit
 
 
 class SentCall:
