@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from harness import __version__
-from harness.errors import HarnessError, LogError, UsageError
+from harness.errors import HarnessError, LogError, SessionRefusedError, UsageError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.LOG
     except HarnessError as error:
         _complain(str(error))
-        return Exit.USAGE
+        return Exit.BLOCKED if isinstance(error, SessionRefusedError) else Exit.USAGE
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except OSError as error:

@@ -443,13 +443,13 @@ class Gate:
         """
         action, verdict = self._judged(pending)
         if pending.checked[0] != pending.proposal.number:
-            pending.checked = (pending.proposal.number, ())
+            answers: Sequence[CheckAnswer] = ()
             if verdict.decision <= Decision.CONFIRM:
                 answers = self._checks.before(self._log.session, action, verdict, seconds)
-                pending.checked = (pending.proposal.number, answers)
-                for answer in answers:
-                    self._records.checked(answer, pending.proposal)
-            if pending.checked[1]:
+            for answer in answers:
+                self._records.checked(answer, pending.proposal)
+            pending.checked = (pending.proposal.number, answers)
+            if answers:
                 self._changes += 1
                 action, verdict = self._judged(pending)
         return action, tightened(verdict, action.tool, pending.checked[1])

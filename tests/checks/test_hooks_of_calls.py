@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rows import all_rows
 
 from harness.actions import Action, Command, Effects
+from harness.cli.terminal.question import Question, Usual, question_rows
 from harness.gate.approval import Answer, Approval
 from harness.gate.call_checks import CheckAnswer, CheckEvent, tightened
 from harness.gate.ruling import NO_DETOUR
@@ -228,6 +229,23 @@ def test_no_grant_lifts_a_question_of_a_hook(tmp_path: Path) -> None:
     assert len(scene.asked) == 2
     deciding = [verdict.facets[-1] for _, verdict in scene.asked]
     assert [(one.source, one.reason) for one in deciding] == [(Source.HOOK, "look at this")] * 2
+
+
+def test_the_question_names_the_hook_and_its_reason(tmp_path: Path) -> None:
+    scene = CheckScene(tmp_path)
+    scene.hook(answers("confirm", "is there a ticket?\x1b[2J"), id="prod")
+    rows: list[str] = []
+
+    def drawn(action: Action, verdict: Verdict) -> None:
+        asked = Question(
+            usual=Usual(), action=action, verdict=verdict, confinement="kernel", variables=("PATH",), destroys=()
+        )
+        rows.extend(row.text for row in question_rows(asked, 100))
+
+    scene.at_question = drawn
+    scene.run(("bash", {"command": "echo a && make"}), approver=yes)
+    assert "  ! hook prod asks: is there a ticket?\\x1b[2J" in rows
+    assert [row for row in rows if row.startswith(("  auto", "  ASKS"))] == ["  auto  echo a &&", "  ASKS  make"]
 
 
 def test_after_an_edit_at_the_question_the_hook_sees_the_new_call(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from harness.cli.run.run_prompt import given_prompt
 from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.cli.terminal.styles import Tone
-from harness.errors import LogError, UsageError
+from harness.errors import LogError, SessionRefusedError, UsageError
 from harness.gate.approval import Approver, deny_all
 from harness.loop.agent import Agent
 from harness.loop.run import Session
@@ -151,6 +151,10 @@ class _Run:
             )
         except LogError as error:
             return RunResult(stop=StopReason.LOG_ERROR, text="", detail=str(error))
+        except SessionRefusedError as error:
+            refused = RunResult(stop=StopReason.BLOCKED, text="", detail=self._parts.redactor.redact(str(error)))
+            self._code = self._code_of(refused)
+            return refused
         result = self._result_of(agent, session)
         if result.stop is StopReason.LOG_ERROR:
             return result

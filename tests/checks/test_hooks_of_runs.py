@@ -1,0 +1,85 @@
+"""Hooks of the configuration in the real program: `harness run`, from the file that declares them to the exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from program import Program
+from rows import all_rows
+from run_scene import bash, flags_of
+
+from harness.cli.exits import Exit
+from harness.models.scripted import replies, say
+
+ECHO = 'version = 1\n[tools]\ndefault = "deny"\n[[rule]]\nid = "e"\ndecision = "auto"\nargv = ["echo", "..."]\n'
+DENIES = """echo '{"decision": "deny", "reason": "not today"}'"""
+BLOCKS = """echo '{"decision": "block", "reason": "closed"}'"""
+
+
+def hook_of(path: Path | str, event: str = "before-call") -> str:
+    return f'[[hook]]\nid = "check"\nevent = "{event}"\ncommand = ["{path}"]\nseconds = 60\n'
+
+
+def made(path: Path, body: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def configured(program: Program, text: str) -> None:
+    folder = Path(program.environment["XDG_CONFIG_HOME"], "harness")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.toml").write_text(text)
+
+
+def flags(program: Program) -> tuple[str, ...]:
+    url = program.serve(replies(bash("echo hi"), say("Done."), say("Done again.")))
+    return flags_of(program, url, ECHO)[:-2]
+
+
+@all_rows(
+    ("event", "body", "code", "said"),
+    {
+        "nothing said": ("before-call", "true", Exit.DONE, ""),
+        "a deny": ("before-call", DENIES, Exit.REFUSED, "denied: not today"),
+        "a block": ("before-call", BLOCKS, Exit.BLOCKED, "closed"),
+        "a crash": ("before-call", "exit 1", Exit.REFUSED, "it gave no answer: it ended with exit code 1"),
+        "a word after a call": ("after-call", DENIES, Exit.DONE, "hook check (after-call of call 1): deny: not today"),
+        "a block after a call": ("after-call", BLOCKS, Exit.BLOCKED, "closed"),
+        "a session refused": ("session-start", DENIES, Exit.BLOCKED, "does not let the session begin: not today"),
+        "the end of a session": ("session-end", DENIES, Exit.DONE, "hook check ("),
+        "an answer refused": ("before-answer", DENIES, Exit.NO_ANSWER, "does not let the answer pass: not today"),
+    },
+    fresh=True,
+)
+def test_a_run_obeys_the_hooks_of_the_configuration(
+    program: Program, event: str, body: str, code: Exit, said: str
+) -> None:
+    configured(program, hook_of(made(program.home / "check.sh", body), event))
+    done = program.run("run", "go", *flags(program))
+    assert done.code == code, done
+    assert said in done.err
+    (log,) = program.logs()
+    assert program.run("audit", "verify", str(log)).code == 0
+    shown = program.run("audit", "show", str(log)).out
+    assert f"hook check ({event}" in shown
+
+
+def test_a_hook_in_the_workspace_is_refused_before_anything_begins(program: Program) -> None:
+    configured(program, hook_of(made(program.workspace / "check.sh", "true")))
+    done = program.run("run", "go", *flags(program))
+    assert done.code == Exit.USAGE
+    assert "config.toml:1: [[hook]] command: check.sh lies in the workspace, where calls may change it" in done.err
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_hook_of_a_project_counts_where_the_person_trusts_the_project(program: Program, trusted: bool) -> None:
+    made(program.workspace / ".harness" / "check.sh", DENIES)
+    (program.workspace / ".harness" / "config.toml").write_text(hook_of(".harness/check.sh"))
+    if trusted:
+        assert program.run("policy", "trust", ".harness/config.toml").code == 0
+    done = program.run("run", "go", *flags(program))
+    assert done.code == (Exit.REFUSED if trusted else Exit.DONE), done
+    assert ("config.toml is left out: nobody trusted it" in done.err) == (not trusted)
