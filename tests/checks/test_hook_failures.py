@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from check_scene import ENVIRONMENT, POLICY, CheckScene
+from check_scene import ENVIRONMENT, HANGS, POLICY, CheckScene
 from rows import all_rows
 
 from harness.actions import Action
@@ -240,18 +240,8 @@ def test_a_hook_that_is_removed_in_the_middle_denies_from_then_on(tmp_path: Path
 def test_the_person_stops_a_hook(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     interrupt = Interrupt()
-    scene.hook(f"touch {scene.hooks}/begun; exec sleep 600")
-
-    import threading
-    import time
-
-    def press() -> None:
-        while not (scene.hooks / "begun").exists():
-            time.sleep(0.005)
-        interrupt.request()
-
-    presser = threading.Thread(target=press)
-    presser.start()
+    scene.hook(HANGS)
+    presser = scene.pressing(interrupt)
     with pytest.raises(Interrupted):
         asked(scene, interrupt)
     presser.join()

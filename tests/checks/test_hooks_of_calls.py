@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from check_scene import KEEP, CheckScene
+from check_scene import HANGS, KEEP, CheckScene
 from hypothesis import given
 from hypothesis import strategies as st
 from rows import all_rows
@@ -17,6 +17,7 @@ from harness.cli.terminal.question import Question, Usual, question_rows
 from harness.gate.approval import Answer, Approval
 from harness.gate.call_checks import CheckAnswer, CheckEvent, tightened
 from harness.gate.ruling import NO_DETOUR
+from harness.interrupt import Interrupt
 from harness.log.verify import verify
 from harness.messages import StopReason
 from harness.policy.rules import Decision, Origin
@@ -370,6 +371,30 @@ def test_a_note_before_a_call_is_read_with_its_result_and_masked(tmp_path: Path)
     assert "[The hook hook-1 says of this call: the key is [redacted:" in scene.results[0]
     assert "hunter2" not in scene.path.read_text()
     assert "The hook" not in scene.results[1]
+
+
+# -- the person stops it
+
+
+@all_rows(
+    ("event", "result", "results"),
+    {
+        "before a call": ("before-call", "Not run: interrupted after none", 1),
+        "after a call": ("after-call", "it gave no answer: the person interrupted it]", 1),
+        "before an answer": ("before-answer", "hi", 1),
+        "as the session begins": ("session-start", "", 0),
+    },
+)
+def test_an_interrupt_ends_the_hook_and_the_run(tmp_path: Path, event: str, result: str, results: int) -> None:
+    scene = CheckScene(tmp_path)
+    interrupt = Interrupt()
+    scene.hook(HANGS, event)
+    presser = scene.pressing(interrupt)
+    ended = scene.run(ECHO, interrupt=interrupt)
+    presser.join()
+    assert ended.stop is (StopReason.BLOCKED if event == "session-start" else StopReason.INTERRUPTED)
+    assert len(scene.results) == results
+    assert all(result in text for text in scene.results)
 
 
 # -- it can only tighten

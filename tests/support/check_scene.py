@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -45,6 +47,8 @@ decision = "deny"
 argv = ["date"]
 reason = "What time it is does not matter."
 """
+HANGS = 'touch "$(dirname "$0")/begun"; exec sleep 600'
+"""In a hook: it says that it was started, and does not end; see CheckScene.pressing."""
 KEEP = 'cat > "$(dirname "$0")/told.json"'
 """In a hook: it keeps what it is told."""
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "SECRET_TOKEN": "not for hooks"}
@@ -132,6 +136,18 @@ class CheckScene:
                 interrupt=interrupt,
                 **more,
             )
+
+    def pressing(self, interrupt: Interrupt) -> threading.Thread:
+        """Start to wait for a hook that makes the file `begun`; then the person presses Ctrl-C."""
+
+        def press() -> None:
+            while not (self.hooks / "begun").exists():
+                time.sleep(0.005)
+            interrupt.request()
+
+        presser = threading.Thread(target=press)
+        presser.start()
+        return presser
 
     def records(self, kind: str) -> list[LogRecord]:
         """Return the records of a kind."""
