@@ -30,6 +30,8 @@ LOOK = Reply(text="I look.", calls=(call("bash", command="cat a.txt"),))
 TOUCH = Reply(calls=(call("bash", command="touch made"),))
 EDIT = Reply(calls=(call("edit_file", path="a.txt", old_string="old", new_string="new"),))
 DONE = say("All done.")
+STAYS = "touch begun\nsleep 1000 &\nsleep 1000\n"
+"""A script that leaves something behind."""
 
 
 @pytest.fixture(autouse=True)
@@ -370,28 +372,18 @@ def test_a_question_is_withdrawn_when_its_turn_is_cancelled(program: Program) ->
 # -- sessions
 
 
-def test_two_sessions_work_at_once_each_in_its_folder_with_its_log(program: Program) -> None:
+def test_a_session_takes_changes_while_a_question_stands_in_another(program: Program) -> None:
     other = program.home / "other"
     other.mkdir()
-    editor = Editor(WAITS, "allow")
-    script = replies(TOUCH, TOUCH, DONE, DONE)
-
-    def answering() -> Generator[ScriptedAnswer, Turn, None]:
-        yield TOUCH
-        yield DONE
-
-    one_url, _ = program.serve(answering), script
+    editor = Editor(WAITS)
 
     async def scene() -> None:
-        flags = ("--base-url", one_url, "--model", "scripted", "--policy", str(program.home / "policy.toml"))
-        (program.home / "policy.toml").write_text(CONFIRM)
-        async with served(program, editor, *flags) as at:
+        async with served(program, editor, *model_flags(program, replies(TOUCH, DONE), CONFIRM)) as at:
             first, second = await at.new(), await at.new(other)
             waiting = asyncio.create_task(at.ask(first))
             await at.until(lambda: bool(editor.questions))
-            code, _ = await refused(at.ask(first))
-            assert code == -32600
-            await at.conn.set_session_mode(session_id=second, mode_id="plan")  # while the first one waits
+            assert (await refused(at.ask(first)))[0] == -32600
+            await at.conn.set_session_mode(session_id=second, mode_id="plan")
             await at.conn.close_session(session_id=second)
             assert (await refused(at.ask(second)))[0] == -32002
             editor.released.set()
@@ -399,6 +391,38 @@ def test_two_sessions_work_at_once_each_in_its_folder_with_its_log(program: Prog
 
     play(scene)
     assert ((program.workspace / "made").exists(), len(program.logs())) == (True, 2)
+    assert list(verified(program)) == []
+
+
+def test_two_commands_run_at_once_and_only_the_cancelled_one_ends(program: Program) -> None:
+    other = program.home / "other"
+    other.mkdir()
+    (program.workspace / "stays.sh").write_text(STAYS)
+    (other / "waits.sh").write_text("touch begun\nsleep 1000 &\nuntil [ -e go ]; do sleep 0.01; done\ntouch made\n")
+
+    def script() -> Generator[ScriptedAnswer, Turn, None]:
+        turn = yield Reply(calls=(call("bash", command="bash stays.sh"),))
+        while True:
+            waits = Reply(calls=(call("bash", command="bash waits.sh"),))
+            turn = yield DONE if turn.results else waits
+
+    async def scene() -> None:
+        async with served(program, None, *model_flags(program, script, AUTO)) as at:
+            first, second = await at.new(), await at.new(other)
+            one = asyncio.create_task(at.ask(first))
+            await at.until((program.workspace / "begun").exists)
+            two = asyncio.create_task(at.ask(second))
+            await at.until((other / "begun").exists)
+            await at.conn.cancel(session_id=first)
+            assert (await one).stop_reason == "cancelled"
+            assert left_in(program.workspace) == []
+            assert not two.done()
+            (other / "go").touch()
+            assert (await two).stop_reason == "end_turn"
+
+    play(scene)
+    assert (other / "made").exists()
+    assert left_in(other) == []
     assert list(verified(program)) == []
 
 
@@ -591,10 +615,6 @@ def test_notifications_that_mean_nothing_are_passed_over(program: Program) -> No
 
 
 # -- the end
-
-
-STAYS = "touch begun\nsleep 1000 &\nsleep 1000\n"
-"""A script that leaves something behind."""
 
 
 @all_rows(
