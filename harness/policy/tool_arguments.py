@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from posixpath import normpath
 from urllib.parse import unquote
 
 from harness.actions import Access, JsonValue, Place, ToolArgument
@@ -15,12 +16,14 @@ from harness.shell.disk import Disk
 
 MOST_ARGUMENTS = 2_000
 """Texts that are looked at; where there are more, an argument without a name stands for the rest."""
+MOST_CHARACTERS = 100_000
+"""Of all texts that may be paths: each is followed through the folders that it names."""
 MOST_DEPTH = 20
 """Of objects and lists in each other; what lies deeper counts as one more than are looked at."""
 REST = ToolArgument(name="", text="more arguments than are looked at")
 
 _LONGEST_PATH = 4_095
-"""PATH_MAX of Linux (limits.h); a longer text is no path."""
+"""PATH_MAX of Linux (limits.h)."""
 _FILE_URL = regex(r"(?i)^file:(?://(?:localhost)?(?=/))?")
 _ESCAPED = regex(r"%[0-9A-Fa-f]{2}")
 _EXPANDED = frozenset("*?[{$`\\")
@@ -35,10 +38,12 @@ _PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
 def tool_arguments(arguments: Mapping[str, JsonValue], disk: Disk) -> tuple[ToolArgument, ...]:
     """Return every text, number, truth value and null among the arguments; the last one is REST where there are more."""
     found: list[ToolArgument] = []
+    left = MOST_CHARACTERS
     for name, text in _texts("", arguments, MOST_DEPTH):
-        if text is None or len(found) == MOST_ARGUMENTS:
+        if text is None or left < 0 or len(found) == MOST_ARGUMENTS:
             return (*found, REST)
         names, place = _as_path(text, disk)
+        left -= len(text) if names else 0
         found.append(ToolArgument(name=name, text=text, names=names, place=place, host=host_of(text)))
     return tuple(found)
 
@@ -72,10 +77,14 @@ def _as_path(text: str, disk: Disk) -> tuple[tuple[str, ...], Place]:
     """
     url = _FILE_URL.match(text)
     path = unquote(text[url.end() :]) if url else text
+    if is_long := len(path) > _LONGEST_PATH:
+        path = normpath(path)  # as some programs make one of it that is short enough
     if not path or len(path) > _LONGEST_PATH:
         return (), Place.OUTSIDE
     sure = path.isprintable() and path == path.strip() and not path.startswith("~") and not _EXPANDED.intersection(path)
-    sure = sure and not _ESCAPED.search(path) and (url is None or _is_plain_url(text[: url.end()], path))
+    sure = (
+        sure and not is_long and not _ESCAPED.search(path) and (url is None or _is_plain_url(text[: url.end()], path))
+    )
     readings: tuple[str, ...] = (path,)
     if not sure:
         before = path.partition("\0")[0]

@@ -23,7 +23,7 @@ from harness.policy.loader import combine, parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.session_grants import pattern_fields, pattern_from, pattern_problem, session_grant, with_grants
-from harness.policy.tool_arguments import MOST_ARGUMENTS, MOST_DEPTH, REST, tool_arguments
+from harness.policy.tool_arguments import MOST_ARGUMENTS, MOST_CHARACTERS, MOST_DEPTH, REST, tool_arguments
 from harness.policy.verdict import Source, evaluate
 from harness.record import replace
 
@@ -77,7 +77,7 @@ def decided(held: Policy, action: Action, *suspended: str) -> str:
 def test_what_an_auto_rule_covers_and_a_deny_rule_hits(
     workspace: Workspace, where: str, covers: str, hits: str, arguments: str
 ) -> None:
-    action = called(workspace, arguments.replace("ROOT", workspace.root))
+    action = called(workspace, arguments.replace("ROOT", workspace.root).replace("LONG/", "./" * 1_000))
     found = [
         decided(policy(auto(f"where = {where}")), action),
         decided(policy(strict(f"where = {where}")), action),
@@ -92,7 +92,8 @@ def test_where_there_are_more_texts_than_are_looked_at_nothing_loosens_and_all_t
     deep: JsonValue = "src/a.py"
     for _ in range(MOST_DEPTH + 1):
         deep = [deep]
-    for told in ({"path": many}, {"path": "src/a.py", "x": deep}, {"path": "src/a.py", "x": many}):
+    long: JsonValue = ["src/" * 1_000] * (MOST_CHARACTERS // 4_000 + 1)
+    for told in ({"path": many}, {"path": "src/a.py", "x": deep}, {"path": "src/a.py", "x": long}):
         action = called(workspace, json.dumps(told))
         assert evaluate(policy(auto('where = {path = ["src/"]}')), action).decision.word == "confirm"
         assert decided(policy(auto("")), action) == "confirm", "nobody knows whether one of them is protected"
