@@ -12,6 +12,7 @@ from hostile_mcp_server import tool
 from program import Program, made_program
 from rows import all_rows
 from run_scene import left_in, written
+from sandbox_scene import needs_walls
 
 SERVER = str(Path(__file__).parents[1] / "support" / "hostile_mcp_server.py")
 
@@ -121,6 +122,7 @@ def test_a_name_is_taken_from_no_other_tool(program: Program) -> None:
     assert (first.startswith("acted "), second.startswith("ours")) == (True, False)
 
 
+@needs_walls
 @all_rows("writes", [False, True], anew={"program": made_program})
 def test_what_a_server_claims_holds_nothing_and_its_walls_do(program: Program, *, writes: bool) -> None:
     """A tool that says that it only reads: its calls write what the declaration lets it write, and nothing else."""
