@@ -533,8 +533,7 @@ def test_a_tool_has_its_default_or_the_files_or_is_asked_about(
 
 def test_a_call_without_parts_is_still_judged(workspace: Workspace) -> None:
     """Nothing is permitted by the absence of evidence."""
-    empty = action(workspace, "fetch", "x")
-    assert empty.facets == ()
+    empty = replace(action(workspace, "fetch", "x"), facets=())
     deny = '[[rule]]\nid = "a"\ndecision = "deny"\ntool = ["fetch"]\nreason = "no"\n'
     auto = '[[rule]]\nid = "b"\ndecision = "auto"\npath = ["*"]\n'
     assert evaluate(policy(deny), empty).deciding.facet == ToolUse(tool="fetch")
