@@ -182,6 +182,7 @@ class McpServers:
             os.eventfd_write(self._hurry, 1)
         for one in self._started:
             one.end()
+        self._temporary.clear()  # each folder goes with its object
 
     def _is_through(self) -> bool:
         """Say whether nothing is left to wait for: the loop is over, or while the SDK is loaded nothing was sent yet."""
