@@ -373,6 +373,20 @@ def test_a_note_before_a_call_is_read_with_its_result_and_masked(tmp_path: Path)
     assert "The hook" not in scene.results[1]
 
 
+def test_the_model_reads_no_secret_of_a_hook(tmp_path: Path) -> None:
+    scene = CheckScene(tmp_path)
+    scene.hook("""echo '{"note": "note hunter2-hunter2"}'""")
+    scene.hook("echo late hunter2-hunter2 >&2; exit 2", "after-call")
+    scene.hook(answers("deny", "reason hunter2-hunter2"), tool=["read_file"])
+    with scene.agent(ECHO, ("read_file", {"path": "a"}), secrets=["hunter2-hunter2"]) as agent:
+        session = agent.start()
+        agent.run("go", session)
+        agent.end(session)
+        read = "".join(message.content for message in session.messages)
+    assert [word for word in ("note ", "late ", "reason ") if f"{word}[redacted:" not in read] == []
+    assert "hunter2" not in read
+
+
 # -- the person stops it
 
 
