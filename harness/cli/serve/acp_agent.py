@@ -112,6 +112,13 @@ class AcpAgent:
 
     def run(self) -> str:
         """Do what the client asks until its end, or `stop`; return why a log has no good end, or nothing."""
+        try:
+            self._read()
+        finally:
+            problem = self._end()
+        return problem
+
+    def _read(self) -> None:
         lines = LineSplitter()
         waiting = select.poll()
         waiting.register(self._source, select.POLLIN)
@@ -128,7 +135,6 @@ class AcpAgent:
                 break
             for line in lines.add(block):
                 self._take(line)
-        return self._end()
 
     @property
     def _is_over(self) -> bool:

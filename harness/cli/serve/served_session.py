@@ -271,6 +271,7 @@ class ServedSession:
             complain(self.log_problem)
         finally:
             parts.close()
+            opened.model.close()
 
 
 class _Opened:
