@@ -6,17 +6,18 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from harness.actions import Access, Action
+from harness.errors import nearest
 from harness.gate.call_checks import CheckEvent
 from harness.policy.matchers import ArgvPattern, PathPatterns, argv_pattern, check_pattern
 from harness.policy.rules import Decision, Layer, Origin, Rule
 from harness.record import Record
 from harness.regex import regex
 from harness.text.fields import Fields
+from harness.tool_kinds import SHIPPED_TOOLS, is_from_outside, is_named
 
 MOST_SECONDS = 600
 STANDARD_SECONDS = 10.0
 _ID = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_TOOL = regex(r"[A-Za-z0-9_./-]{1,200}\*?|\*")
 _OF_CALLS = ("tool", "path", "access", "argv")
 _NOWHERE = Origin(file="", line=0)
 
@@ -75,9 +76,10 @@ def declared(table: Mapping[str, object]) -> HookDeclaration:
                 raise ValueError(f"{key}: is about calls, and a hook for {event.value} is told of none")
     command = _texts(table["command"])
     tools = _texts(table.get("tool", ()))
-    wrong = next((tool for tool in tools if not _TOOL.fullmatch(tool)), None)
+    wrong = next((tool for tool in tools if not _is_known(tool)), None)
     if wrong is not None:
-        raise ValueError(f"tool: {wrong[:50]!r} is no tool's name; a star stands only at its end")
+        known = (*SHIPPED_TOOLS, "script__", "mcp__")
+        raise ValueError(f"tool: there is no tool {wrong[:50]!r}{nearest(wrong[:50].lower(), known)}")
     path = _path(table)
     argv = None
     if "argv" in table:
@@ -99,6 +101,11 @@ def declared(table: Mapping[str, object]) -> HookDeclaration:
         seconds=float(str(table.get("seconds", STANDARD_SECONDS))),
         form=HookForm(table.get("form", HookForm.HARNESS.value)),
     )
+
+
+def _is_known(tool: str) -> bool:
+    """Say whether a name means tools that there are, or may be: a hook for a name that is misspelt would never be asked."""
+    return is_from_outside(tool) or any(is_named(shipped, (tool,)) for shipped in SHIPPED_TOOLS)
 
 
 def _path(table: Mapping[str, object]) -> PathPatterns | None:
