@@ -7,7 +7,8 @@ Read these first:
 
 Then what goes with them:
     registry.py     the tools on offer, and how a call becomes an `Action`; arguments.py checks its arguments
-    call_checks.py  what the person's own programs say of a call: they tighten, and never allow
+    pending_call.py  a call on its way through the gate, and what became of it
+    call_checks.py  what the person's own programs say of a call: they tighten, and never allow; checked_calls.py asks them
     approval.py     who is asked, and what an answer may say
     grants_in_force.py  what was granted so far, on top of the policy
     place_watch.py  what a granted program did to protected places, and what a person says to it

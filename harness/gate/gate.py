@@ -13,8 +13,10 @@ from typing import assert_never
 from harness.actions import Action, Command, JsonValue, Opaque, PathAccess, ToolUse, Unconfined, written_paths
 from harness.errors import GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
-from harness.gate.call_checks import NO_CHECKS, CallChecks, CheckAnswer, strictest_answer, tightened, with_notes
+from harness.gate.call_checks import NO_CHECKS, CallChecks, CheckAnswer, tightened, with_notes
+from harness.gate.checked_calls import CheckedCalls
 from harness.gate.grants_in_force import GrantsInForce, GrantStore
+from harness.gate.pending_call import CallEnd, HandedOver, PendingCall
 from harness.gate.place_watch import AskPlaces, PlacesAnswer, PlaceWatch, nobody_to_ask, words_of
 from harness.gate.records import Advice, CallRecords, GateState, Proposal, sha256_of
 from harness.gate.registry import ToolRegistry
@@ -23,6 +25,7 @@ from harness.gate.tool import Attempt, TimedTool
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.place_changes import PlaceChange
 from harness.policy.built_in import is_entry_point
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer, WallsHere
@@ -30,7 +33,7 @@ from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.policy.session_grants import Grant
 from harness.policy.verdict import Source, Verdict, asking_about
-from harness.record import Record, replace
+from harness.record import replace
 
 _FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
 
@@ -41,51 +44,6 @@ MOST_KEPT_CHARACTERS = 100_000
 DRY_RUN = "dry run; every call is judged and recorded, and none is run. This one may run"
 """Why a call did not run that may."""
 TIME_OVER = "the time of the run was over"
-
-
-class PendingCall:
-    """One call on its way through the gate: what is known of it so far."""
-
-    def __init__(self, proposal: Proposal, *, by_person: bool = False) -> None:
-        self.proposal = proposal
-        """The call as it is wanted now: an edit at the question puts another in its place."""
-        self.by_person = by_person
-        self.edits: list[str] = []
-        """The arguments that it was changed into at the question, redacted, one change after the other."""
-        self.begun = False
-        """Whether its intent was written: then only an outcome says what was done."""
-        self.action: Action | None = None
-        self.prepared_at = -1
-        """When `action` was prepared: the count of changes then; see Gate."""
-        self.verdict: Verdict | None = None
-        self.judged_by: object = None
-        """What `verdict` follows from besides the action."""
-        self.checked: tuple[int, Sequence[CheckAnswer]] = (-1, ())
-        """The number of the proposal that hooks were asked about, and what they said."""
-
-
-class CallEnd(Record):
-    """What became of a call."""
-
-    result: ToolResult
-    about: str
-    """The call in a few words, for people."""
-    ends_turn: bool = False
-    """Whether the person asked to stop, not only to refuse this call."""
-    halts: str = ""
-    """Why nothing runs after it, where a hook that looked at it says so."""
-
-
-class HandedOver(Record):
-    """A call that another program carries out, and that may run."""
-
-    proposal: Proposal
-    action: Action
-    verdict: Verdict
-    intent: Mapping[str, JsonValue]
-    """The fields of its intent: on disk, unless `asks` is set; then it is written when that program was told yes."""
-    asks: bool
-    """Whether that program asks the person first."""
 
 
 class Gate:
@@ -124,7 +82,7 @@ class Gate:
         self._advise = advise
         self._monotonic = monotonic
         self._records = CallRecords(log)
-        self._checks = checks
+        self._checks = CheckedCalls(checks, log, self._records)
         self._grants = GrantsInForce(self._guarded(policy), grants, kept, self._walls_here, self._records)
         self._watch = PlaceWatch(self._grants, self._records, ask_places, monotonic)
         self._policy_sha256 = policy.sha256
@@ -174,6 +132,10 @@ class Gate:
     def record_kept(self) -> None:
         """Record the grants that are in force as a session begins; those of another session end here. Raises LogError."""
         self._grants.begin_session()
+
+    def note_checks(self, answers: Sequence[CheckAnswer]) -> None:
+        """Record what hooks said that was about no call. Raises LogError."""
+        self._checks.note(answers)
 
     def revoke(self, grant: Grant) -> str:
         """End a grant, also where it is kept; return why it is kept on for later sessions, or nothing. Raises LogError."""
@@ -268,12 +230,8 @@ class Gate:
 
         result = self._with_words(attempt.result(self._records.redact), approval)
         result, entry_points = self._watch.settle(tool, ruling, noted, result)
-        result, halts = self._looked_at(pending, ruling, result, ran=attempt.begun)
-        by = self._records.brief(action)
-        self._unseen += [
-            (f"{one.path} ({by})", "\n".join((f"{one.path}  {one.how}", *one.diff))) for one in entry_points
-        ]
-        self._note_changes(ruling, result)
+        result, halts = self._checks.look_at(pending, ruling, result, ran=attempt.begun)
+        self._note_changes(ruling, result, entry_points)
         self._records.ended(pending.proposal, result, ran=True)
         self._open.pop(pending.proposal.number, None)
         return CallEnd(result=result, about=self._about(action), halts=halts)
@@ -436,42 +394,15 @@ class Gate:
         return verdict
 
     def _checked(self, pending: PendingCall, seconds: float | None) -> tuple[Action, Verdict]:
-        """Return the same, tightened by what hooks say; they are asked once about each call that the policy lets run, or asks
-        about, and what they may have changed meanwhile is judged anew.
+        """Return the same, tightened by what hooks say; what they may have changed meanwhile is judged anew.
 
         Raises as `_judged` does, and Interrupted.
         """
         action, verdict = self._judged(pending)
-        if pending.checked[0] != pending.proposal.number:
-            answers: Sequence[CheckAnswer] = ()
-            if verdict.decision <= Decision.CONFIRM:
-                answers = self._checks.before(self._log.session, action, verdict, seconds)
-            for answer in answers:
-                self._records.checked(answer, pending.proposal)
-            pending.checked = (pending.proposal.number, answers)
-            if answers:
-                self._changes += 1
-                action, verdict = self._judged(pending)
-        return action, tightened(verdict, action.tool, pending.checked[1])
-
-    def _looked_at(
-        self, pending: PendingCall, permit: Permit, result: ToolResult, *, ran: bool
-    ) -> tuple[ToolResult, str]:
-        """Return a result with what hooks say to the model behind it, and why nothing may run after it, or nothing."""
-        answers: Sequence[CheckAnswer] = ()
-        if ran:
-            answers = self._checks.after(self._log.session, permit.action, permit.verdict, result)
-            for answer in answers:
-                self._records.checked(answer, permit.proposal)
-        content = with_notes(result.content, (*pending.checked[1], *answers))
-        halting = strictest_answer(answers)
-        halts = f"{halting.by}: {halting.reason}" if halting and halting.decision is Decision.BLOCK else ""
-        return (result if content == result.content else replace(result, content=content)), halts
-
-    def note_checks(self, answers: Sequence[CheckAnswer]) -> None:
-        """Record what hooks said that was about no call. Raises LogError."""
-        for answer in answers:
-            self._records.checked(answer)
+        if self._checks.ask_before(pending, action, verdict, seconds):
+            self._changes += 1
+            action, verdict = self._judged(pending)
+        return action, tightened(verdict, action.tool, pending.said)
 
     # -- asking
 
@@ -535,7 +466,7 @@ class Gate:
 
     def _refused(self, pending: PendingCall, refusal: Refusal) -> CallEnd:
         status = ResultStatus.BLOCKED if refusal.decision is Decision.BLOCK else ResultStatus.DENIED
-        result = self._end(refusal.proposal, status, with_notes(refusal.text, pending.checked[1]))
+        result = self._end(refusal.proposal, status, with_notes(refusal.text, pending.said))
         self._advise_on(refusal)
         return CallEnd(result=result, about=f"{self._about(refusal.action)} (refused)", ends_turn=refusal.ends_turn)
 
@@ -549,18 +480,21 @@ class Gate:
             advice = Advice(why=f"what would let it run could not be worked out: {error!r}")
         self._records.advised(refusal.proposal, advice)
 
-    def _note_changes(self, permit: Permit, result: ToolResult | None) -> None:
+    def _note_changes(self, permit: Permit, result: ToolResult | None, found: Sequence[PlaceChange] = ()) -> None:
         """Note what a call that ran may have changed: what other calls mean, and entry points that no person has seen.
 
-        None: another program carries it out, and may change whatever its parts write.
+        No result: another program carries it out, and may change whatever its parts write. `found` are entry points that
+        the watch saw changed.
         """
         action, effects = permit.action, permit.verdict.effects
+        by = self._records.brief(action)
+        self._unseen += [(f"{one.path} ({by})", "\n".join((f"{one.path}  {one.how}", *one.diff))) for one in found]
         if effects.write == () and self.tools.bounds_by_kernel(action.tool):
             return
         self._changes += 1
         changed = written_paths(action) if result is None else changed_paths(action, result)
         if permit.approval is None and any(is_entry_point(path) for path in changed):
-            self._unseen.append((self._records.brief(action), action.preview))
+            self._unseen.append((by, action.preview))
 
     def _new_proposal(
         self,

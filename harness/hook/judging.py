@@ -18,7 +18,8 @@ from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer
 from harness.gate.call_checks import NO_CHECKS
-from harness.gate.gate import Gate, HandedOver, PendingCall
+from harness.gate.gate import Gate
+from harness.gate.pending_call import HandedOver, PendingCall
 from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import Tool

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Self, assert_never
 
-from harness.gate.gate import CallEnd, Gate, PendingCall
+from harness.gate.gate import Gate
+from harness.gate.pending_call import CallEnd, PendingCall
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.transcript import UNKNOWN, edited_text
 from harness.loop.run import Run

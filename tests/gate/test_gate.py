@@ -18,7 +18,8 @@ from rows import all_rows
 from harness.actions import Access, Action, Command, Effects, Facet, JsonValue, Opaque, PathAccess, Place, ToolUse
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
-from harness.gate.gate import CallEnd, Gate, PendingCall
+from harness.gate.gate import Gate
+from harness.gate.pending_call import CallEnd, PendingCall
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, refusal_text, rule_on
 from harness.gate.tool import ToolOutput
