@@ -6,6 +6,7 @@ Read these first:
     reply_calls.py  the calls of one reply: all judged before the first runs, each answered once
 
 Then what goes with them:
+    checked_sessions.py  what hooks and schemas say of sessions and answers
     model_requests.py  requests to the model, recorded and counted
     compaction.py      a long conversation made shorter by a summary
     observers.py       whoever watches a run

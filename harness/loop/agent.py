@@ -16,7 +16,7 @@ from harness import __version__
 from harness.actions import Action, JsonValue
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, SessionRefusedError, WorkspaceError
 from harness.gate.approval import Answer, Approval, Approver
-from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks, strictest_answer
+from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
 from harness.gate.grants_in_force import GrantStore
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
@@ -28,17 +28,17 @@ from harness.interrupt import Interrupt, Interrupted
 from harness.limits import Limits, strictest
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
+from harness.loop.checked_sessions import CheckedSessions
 from harness.loop.compaction import due, summarize
 from harness.loop.model_requests import ModelRequests
 from harness.loop.observers import Observers
 from harness.loop.offered_tools import OfferedTools, OutsideTools, no_more_tools
-from harness.loop.reply_calls import ENDED_HERE, MOST_UNUSABLE, ReplyCalls, is_cut, no_answer, unusable
+from harness.loop.reply_calls import ENDED_HERE, ReplyCalls, is_cut, no_answer, unusable
 from harness.loop.run import Run, Session
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
 from harness.model import Model, Prices
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
 from harness.policy.session_grants import Grant
 from harness.policy.verdict import Source, Verdict
 from harness.record import Record, replace
@@ -152,6 +152,7 @@ class Agent:
             checks=parts.checks.calls,
             monotonic=parts.monotonic,
         )
+        self._checked = CheckedSessions(parts.checks, parts.check_answer, self.gate, self._interrupt)
         self._sessions: set[str] = set()
         parts.log.observers.append(self._tell_record)
 
@@ -211,23 +212,13 @@ class Agent:
         )
         self.gate.record_kept()
         session = Session(self._parts.system, identity)
-        self._ask_at_start(session)
+        refusal = self._checked.begin(session, {"model": self.model.name, **(self._parts.about or {})})
+        if refusal:
+            self.end(session, RunResult(stop=StopReason.BLOCKED, text="", detail=refusal))
+            raise SessionRefusedError(refusal)
         if carried:
             session.change(self.log, str((origin or {}).get("how") or "resumed"), 0, 0, carried)
         return session
-
-    def _ask_at_start(self, session: Session) -> None:
-        """Ask the hooks for this. Raises SessionRefusedError where one says no, or gives no answer; then it is ended."""
-        answers = self._parts.checks.session_starts(
-            session.identity, {"model": self.model.name, **(self._parts.about or {})}
-        )
-        self.gate.note_checks(answers)
-        refusing = strictest_answer(answers)
-        if refusing is not None:
-            detail = f"{refusing.by} does not let the session begin: {refusing.reason}"
-            self.end(session, RunResult(stop=StopReason.BLOCKED, text="", detail=detail))
-            raise SessionRefusedError(detail)
-        session.notes = [f"[The hook {one.hook} says: {one.note}]" for one in answers if one.note]
 
     def end(self, session: Session, result: RunResult | None = None, *, exit_code: int | None = None) -> None:
         """Record that the session is over, and before it an end for every call that lacks one. Raises LogError.
@@ -238,7 +229,7 @@ class Agent:
         self.log.session = session.identity
         self.gate.end_open_calls(ENDED_HERE)
         stop = result.stop if result else StopReason.COMPLETED
-        self.gate.note_checks(self._parts.checks.session_ends(session.identity, stop.value))
+        self._checked.end(session, stop)
         self.log.append(
             "session_ended",
             {
@@ -382,7 +373,7 @@ class Agent:
                 self.log.session = run.session.identity
                 self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
                 while run.session.notes:
-                    self._tell_model(run, run.session.notes.pop(0))
+                    run.tell_model(run.session.notes.pop(0))
                 self.log.append("user_message", {"text": prompt})
                 run.session.history.ask(prompt)
             with self._faults(run):
@@ -444,7 +435,7 @@ class Agent:
         problem = no_answer(response)
         run.unusable = run.unusable + 1 if problem or is_cut(response) else 0
         if problem:
-            self._without_answer(run, problem)
+            self._requests.without_answer(run, problem)
         elif response.tool_calls:
             return response
         else:
@@ -455,77 +446,11 @@ class Agent:
                 self._answered(run)
         return None
 
-    def _without_answer(self, run: Run, problem: str) -> None:
-        """Record a reply that is no answer; the same is asked once more, and nothing of it enters the conversation."""
-        again = run.unusable < MOST_UNUSABLE
-        problem += " It is asked for once more." if again else " It is the second reply in a row that cannot be used."
-        self._requests.log_failure(run, ModelError(problem, fault=ModelFault.REPLY))
-        if not again:
-            run.stop(StopReason.NO_ANSWER, problem)
-
     def _answered(self, run: Run) -> None:
         """End a run on its answer, unless the answer does not fit: the model is told that once, and tries again."""
         self.registry.check_place()
-        if self._is_fit(run) and self._passes_hooks(run):
+        if self._checked.lets_pass(run):
             run.stop(StopReason.COMPLETED)
-
-    def _is_fit(self, run: Run) -> bool:
-        """Say whether the answer is what was asked for; else the model was told so, or the run is over."""
-        if self._parts.check_answer is None:
-            return True
-        seconds = run.seconds_left
-        if seconds is not None and seconds <= 0:
-            run.stop_at_limit(run.time_limit)
-            return False
-        try:
-            with self._interrupt:
-                problem = self._parts.check_answer(run.text, seconds)
-        except KeyboardInterrupt:
-            run.stop(StopReason.INTERRUPTED, "interrupted while the answer was checked")
-            return False
-        self.log.append("answer_checked", {"fits": not problem, "problem": problem})
-        if not problem:
-            return True
-        if run.time_is_over:
-            run.stop_at_limit(run.time_limit)
-        elif run.told_unfit:
-            run.stop(StopReason.UNFIT, f"the answer is still not what was asked for: {problem}")
-        else:
-            run.told_unfit = True
-            wanted = "Answer again, with nothing but the corrected answer."
-            self._tell_model(run, f"Your answer is not what was asked for: {problem}\n{wanted}")
-        return False
-
-    def _passes_hooks(self, run: Run) -> bool:
-        """Say whether no hook has anything against the answer; else the model was told it, or the run is over."""
-        try:
-            answers = self._parts.checks.answer(
-                run.session.identity, run.text, run.seconds_left, again=run.told_by_hook
-            )
-        except Interrupted:
-            run.stop(StopReason.INTERRUPTED, "interrupted while the answer was checked")
-            return False
-        self.gate.note_checks(answers)
-        against = strictest_answer(answers)
-        if against is None:
-            return True
-        if against.decision is Decision.BLOCK:
-            run.stop(StopReason.BLOCKED, f"{against.by}: {against.reason}")
-        elif run.time_is_over:
-            run.stop_at_limit(run.time_limit)
-        elif run.told_by_hook or against.has_failed:  # which the model cannot mend
-            run.stop(StopReason.UNFIT, f"{against.by} does not let the answer pass: {against.reason}")
-        else:
-            run.told_by_hook = True
-            self._tell_model(
-                run, f"The hook {against.hook} has this against your answer: {against.reason}\nGo on, and answer then."
-            )
-        return False
-
-    def _tell_model(self, run: Run, text: str) -> None:
-        """Tell the model something that no person says."""
-        self.log.append("user_message", {"text": text, "by": "harness"})
-        run.session.history.ask(text)
 
     def _summarize(self, run: Run, *, too_long: bool = False, keep_nothing: bool = False) -> str:
         tokens = self._parts.context_tokens

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from harness.actions import JsonValue
-from harness.errors import HarnessError, ModelError
+from harness.errors import HarnessError, ModelError, ModelFault
 from harness.interrupt import Interrupt
 from harness.log.order import SUMMARY
+from harness.loop.reply_calls import MOST_UNUSABLE
 from harness.loop.run import Run
-from harness.messages import Message, ModelResponse, Usage
+from harness.messages import Message, ModelResponse, StopReason, Usage
 from harness.model import MAX_REPLY_CHARACTERS, Model, Prices, Retry, ToolSpec
 
 
@@ -54,6 +55,17 @@ class ModelRequests:
         """Record a request that failed for good, and what it used. Raises LogError."""
         used = _logged_usage(run, error.usage or Usage())
         run.log.append("error", {"where": "model", "message": str(error), "fault": error.fault.value, **used})
+
+    def without_answer(self, run: Run, problem: str) -> None:
+        """Record a reply that is no answer; the same is asked once more, and nothing of it enters the conversation.
+
+        Raises LogError.
+        """
+        again = run.unusable < MOST_UNUSABLE
+        problem += " It is asked for once more." if again else " It is the second reply in a row that cannot be used."
+        self.log_failure(run, ModelError(problem, fault=ModelFault.REPLY))
+        if not again:
+            run.stop(StopReason.NO_ANSWER, problem)
 
     def _ask(
         self,

@@ -116,6 +116,11 @@ class Run:
         )
         self.stop(StopReason.LIMIT, detail)
 
+    def tell_model(self, text: str) -> None:
+        """Tell the model something that no person says. Raises LogError."""
+        self.log.append("user_message", {"text": text, "by": "harness"})
+        self.session.history.ask(text)
+
     @property
     def cost(self) -> float | None:
         """What the run has cost in dollars; None where that is not known."""

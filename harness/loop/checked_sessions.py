@@ -1,0 +1,101 @@
+"""What is checked of a session besides its calls: hooks are asked about its beginning, its end and each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from harness.actions import JsonValue
+from harness.gate.call_checks import SessionChecks, strictest_answer
+from harness.gate.gate import Gate
+from harness.interrupt import Interrupt, Interrupted
+from harness.loop.run import Run, Session
+from harness.messages import StopReason
+from harness.policy.rules import Decision
+
+STOPPED = "interrupted while the answer was checked"
+
+
+class CheckedSessions:
+    """Asks the hooks about the sessions of an agent, and whether its answers are what was asked for."""
+
+    def __init__(
+        self,
+        checks: SessionChecks,
+        check_answer: Callable[[str, float | None], str] | None,
+        gate: Gate,
+        interrupt: Interrupt,
+    ) -> None:
+        """Take who asks the hooks, who looks at an answer (see AgentParts), and the gate, which records what hooks say."""
+        self._checks = checks
+        self._check_answer = check_answer
+        self._gate = gate
+        self._interrupt = interrupt
+
+    def begin(self, session: Session, about: Mapping[str, JsonValue]) -> str:
+        """Return why a session must not begin: a hook says no, or gives no answer. Else nothing. Raises LogError."""
+        answers = self._checks.session_starts(session.identity, about)
+        self._gate.note_checks(answers)
+        refusing = strictest_answer(answers)
+        if refusing is not None:
+            return f"{refusing.by} does not let the session begin: {refusing.reason}"
+        session.notes = [f"[The hook {one.hook} says: {one.note}]" for one in answers if one.note]
+        return ""
+
+    def end(self, session: Session, stop: StopReason) -> None:
+        """Tell the hooks that a session ends; nothing of what they say stops that. Raises LogError."""
+        self._gate.note_checks(self._checks.session_ends(session.identity, stop.value))
+
+    def lets_pass(self, run: Run) -> bool:
+        """Say whether the answer of a run may stand; else the model was told why not, or the run is over. Raises LogError."""
+        return self._is_fit(run) and self._passes_hooks(run)
+
+    def _is_fit(self, run: Run) -> bool:
+        """Say whether the answer is what was asked for."""
+        if self._check_answer is None:
+            return True
+        seconds = run.seconds_left
+        if seconds is not None and seconds <= 0:
+            run.stop_at_limit(run.time_limit)
+            return False
+        try:
+            with self._interrupt:
+                problem = self._check_answer(run.text, seconds)
+        except KeyboardInterrupt:
+            run.stop(StopReason.INTERRUPTED, STOPPED)
+            return False
+        run.log.append("answer_checked", {"fits": not problem, "problem": problem})
+        if not problem:
+            return True
+        if run.time_is_over:
+            run.stop_at_limit(run.time_limit)
+        elif run.told_unfit:
+            run.stop(StopReason.UNFIT, f"the answer is still not what was asked for: {problem}")
+        else:
+            run.told_unfit = True
+            wanted = "Answer again, with nothing but the corrected answer."
+            run.tell_model(f"Your answer is not what was asked for: {problem}\n{wanted}")
+        return False
+
+    def _passes_hooks(self, run: Run) -> bool:
+        """Say whether no hook has anything against the answer."""
+        try:
+            answers = self._checks.answer(run.session.identity, run.text, run.seconds_left, again=run.told_by_hook)
+        except Interrupted:
+            run.stop(StopReason.INTERRUPTED, STOPPED)
+            return False
+        self._gate.note_checks(answers)
+        against = strictest_answer(answers)
+        if against is None:
+            return True
+        if against.decision is Decision.BLOCK:
+            run.stop(StopReason.BLOCKED, f"{against.by}: {against.reason}")
+        elif run.time_is_over:
+            run.stop_at_limit(run.time_limit)
+        elif run.told_by_hook or against.has_failed:  # which the model cannot mend
+            run.stop(StopReason.UNFIT, f"{against.by} does not let the answer pass: {against.reason}")
+        else:
+            run.told_by_hook = True
+            run.tell_model(
+                f"The hook {against.hook} has this against your answer: {against.reason}\nGo on, and answer then."
+            )
+        return False
