@@ -124,6 +124,14 @@ def _tools_changed(record: LogRecord) -> Line | None:
     return _warning("; ".join(said) or f"tools went; on offer: {len(tools) if isinstance(tools, list) else 0}")
 
 
+def _server_asked(record: LogRecord) -> Line | None:
+    fields = record.get("fields")
+    told = [one for one in fields if isinstance(one, dict) and "value" in one] if isinstance(fields, list) else []
+    sent = "; ".join(f"{word(one.get('name'))}: {word(one['value'])}" for one in told)
+    asked = f"the MCP server {word(record.get('server'))} asked: {word(record.get('message'))}"
+    return _warning(f"{asked}  [{word(record.get('answer'))} by {answerer(record)}]{f'  {sent}' if sent else ''}")
+
+
 def _not_kept(record: LogRecord) -> Line | None:
     if not record.get("not_kept"):
         return None
@@ -314,6 +322,7 @@ _SAID: Mapping[str, Callable[[LogRecord], Line | None]] = {
     "places_answered": _places_answered,
     "hook_answered": _hook_answered,
     "tools_changed": _tools_changed,
+    "server_asked": _server_asked,
     "grant": _not_kept,
     "history_changed": _history_changed,
     "answer_checked": _answer_checked,

@@ -152,6 +152,11 @@ class ActionLog:
         """Return the kind of the last record about a call, without an end, of the session that is written now, or None."""
         return self._ledger.last_step(self.session, call)
 
+    @property
+    def running_call(self) -> int:
+        """The number of the call that runs in the session that is written now. Raises LogError where none does."""
+        return self._ledger.running_call(self.session)
+
     def append(self, kind: str, fields: Mapping[str, JsonValue], *, sync: bool = False) -> LogRecord:
         """Append one record and show it to the observers; return it as it was written.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from harness.actions import JsonValue
+from harness.errors import LogError
 
 DECISIONS = ("auto", "confirm", "deny", "block")
 """From the mildest to the strictest."""
@@ -13,6 +14,8 @@ ANSWERS = ("yes", "no", "stop", "halt", "edit", "nobody")
 HOOK_EVENTS = ("before-call", "after-call", "session-start", "session-end", "before-answer")
 HOOK_ANSWERS = ("nothing", *DECISIONS[1:])
 """Of a hook, from the mildest to the strictest; `nothing` has nothing against it, and allows nothing."""
+SERVER_ANSWERS = ("accept", "decline", "cancel")
+"""Of a question that a server asks, in the words of its protocol."""
 PLACES_ANSWERS = ("put_back", "keep", "revoke", "nobody")
 """Of the question about protected places."""
 RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
@@ -187,6 +190,14 @@ class Ledger:
         step = None if found is None else found.calls.get(str(call))
         return None if step is None else step.step
 
+    def running_call(self, session: str) -> int:
+        """Return the number of the call that runs in an open session. Raises LogError where none does."""
+        found = self._sessions.get(session)
+        running = () if found is None else [call.number for call in found.calls.values() if call.step == "intent"]
+        if not running:
+            raise LogError("no call runs")
+        return int(running[-1])
+
     def counts(self, session: str) -> dict[str, int]:
         """Return what the calls of an open session were so far: `calls`, and how many had which decision, answer and status."""
         found = self._sessions.get(session)
@@ -228,6 +239,10 @@ def _enter_work(session: _Session, kind: str, record: LogRecord) -> str:
             return _enter_check(session, record)
         case "places_changed" | "places_answered":
             return _enter_places(session, kind, record)
+        case "server_asked":
+            call = session.calls.get(str(record.get("call")))
+            is_running = call is not None and call.step == "intent"
+            return "" if is_running else f"was asked in call {str(record.get('call'))[:20]}, which is not running"
         case _ if kind in _BEFORE:
             return _enter_call(session, kind, str(record.get("call")), record)
         case _:

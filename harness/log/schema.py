@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.log.order import ANSWERS, DECISIONS, HOOK_ANSWERS, HOOK_EVENTS, PLACES_ANSWERS, STATUSES
+from harness.log.order import ANSWERS, DECISIONS, HOOK_ANSWERS, HOOK_EVENTS, PLACES_ANSWERS, SERVER_ANSWERS, STATUSES
 from harness.text.fields import Fields
 
 VERSION = 1
@@ -181,6 +181,15 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "before_sha256?": "digest|null",
         "after_sha256?": "digest|null",
     },
+    "server_asked": {
+        "call": "count",
+        "server": "text",
+        "message": "text",
+        "fields": "list of asked_field",
+        "answer": f"one of {' '.join(SERVER_ANSWERS)}",
+        "by": "text",
+        "who?": "text",
+    },
     "places_changed": {
         "call": "count",
         "grants": "list of text",
@@ -266,6 +275,7 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
         "words": "text",
         "seconds": "number",
     },
+    "asked_field": {"name": "text", "value?": "text"},
     "facet": {"facet": "text", "kind": "text", "decision": "text", "by": "text", "told?": "list of text"},
     "effects": {
         "network": "flag",

@@ -11,9 +11,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from harness.actions import Action, Effects, JsonValue, ToolUse
-from harness.gate.approval import Answer, Approver
+from harness.gate.approval import Answer, Approval, Approver
 from harness.messages import ToolCall
 from harness.policy.rules import Decision
 from harness.policy.verdict import FacetVerdict, Source, Verdict
@@ -23,9 +24,11 @@ from harness.tool_kinds import ToolKind
 
 MOST_FIELDS, MOST_CHOICES = 20, 100
 MOST_CHARACTERS = 10_000
-"""Of all that a form says."""
+"""Of all that a form says, and of all that is answered."""
 MOST_ROUNDS = 20
-"""How often a form is shown again that is not filled in."""
+"""How often a form is shown to the person that is not filled in."""
+PERSON = "person"
+"""Who answers at the terminal: nobody else can fill a form in, and the words of others are for the model."""
 ANSWERS = "answers"
 """The argument that the person edits."""
 _ASKS_FOR = (
@@ -35,6 +38,8 @@ _ASKS_FOR = (
 )
 _TYPES = ("string", "number", "integer", "boolean", "array")
 _YES, _NO = ("yes", "true", "y"), ("no", "false", "n")
+
+ElicitValue: TypeAlias = str | int | float | bool | list[str]
 
 
 class ElicitField(Record):
@@ -62,8 +67,11 @@ class ElicitAnswer(Record):
     action: str
     """`accept`, `decline` or `cancel`, as the protocol has them."""
     said: str
-    """The same in words, for the log."""
-    content: Mapping[str, str | int | float | bool | list[str]] | None = None
+    """The same in words, for the model."""
+    by: str = ""
+    who: str = ""
+    """As in Approval."""
+    content: Mapping[str, ElicitValue] | None = None
     stops: bool = False
     """Whether the person wants all to stop."""
 
@@ -98,31 +106,49 @@ def looks_secret(text: str) -> bool:
 
 def asked(server: str, form: ElicitForm, approver: Approver) -> ElicitAnswer:
     """Ask the person, and return what they want sent."""
-    text, problem = "".join(f"{field.name}: {field.default}\n" for field in form.fields), ""
+    text = "".join(f"{field.name}: {field.default}\n" for field in form.fields)
+    approval = Approval(answer=Answer.STOP, by=PERSON)
     for _ in range(MOST_ROUNDS):
-        approval = approver(*_question(server, form, text, problem))
+        content = content_of(form, text)
+        try:
+            approval = approver(*_question(server, form, text, content if isinstance(content, str) else ""))
+        except KeyboardInterrupt:
+            approval = Approval(answer=Answer.STOP, by=PERSON)
         match approval.answer:
             case Answer.YES:
-                filled = text
-                if approval.words and len(form.fields) == 1:
-                    filled = f"{form.fields[0].name}: {approval.words}\n"
-                content = content_of(form, filled)
+                if approval.by == PERSON and approval.words and len(form.fields) == 1:
+                    text = f"{form.fields[0].name}: {approval.words}\n"
+                    content = content_of(form, text)
                 if not isinstance(content, str):
-                    return ElicitAnswer(action="accept", said=f"answered by {approval.by}", content=content)
-                problem = content
+                    return _answer("accept", f"answered by {approval.by}", approval, content)
+                if approval.by != PERSON:
+                    break
             case Answer.EDIT:
                 text = _edited(approval.arguments)
-                content = content_of(form, text)
-                problem = content if isinstance(content, str) else ""
             case Answer.STOP | Answer.HALT:
-                return ElicitAnswer(action="cancel", said=f"stopped by {approval.by}", stops=True)
+                return _answer("cancel", f"stopped by {approval.by}", approval)
             case _:
-                return ElicitAnswer(action="decline", said=f"declined by {approval.by}")
-    return ElicitAnswer(action="decline", said="not filled in")
+                return _answer("decline", f"declined by {approval.by}", approval)
+    return _answer("decline", f"not filled in by {approval.by}", approval)
 
 
-def content_of(form: ElicitForm, text: str) -> dict[str, str | int | float | bool | list[str]] | str:
+def asked_fields(server: str, form: ElicitForm, answer: ElicitAnswer) -> dict[str, JsonValue]:
+    """Return what a log tells of a form and its answer; masked by the log, and no longer than the two may be."""
+    sent = answer.content or {}
+    fields: list[JsonValue] = []
+    for name in (field.name for field in form.fields):
+        value = sent.get(name)
+        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        fields.append({"name": name} if value is None else {"name": name, "value": said})
+    who = {"who": answer.who} if answer.who else {}
+    told = {"server": server, "message": form.message, "answer": answer.action, "by": answer.by}
+    return {**told, **who, "fields": fields}
+
+
+def content_of(form: ElicitForm, text: str) -> dict[str, ElicitValue] | str:
     """Return the values of a form that was filled in, or what is wrong with them."""
+    if len(text) > MOST_CHARACTERS:
+        return f"it says more than {MOST_CHARACTERS} characters"
     names = {field.name: field for field in form.fields}
     given: dict[str, str] = {}
     for line in text.splitlines():
@@ -132,7 +158,7 @@ def content_of(form: ElicitForm, text: str) -> dict[str, str | int | float | boo
         if not colon or name.strip() not in names:
             return f"this line is none of the form: {visible_line(line, 100)}"
         given[name.strip()] = value.strip()
-    content: dict[str, str | int | float | bool | list[str]] = {}
+    content: dict[str, ElicitValue] = {}
     for name, field in names.items():
         value = given.get(name, "")
         if not value:
@@ -178,7 +204,7 @@ def _choices(schema: Mapping[str, JsonValue]) -> tuple[str, ...] | None:
     return texts if len(texts) == len(values) else None
 
 
-def _value(field: ElicitField, text: str) -> str | int | float | bool | list[str] | None:
+def _value(field: ElicitField, text: str) -> ElicitValue | None:
     """Return what a text stands for in a field; None where it fits it not."""
     match field.kind:
         case "boolean":
@@ -199,6 +225,13 @@ def _wanted(field: ElicitField) -> str:
     words = {"boolean": "yes or no", "integer": "a whole number", "number": "a number"}
     one = "some, with commas between, of" if field.kind == "array" else "one of"
     return f"{one} {', '.join(field.choices)}" if field.choices else words.get(field.kind, "a text")
+
+
+def _answer(
+    action: str, said: str, approval: Approval, content: Mapping[str, ElicitValue] | None = None
+) -> ElicitAnswer:
+    stops = approval.answer in (Answer.STOP, Answer.HALT)
+    return ElicitAnswer(action=action, said=said, by=approval.by, who=approval.who, content=content, stops=stops)
 
 
 def _edited(arguments: str) -> str:

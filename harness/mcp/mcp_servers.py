@@ -23,7 +23,7 @@ from harness.gate.tool import Tool
 from harness.limits import Limits
 from harness.mcp.configured_server import ConfiguredServer, ServerReport
 from harness.mcp.connected_tool import ConnectedTool, offer_problem
-from harness.mcp.elicitation import ElicitAnswer, ElicitForm, asked
+from harness.mcp.elicitation import ElicitAnswer, ElicitForm, asked, asked_fields
 from harness.mcp.pending_call import AwaitedCall, CallOutcome
 from harness.mcp.pins import PinFile
 from harness.mcp.server_declaration import ServerDeclaration
@@ -54,6 +54,10 @@ def check_installed() -> None:
         raise UsageError(INSTALL)
 
 
+def unrecorded(asked: Mapping[str, JsonValue]) -> None:
+    """Take what a server asked where there is no log."""
+
+
 class McpServers:
     """All servers of a configuration."""
 
@@ -66,6 +70,7 @@ class McpServers:
         pins: str,
         redact: Callable[[str], str],
         approver: Approver = deny_all,
+        record: Callable[[Mapping[str, JsonValue]], None] = unrecorded,
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         outputs: OutputFolder | None = None,
         interrupts: Callable[[], int] = lambda: 0,
@@ -73,14 +78,15 @@ class McpServers:
         """Take what is declared, what starts a server in its walls, and the folder of what persons have seen.
 
         `redact` masks secrets in what is told; `approver` is asked what servers ask, on the thread that waits for the call;
-        with `deny_all` nobody is. What is cut from a result stays whole in `outputs`. `interrupts` is as in
-        AwaitedCall. Raises UsageError where the SDK is not installed, or pins are not understood.
+        with `deny_all` nobody is; `record` is told of it there, when it was answered. What is cut from a result stays whole in
+        `outputs`. `interrupts` is as in AwaitedCall. Raises UsageError where the SDK is not installed, or pins are not understood.
         """
         if declarations:
             check_installed()
         self._starter = starter
         self._workspace = workspace
         self._approver = approver
+        self._record = record
         self._limits = limits
         self._outputs = outputs
         self._interrupts = interrupts
@@ -238,7 +244,9 @@ class McpServers:
     # -- what is asked and told
 
     def _ask(self, server: str, form: ElicitForm) -> ElicitAnswer:
-        return asked(server, form, self._approver)
+        answer = asked(server, form, self._approver)
+        self._record(asked_fields(server, form, answer))
+        return answer
 
     def _tell(self, server: ConfiguredServer, text: str) -> None:
         key = f"{server.name} {text}"

@@ -309,6 +309,7 @@ def _lines_of_every_kind() -> list[list[bytes]]:
         (proposed, auto, intent, ("outcome", {"call": 1, "status": "ok"})),  # type: ignore[list-item]
         (proposed, confirm, asked, yes, intent),  # type: ignore[list-item]
         (proposed, ("hook_answered", {"call": 1})),  # type: ignore[list-item]
+        (proposed, auto, intent, ("server_asked", {"call": 1})),  # type: ignore[list-item]
         (proposed, auto, intent, ("places_changed", {"call": 1}), ("places_answered", {"call": 1})),  # type: ignore[list-item]
         *(((kind, {}),) for kind in ("user_message", "model_request", "model_response", "history_changed", "restored")),
         *(

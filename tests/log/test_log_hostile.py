@@ -404,6 +404,7 @@ def _steps(chance: random.Random, *, spoil: float) -> list[Step]:
     calls: list[tuple[str, dict[str, Any]]] = [
         ("call_proposed", {}), ("hook_answered", {"event": "before-call"}), ("decision", {"decision": "confirm"}),
         ("approval_asked", {}), ("approval_answered", {"answer": "yes"}), ("intent", {}),
+        ("server_asked", {"fields": [{"name": chance.choice(words), "value": chance.choice(words)}], "answer": "accept"}),
         ("places_changed", {"places": [place], "not_looked_at": [chance.choice(words)], "place_count": 1}),
         ("places_answered", {"not_put_back": [{"path": chance.choice(words), "why": chance.choice(words)}]}),
         ("outcome", {"status": "ok"}),

@@ -199,6 +199,7 @@ PLAIN: Mapping[str, st.SearchStrategy[JsonValue]] = {
             "is_kept": st.booleans(),
         }
     ),
+    "asked_field": st.fixed_dictionaries({"name": st.text(max_size=4)}, optional={"value": st.text(max_size=4)}),
     "told_tool": st.fixed_dictionaries({name: st.text(max_size=4) for name in ("name", "description", "parameters")}),
     "agent_call": st.fixed_dictionaries(
         {name: st.text(max_size=4) for name in ("tool", "mode", "subagent", "cwd")} | {"event_sha256": st.just(DIGEST)}

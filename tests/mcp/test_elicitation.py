@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
+from log_scene import Step, forged
 from rows import all_rows
 
-from harness.mcp.elicitation import ElicitForm, content_of, form_of, looks_secret
+from harness.actions import Action
+from harness.gate.approval import Answer, Approval
+from harness.log.verify import verify
+from harness.mcp.elicitation import MOST_CHARACTERS, ElicitForm, asked, content_of, form_of, looks_secret
+from harness.policy.verdict import Verdict
 
 SECRETS = """
 Enter your password      PASSWORD                 pass-word               pass phrase
@@ -86,3 +95,85 @@ def test_a_line_that_is_none_of_the_form_is_said() -> None:
 )
 def test_a_form_that_cannot_be_shown_is_refused(schema: dict[str, Any], why: str) -> None:
     assert why in str(form_of("Go on?", schema))
+
+
+def test_more_than_a_log_takes_is_no_value() -> None:
+    assert f"more than {MOST_CHARACTERS} characters" in str(
+        content_of(form(x={"type": "string"}), f"x: {'a' * MOST_CHARACTERS}")
+    )
+
+
+# -- the question
+
+
+YES = Answer.YES
+FILLED = Approval(answer=Answer.EDIT, by="person", arguments=json.dumps({"answers": "x: Rome"}))
+ROME = Approval(answer=YES, by="person", words="Rome")
+
+
+class Answers:
+    """Answers one after the other; KeyboardInterrupt where there is none."""
+
+    def __init__(self, answers: Sequence[Approval]) -> None:
+        self._answers = iter(answers)
+        self.shown: list[str] = []
+
+    def __call__(self, action: Action, verdict: Verdict) -> Approval:
+        self.shown.append(action.preview)
+        for answer in self._answers:
+            return answer
+        raise KeyboardInterrupt
+
+
+@all_rows(
+    ("answers", "action", "value", "questions"),
+    {
+        "an editor cannot fill it in": ([Approval(answer=YES, by="client")], "decline", None, 1),
+        "nor can an approver": ([Approval(answer=YES, by="approver", who="phone")], "decline", None, 1),
+        "whose words are no value": ([Approval(answer=YES, by="approver", words="Paris")], "decline", None, 1),
+        "those of the person are": ([ROME], "accept", "Rome", 1),
+        "the person is asked again": ([Approval(answer=YES, by="person"), FILLED, ROME], "accept", "Rome", 3),
+        "what they filled in is confirmed": ([FILLED, Approval(answer=YES, by="client")], "accept", "Rome", 2),
+        "an interrupt": ([], "cancel", None, 1),
+    },
+)
+def test_who_cannot_fill_a_form_in_is_asked_once(
+    answers: list[Approval], action: str, value: str | None, questions: int
+) -> None:
+    approver = Answers(answers)
+    answer = asked("srv", form(x={"type": "string"}), approver)
+    assert answer.action == action
+    assert (answer.content or {}).get("x") == value
+    assert answer.stops is (not answers)
+    assert answer.by == (answers[-1].by if answers else "person")
+    assert len(approver.shown) == questions
+    assert "Not yet: x needs a value" in approver.shown[0]
+
+
+# -- its record
+
+RUNS: list[Step] = [
+    ("call_proposed", {"call": 1}),
+    ("decision", {"call": 1, "decision": "auto"}),
+    ("intent", {"call": 1}),
+]
+ASKED: Step = ("server_asked", {"call": 1})
+ENDS: Step = ("outcome", {"call": 1, "status": "ok"})
+
+
+@pytest.mark.forges_logs
+@all_rows(
+    ("steps", "problem"),
+    {
+        "while its call runs": ([*RUNS, ASKED, ASKED, ENDS], ""),
+        "before it runs": ([*RUNS[:2], ASKED], "asked in call 1, which is not running"),
+        "after it ran": ([*RUNS, ENDS, ASKED], "asked in call 1, which is not running"),
+        "of no call": ([("server_asked", {"call": 7})], "asked in call 7, which is not running"),
+    },
+)
+def test_a_server_asks_only_while_a_call_runs(tmp_path: Path, steps: list[Step], problem: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"".join(forged([("session_started", {}), *steps])))
+    found = verify(str(path)).problem
+    assert problem in found
+    assert bool(problem) == bool(found)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,14 @@ from places import ROOT
 from process_scene import alive
 from rows import all_rows
 
-from harness.actions import ToolBounds, ToolUse
+from harness.actions import JsonValue, ToolBounds, ToolUse
 from harness.errors import ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
 from harness.gate.gate import Gate
 from harness.gate.registry import ToolRegistry
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
+from harness.log.verify import verify
 from harness.mcp.client.connection import SentCall
 from harness.mcp.configured_server import Standing
 from harness.mcp.pending_call import AwaitedCall
@@ -627,6 +628,47 @@ def test_the_gate_asks_records_and_pins(tmp_path: Path) -> None:
         assert scene.seen("srv").read()["echo"].pinned is not None
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert kinds[1:] == ["call_proposed", "decision", "approval_asked", "approval_answered", "intent", "outcome"]
+
+
+UNTOLD = [{"name": name} for name in ("city", "days", "night")]
+
+
+@all_rows(
+    ("approver", "answer", "fields", "status"),
+    {
+        "filled in": (
+            filled("city: hunter2hunter2", "days: 3"),
+            "accept",
+            [{"name": "city", "value": "[redacted"}, {"name": "days", "value": "3"}, {"name": "night"}],
+            "ok",
+        ),
+        "stopped": (lambda: Approval(answer=Answer.STOP, by="person"), "cancel", UNTOLD, "interrupted"),
+        "no": (lambda: Approval(answer=Answer.NO, by="approver", who="phone"), "decline", UNTOLD, "failed"),
+    },
+    fresh=True,
+)
+def test_what_a_server_asked_is_in_the_log(
+    tmp_path: Path, approver: Callable[[], Approval], answer: str, fields: object, status: str
+) -> None:
+    path = tmp_path / "log.jsonl"
+    log = ActionLog.open(str(path), secrets=["hunter2hunter2"])
+
+    def record(asked: Mapping[str, JsonValue]) -> None:
+        log.append("server_asked", {"call": log.running_call, **asked})
+
+    with ClientScene(tmp_path, {"sdk": by_sdk()}, approver=Asked(approver), record=record) as scene:
+        begun(log, scene.policy)
+        gate = Gate(policy=scene.policy, approver=at_once(Answer.YES), log=log, tools=ToolRegistry(scene.offered()))
+        gate.call(gate.propose(ToolCall(id="c1", name="mcp__sdk__book", arguments="{}")))
+        log.close()
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [one["kind"] for one in records[-3:]] == ["intent", "server_asked", "outcome"]
+    found, ended = records[-2:]
+    assert verify(str(path)).problem == ""
+    assert (found["call"], found["server"], found["message"]) == (1, "sdk", "Where do you want to go?")
+    assert (found["answer"], ended["status"]) == (answer, status)
+    assert (found["by"], found.get("who")) == (("approver", "phone") if answer == "decline" else ("person", None))
+    assert [{name: text.partition(":")[0] for name, text in one.items()} for one in found["fields"]] == fields
 
 
 def test_without_the_package_it_is_said_how_to_install_it(tmp_path: Path) -> None:

@@ -16,14 +16,14 @@ from typing import Any, Self
 from mcp_scene import SERVER, tool
 from process_scene import wait_until
 
-from harness.actions import Action, Effects
+from harness.actions import Action, Effects, JsonValue
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approver, deny_all
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import Tool, ToolOutput
 from harness.limits import Limits
 from harness.mcp.configured_server import ServerReport
-from harness.mcp.mcp_servers import McpServers
+from harness.mcp.mcp_servers import McpServers, unrecorded
 from harness.mcp.pins import PinFile
 from harness.mcp.server_declaration import declared
 from harness.mcp.server_walls import ServerStarter
@@ -53,6 +53,7 @@ class ClientScene:
         policy: str = POLICY,
         limits: Limits = Limits(),  # noqa: B008
         variables: Mapping[str, str] = {},
+        record: Callable[[Mapping[str, JsonValue]], None] = unrecorded,
     ) -> None:
         self.root = folder / "workspace"
         self.root.mkdir(parents=True, exist_ok=True)
@@ -71,6 +72,7 @@ class ClientScene:
             pins=self.pins,
             redact=str,
             approver=approver,
+            record=record,
             limits=limits,
             outputs=OutputFolder(str(self.outputs)),
         )

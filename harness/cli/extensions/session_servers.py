@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from _thread import allocate_lock
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from harness.actions import JsonValue
 from harness.loop.offered_tools import OutsideTools
 from harness.mcp.mcp_servers import McpServers
 from harness.mcp.server_walls import ServerStarter
@@ -39,9 +40,11 @@ class SessionServers:
             pins=parts.state.mcp,
             redact=parts.redactor.redact,
             approver=approver,
+            record=self._record,
             outputs=None if outputs is None else OutputFolder(outputs),
             interrupts=lambda: parts.interrupt.count,
         )
+        self._log = parts.log
         self._tools: Sequence[Tool] = ()
         self._interrupt = parts.interrupt
         self._tell = parts.tell
@@ -72,6 +75,9 @@ class SessionServers:
             return None
         self._tools = self._tools if tools is None else tools
         return OutsideTools(tools=self._tools, notes=notes)
+
+    def _record(self, asked: Mapping[str, JsonValue]) -> None:
+        self._log.append("server_asked", {"call": self._log.running_call, **asked}, sync=True)
 
     def _wait(self) -> None:
         """Wait for all of them, at most FIRST_SECONDS. Raises KeyboardInterrupt, also in a thread that no signal interrupts."""
