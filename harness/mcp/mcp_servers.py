@@ -79,7 +79,8 @@ class McpServers:
 
         `redact` masks secrets in what is told; `approver` is asked what servers ask, on the thread that waits for the call;
         with `deny_all` nobody is; `record` is told of it there, when it was answered. What is cut from a result stays whole in
-        `outputs`. `interrupts` is as in AwaitedCall. Raises UsageError where the SDK is not installed, or pins are not understood.
+        `outputs`. `interrupts` is as in AwaitedCall. Raises UsageError where the SDK is not installed, or pins are not
+        understood.
         """
         if declarations:
             check_installed()

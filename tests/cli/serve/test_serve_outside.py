@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from client_scene import SDK_SERVER
 from hostile_mcp_server import tool
 from places import ROOT
 from program import Program, made_program
@@ -54,6 +55,26 @@ def test_a_server_that_hangs_does_not_keep_a_turn_from_being_cancelled(program: 
     play(scene)
     assert list(verified(program)) == []
     assert left_in(program.workspace) == []
+
+
+def test_an_editor_that_cannot_fill_a_servers_form_in_is_asked_once(program: Program) -> None:
+    words = [sys.executable, SDK_SERVER, "stdio"]
+    configured(program, f"[mcp.servers.srv]\ncommand = {json.dumps(words)}\nstart_seconds = 300\n")
+    editor = Editor(*["allow"] * 5)
+
+    async def scene() -> None:
+        script = replies(Reply(calls=(call("mcp__srv__book"),)), DONE)
+        async with served(program, editor, *model_flags(program, script, SERVERS)) as at:
+            assert (await at.ask(await at.new())).stop_reason == "end_turn"
+
+    play(scene)
+    assert [("Where do you want to go?" in one.text) for one in editor.questions] == [False, True]
+    assert "Not yet: city needs a value" in editor.questions[1].text
+    (asked,) = (one for one in program.records() if one["kind"] == "server_asked")
+    assert (asked["call"], asked["server"], asked["answer"], asked["by"]) == (1, "srv", "decline", "client")
+    assert list(verified(program)) == []
+    shown = program.run("audit", "show").out
+    assert "~ the MCP server srv asked: Where do you want to go?  [decline by client]" in shown
 
 
 APPROVER = """
