@@ -13,7 +13,6 @@ Then what goes with them:
     tool_catalog.py     which tools the server lists, and which of them a person has seen
     tool_description.py what a server says of one tool, whole
     pins.py             what a person has seen, kept for each server
-    server_process.py   the server itself, and its end
     tool_action.py      a call as the Action that is judged
     tool_results.py     a result in words
 

@@ -16,7 +16,7 @@ import platform
 import select
 import threading
 from _thread import start_new_thread
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from harness import __version__
@@ -29,13 +29,14 @@ from harness.log.action_log import ActionLog
 from harness.mcp.json_rpc import LineSplitter, RpcCode, error_line
 from harness.mcp.judging import CallJudge, fault_words
 from harness.mcp.server_calls import GateTurn, ServerCall
-from harness.mcp.server_process import ServerProcess
 from harness.mcp.server_tools import UNCONFINED
 from harness.mcp.sides import Sides
 from harness.mcp.tool_catalog import ToolCatalog
 from harness.mcp.traffic import Traffic
 from harness.messages import StopReason
 from harness.policy.policy import Policy
+from harness.process.piped_process import PipedProcess
+from harness.process.start import Launch
 from harness.record import Record
 from harness.text.visible import visible_line
 
@@ -89,12 +90,17 @@ def end_session(log: ActionLog, stop: StopReason, detail: str, exit_code: int) -
     log.append("session_ended", fields, sync=True)
 
 
+def as_its_client_would(words: Sequence[str], environment: Mapping[str, str]) -> Launch:
+    """Return how a client starts a server: with its own variables, in the folder at hand, without walls."""
+    return Launch(argv=words, executable=words[0], cwd=".", environment=environment)
+
+
 class McpProxy:
     """One client, one server, and the gate between them."""
 
     def __init__(
         self,
-        process: ServerProcess,
+        process: PipedProcess,
         catalog: ToolCatalog,
         *,
         policy: Policy,

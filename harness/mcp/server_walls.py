@@ -10,11 +10,11 @@ from harness.actions import Effects, ToolUse
 from harness.errors import ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.mcp.server_declaration import ServerDeclaration
-from harness.mcp.server_process import ServerProcess
 from harness.policy.effects import effects_of
 from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
 from harness.process.environment import child_environment
+from harness.process.piped_process import PipedProcess
 from harness.process.start import Launch
 from harness.process.temporary import TemporaryFolder
 from harness.record import replace
@@ -83,7 +83,7 @@ class ServerStarter:
         """Whether this machine can hold a server to anything."""
         return self._walls.confines
 
-    def start(self, declaration: ServerDeclaration, temporary: TemporaryFolder, errors: int) -> ServerProcess:
+    def start(self, declaration: ServerDeclaration, temporary: TemporaryFolder, errors: int) -> PipedProcess:
         """Start a server; `errors` becomes its stderr. Raises UsageError where that is not possible."""
         try:
             variables = {**self._variables(declaration), "TMPDIR": temporary.path()}
@@ -100,12 +100,12 @@ class ServerStarter:
         except (ToolError, OSError) as error:
             raise UsageError(str(error)) from None
         if confinement is None:
-            return ServerProcess(launch, held=True, errors=errors)
+            return PipedProcess(launch, "the server", held=True, errors=errors)
         with confinement:
             walled = replace(
                 launch, confine=confinement.enter, prefix=confinement.prefix, descriptors=confinement.descriptors
             )
-            return ServerProcess(walled, held=True, errors=errors)
+            return PipedProcess(walled, "the server", held=True, errors=errors)
 
     def _variables(self, declaration: ServerDeclaration) -> dict[str, str]:
         """Return its environment: the few that every command has, and those that are named."""

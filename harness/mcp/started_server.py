@@ -7,8 +7,8 @@ from _thread import allocate_lock
 
 from harness.errors import UsageError
 from harness.mcp.configured_server import ConfiguredServer
-from harness.mcp.server_process import ServerProcess
 from harness.mcp.server_walls import ServerStarter
+from harness.process.piped_process import PipedProcess
 from harness.process.temporary import TemporaryFolder
 
 GRACE_SECONDS = 1.0
@@ -22,7 +22,7 @@ class StartedServer:
     """One server. It may be ended by any thread, and more than once."""
 
     def __init__(
-        self, server: ConfiguredServer, hurry: int = -1, process: ServerProcess | None = None, errors: int = -1
+        self, server: ConfiguredServer, hurry: int = -1, process: PipedProcess | None = None, errors: int = -1
     ) -> None:
         """Take its process, where it has one, and where its stderr is read from. It gets no grace any more when the
         descriptor `hurry` can be read from."""
@@ -33,7 +33,7 @@ class StartedServer:
         self._hurry = hurry
 
     @property
-    def process(self) -> ServerProcess:
+    def process(self) -> PipedProcess:
         """Its process. Raises UsageError where it has none any more."""
         if self._process is None:
             raise UsageError("it has no process")

@@ -158,6 +158,7 @@ class BashTool:
         # `--`: a command line that begins with `-` or `+` is a command, not an option of bash.
         words = ("-c", "--", request.command) if script is None else ("--", f"/dev/fd/{script}")
         start = CommandStart(
+            noun="the command",
             argv=("bash", "--noprofile", "--norc", *words),
             cwd=request.cwd.real,
             seconds=request.seconds,

@@ -38,6 +38,8 @@ MAX_NAMES = 10
 class CommandStart(Record):
     """What is started."""
 
+    noun: str
+    """What texts about it call it where it cannot be started."""
     argv: tuple[str, ...]
     """Of a bash; see process.start.becoming for another program."""
     cwd: str
@@ -141,9 +143,9 @@ class CommandRunner:
                 ended, walls = self._run(start, effects, capture, lent)
             return _output(start, capture, ended, walls, lent=lent is not None)
         except NotConfinedError as error:
-            raise ToolError(f"Cannot confine the command: {error.strerror}; nothing was run.") from None
+            raise ToolError(f"Cannot confine {start.noun}: {error.strerror}; nothing was run.") from None
         except OSError as error:
-            raise ToolError(f"Cannot start bash: {error.strerror or error}.") from None
+            raise ToolError(f"Cannot start {start.noun}: {error.strerror or error}.") from None
         finally:
             if spill is not None:
                 spill.close()
@@ -161,7 +163,7 @@ class CommandRunner:
 
         bash = find_bash(self.environment["PATH"].split(":"))
         if not bash:
-            raise ToolError("Cannot start bash: it is not installed.")
+            raise ToolError(f"Cannot start {start.noun}: there is no bash.")
         # Noted before a granted program, whose sockets are closed.
         hold = () if effects.sockets else self.places.held
         confinement = self.walls.confinement(effects, self._temporary.path, hold, terminal=lent is not None)

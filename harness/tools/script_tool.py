@@ -126,11 +126,13 @@ class ScriptTool:
             check_unmoved(self._workspace, path)
         if self._seen.now() != request.files:
             raise ToolError("A file that this tool runs has changed since it was judged; nothing was run.")
+        noun = visible_line(request.words[0], 200)
         if not request.found:
-            raise ToolError(f"Cannot start {visible_line(request.words[0], 200)}: {self._why_not_found()}.")
+            raise ToolError(f"Cannot start {noun}: {self._why_not_found()}.")
         if not effects.unasked:  # the changes were part of the question, and the answer was yes
             self._seen.saw(request.files)
         start = CommandStart(
+            noun=noun,
             argv=becoming(request.words),
             cwd=self._workspace.root,
             seconds=request.seconds,

@@ -21,11 +21,11 @@ from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval
 from harness.log.action_log import ActionLog
 from harness.log.verify import verify
-from harness.mcp.proxy import McpProxy, ProxyEnd, ProxyStop, begin_session
-from harness.mcp.server_process import ServerProcess, as_its_client_would
+from harness.mcp.proxy import McpProxy, ProxyEnd, ProxyStop, as_its_client_would, begin_session
 from harness.mcp.tool_catalog import ToolCatalog
 from harness.policy.loader import load_policy
 from harness.policy.verdict import Verdict
+from harness.process.piped_process import PipedProcess
 
 ECHO, FREE = tool("echo", "Does it.\u202eit seod\x1b[2J"), tool("free")
 ASKED = 'version = 1\n[tools]\n"mcp__srv__echo" = "confirm"\n"mcp__srv__free" = "auto"\n'
@@ -47,7 +47,7 @@ class Played:
         catalog = ToolCatalog(scene.words, " ".join(scene.words), scene.pins)
         policy = load_policy(scene.policy)
         self.proxy = McpProxy(
-            ServerProcess(as_its_client_would(scene.words, os.environ)),
+            PipedProcess(as_its_client_would(scene.words, os.environ), "the server"),
             catalog,
             policy=policy,
             approver=self._ask,

@@ -286,6 +286,17 @@ def test_the_result_says_how_it_ended(scene: Scene) -> None:
     assert (result.status, result.exit_code, result.content) == (ResultStatus.FAILED, 3, "out\nerr\n[exit code 3]")
 
 
+def test_what_cannot_be_started_is_called_what_it_is(scene: Scene) -> None:
+    tool = scene.tool(scene.script("echo out"))
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as a parent may have left it
+    try:
+        result = scene.run(tool)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    why = "SIGCHLD is ignored in this process, so no command's end can be learned"
+    assert result.content == f"Error: Cannot start {scene.root}/script.sh: {why}."
+
+
 def test_what_is_secret_is_masked(scene: Scene) -> None:
     gate = scene.gate(scene.tool("echo", "hunter2hunter2"), redactor=Redactor(["hunter2hunter2"]))
     assert "hunter2" not in run_by(gate).content

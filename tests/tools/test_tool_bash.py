@@ -374,7 +374,7 @@ def test_nothing_is_run_where_the_end_of_a_child_cannot_be_learned(road: Road) -
     finally:
         signal.signal(signal.SIGCHLD, before)
 
-    content = "Error: Cannot start bash: SIGCHLD is ignored in this process, so no command's end can be learned."
+    content = "Error: Cannot start the command: SIGCHLD is ignored in this process, so no command's end can be learned."
     assert result == ToolResult(call_id="c1", status=ResultStatus.FAILED, content=content, output_bytes=len(content))
     assert not (road.root / "ran").exists()
 
@@ -880,7 +880,7 @@ def test_a_folder_that_goes_away_after_the_judgement_is_an_error(road: Road) -> 
 
     assert (result.status, result.content) == (
         ResultStatus.FAILED,
-        "Error: Cannot start bash: No such file or directory.",
+        "Error: Cannot start the command: No such file or directory.",
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.cli.approver.outside_question import MOST_ANSWER_BYTES, AnswerError, OutsideQuestion, approval_from
 from harness.cli.approver.standing_question import IN_TIME, Watched, no_answer
 from harness.gate.approval import Approval
-from harness.mcp.server_process import ServerProcess
+from harness.process.piped_process import PipedProcess
 from harness.process.start import Launch
 
 _BLOCK = 65_536
@@ -41,7 +41,7 @@ class AskedProgram:
         self._monotonic = monotonic
         self._end = monotonic() + seconds
         launch = Launch(argv=words, executable=words[0], cwd="/", environment=environment)
-        self._process: ServerProcess | None = ServerProcess(launch, errors=subprocess.DEVNULL)
+        self._process: PipedProcess | None = PipedProcess(launch, "the approver's program", errors=subprocess.DEVNULL)
         for descriptor in (self._process.input, self._process.output):
             os.set_blocking(descriptor, False)
 
@@ -90,7 +90,7 @@ class AskedProgram:
         process.close()
         return code
 
-    def _send(self, process: ServerProcess) -> None:
+    def _send(self, process: PipedProcess) -> None:
         if not self._left:
             return
         try:
@@ -102,7 +102,7 @@ class AskedProgram:
         if not self._left:
             process.close_input()
 
-    def _read(self, process: ServerProcess) -> None:
+    def _read(self, process: PipedProcess) -> None:
         while self._is_open and len(self._came) <= MOST_ANSWER_BYTES:
             try:
                 piece = os.read(process.output, _BLOCK)

@@ -27,12 +27,12 @@ from harness.hook.waiting import WaitingList
 from harness.log.action_log import ActionLog
 from harness.mcp.judging import fault_words
 from harness.mcp.pins import PinFile
-from harness.mcp.proxy import McpProxy, ProxyEnd, ProxyStop, begin_session, end_session
-from harness.mcp.server_process import ServerProcess, as_its_client_would
+from harness.mcp.proxy import McpProxy, ProxyEnd, ProxyStop, as_its_client_would, begin_session, end_session
 from harness.mcp.tool_catalog import ToolCatalog
 from harness.messages import StopReason
 from harness.paths import is_within
 from harness.policy.verdict import Verdict
+from harness.process.piped_process import PipedProcess
 from harness.text.visible import visible_line
 
 MODE = "mcp proxy"
@@ -80,7 +80,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         begin_session(log, policy, about)
         catalog = ToolCatalog(words, command, pins)
         try:
-            process = ServerProcess(as_its_client_would(words, environment))
+            process = PipedProcess(as_its_client_would(words, environment), "the server")
         except UsageError as error:
             end_session(log, StopReason.INTERNAL_ERROR, str(error), Exit.USAGE)
             raise

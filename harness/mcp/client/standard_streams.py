@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from harness.mcp.configured_server import ConfiguredServer
 from harness.mcp.json_rpc import MOST_LINE_BYTES, LineSplitter, RefusedLine, read_message
-from harness.mcp.server_process import ServerProcess
+from harness.process.piped_process import PipedProcess
 
 BLOCK_BYTES = 1 << 16
 MOST_UNSENT = 100
@@ -29,7 +29,7 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 
 @asynccontextmanager
 async def standard_streams(
-    process: ServerProcess, errors: int, server: ConfiguredServer, ended: Callable[[str], None]
+    process: PipedProcess, errors: int, server: ConfiguredServer, ended: Callable[[str], None]
 ) -> AsyncIterator[Streams]:
     """Read and write a server's messages as long as the block lasts; `ended` is told why no more will come.
 

@@ -167,6 +167,16 @@ def test_a_script_of_the_workspace_is_none(tmp_path: Path) -> None:
         approver(ApproverDeclaration(command=("sh", f"{root}/approver.sh")), root)
 
 
+def test_a_program_that_goes_away_is_called_what_it_is(tmp_path: Path) -> None:
+    (made := tmp_path / "notify").write_text("#!/bin/sh\n")
+    made.chmod(0o755)
+    root = workspace(tmp_path)
+    about, found = command(root, "touch made"), approver(ApproverDeclaration(command=(str(made),)), root)
+    made.unlink()
+    why = f"the approver's program cannot be started: {made}: "
+    assert str(found(about.action, about.verdict)).startswith(why)
+
+
 # A socket
 
 

@@ -1,4 +1,4 @@
-"""The server: started in a group of its own, and ended with all that it started; behind walls where its launch has them."""
+"""A program with pipes: started in a group of its own, and ended with all that it started; walled where its launch is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -29,16 +28,11 @@ STDERR = 2
 _STEP_SECONDS = 0.01
 
 
-def as_its_client_would(words: Sequence[str], environment: Mapping[str, str]) -> Launch:
-    """Return how a client starts a server: with its own variables, in the folder at hand, without walls."""
-    return Launch(argv=words, executable=words[0], cwd=".", environment=environment)
+class PipedProcess:
+    """One program, with a pipe to it and one from it. To be ended by `end`."""
 
-
-class ServerProcess:
-    """One server, with a pipe to it and one from it. To be ended by `end`."""
-
-    def __init__(self, launch: Launch, *, held: bool = False, errors: int = STDERR) -> None:
-        """Start it; its stderr is `errors`. Raises UsageError where that is not possible.
+    def __init__(self, launch: Launch, noun: str, *, held: bool = False, errors: int = STDERR) -> None:
+        """Start it; its stderr is `errors`. Raises UsageError, about `noun`, where that is not possible.
 
         `held`: it begins when it is bound and marked as commands are, so that nothing of it can be lost sight of.
         """
@@ -63,7 +57,7 @@ class ServerProcess:
                 os.close(descriptor)
             why = error.strerror if isinstance(error, NotConfinedError) else error
             what = "cannot be confined" if isinstance(error, NotConfinedError) else "cannot be started"
-            raise UsageError(f"the server {what}: {launch.argv[0]}: {why}") from None
+            raise UsageError(f"{noun} {what}: {launch.argv[0]}: {why}") from None
         os.close(reads)
         os.close(writes)
         self._input_open = True
