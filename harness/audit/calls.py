@@ -64,6 +64,8 @@ class Who(Enum):
     """A person, or any name that is none of the others: whoever has a name can be quick or slow."""
     SCRIPT = "script"
     """Prepared answers. They take no time to read."""
+    OUTSIDE = "outside"
+    """A client or an approver outside: what sits behind it, and whether that reads, is not known."""
     NOBODY = "nobody"
     UNSAID = "unsaid"
     """There is no answer, or the log does not say whose it is."""
@@ -79,11 +81,13 @@ def who_answered(answer: str, by: str) -> Who:
         return Who.SCRIPT
     if "nobody" in (answer, by):
         return Who.NOBODY
+    if by in ("client", "approver"):
+        return Who.OUTSIDE
     return Who.PERSON if by else Who.UNSAID
 
 
 def answerer(answered: LogRecord) -> str:
-    """Return who answered in the log's words, an approver outside with the name that it gave; safe to show."""
+    """Return who answered in the log's words, a client or an approver with the name that it gave; safe to show."""
     by, name = visible_line(word(answered.get("by")), 60), visible_line(word(answered.get("who")), 100)
     return f"{by} ({name})" if name else by
 

@@ -119,6 +119,8 @@ class Refuser(Enum):
     PERSON = "person"
     SCRIPT = "script"
     """Answers that were prepared."""
+    OUTSIDE = "outside"
+    """A client or an approver outside."""
     NOBODY = "nobody"
     """A person's yes was needed, and nobody was there."""
     EDIT = "edit"
@@ -132,6 +134,7 @@ class Refuser(Enum):
 _REFUSERS = {
     Who.PERSON: Refuser.PERSON,
     Who.SCRIPT: Refuser.SCRIPT,
+    Who.OUTSIDE: Refuser.OUTSIDE,
     Who.NOBODY: Refuser.NOBODY,
     Who.UNSAID: Refuser.UNSAID,
 }

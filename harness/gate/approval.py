@@ -35,9 +35,10 @@ class Approval(Record):
 
     answer: Answer
     by: str
-    """`person`, `approver` (one outside), `script` or `nobody`; a refusal never claims a person where there was none."""
+    """`person`, `client` (an editor, or one of `mcp serve`: who sits there is not known), `approver` (one outside), `script` or
+    `nobody`; a refusal never claims a person where there was none."""
     who: str = ""
-    """Of an approver outside, the name that it gave."""
+    """Of a client or an approver, the name that it gave."""
     words: str = ""
     """Of a no why, of a yes what goes with it, in the person's words; of NOBODY why nobody answered. They reach the model."""
     arguments: str = ""

@@ -25,7 +25,7 @@ SHORT_ROWS, SHORT_WIDTH = 4, 40
 MOST_WORDS = 500
 _MARGIN = "    "
 """Before each line of the question: where a client draws Markdown, what stands behind it stays as it is."""
-CALL_GONE = "it cancelled the call, or left, before anybody answered"
+CALL_GONE = "the client cancelled the call, or left, before anybody answered"
 TOO_LONG = "the question is too long for a form of the client"
 
 
@@ -70,19 +70,18 @@ class QuestionForm(Record):
         return {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
 
     def approval(self, answer: FormAnswer, client: str) -> Approval | None:
-        """Return what an answer says, and whose it is: a person's at `client`. None where nobody answered."""
-        by = f"person at {client}"
+        """Return what an answer of `client` says: its word, whoever sits there. None where nobody answered."""
         match answer.end:
             case FormEnd.SENT:
                 said = answer.filled.get(FIELD)
                 if isinstance(said, str) and said.strip() == (self.word or YES):
-                    return Approval(answer=Answer.YES, by=by)
+                    return Approval(answer=Answer.YES, by="client", who=client)
                 typed = visible_line(said, MOST_WORDS) if isinstance(said, str) else ""
-                return Approval(answer=Answer.NO, by=by, words=typed if self.word and typed else "")
+                return Approval(answer=Answer.NO, by="client", who=client, words=typed if self.word else "")
             case FormEnd.REFUSED:
-                return Approval(answer=Answer.NO, by=by)
+                return Approval(answer=Answer.NO, by="client", who=client)
             case FormEnd.CALL_GONE:
-                return Approval(answer=Answer.NO, by="client", words=CALL_GONE)
+                return Approval(answer=Answer.NOBODY, by="nobody", words=CALL_GONE)
             case _:
                 return None
 

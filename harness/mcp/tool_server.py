@@ -263,7 +263,7 @@ class ToolServer:
         try:
             approval = self._questions.elsewhere(call.client, action, verdict, call.pause)
         except (AskedNoMoreError, KeyboardInterrupt):
-            return Approval(answer=Answer.NO, by="client", words=CALL_GONE)
+            return nobody(CALL_GONE)
         if approval.answer is Answer.NOBODY:
             return nobody(f"{why}, and {approval.words or 'nobody is there to ask'}")
         return approval

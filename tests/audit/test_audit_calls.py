@@ -254,7 +254,7 @@ def test_bursts_are_of_people_and_of_one_log() -> None:
 @all_rows(("seconds", "by", "typed", "quick"), [
     (0.999, "person", False, True), (1.0, "person", False, False), (0.1, "script", False, False),
     (0.0, "nobody", False, False), ("0", "person", False, False), (None, "person", False, False), (0.2, "hook", False, True),
-    (0.0, "person", True, False),
+    (0.0, "person", True, False), (0.1, "client", False, False), (0.1, "approver", False, False),
 ])  # fmt: skip
 def test_under_one_second(seconds: JsonValue, by: str, typed: bool, quick: bool) -> None:
     answered = record("approval_answered", answer="yes", by=by, seconds=seconds)

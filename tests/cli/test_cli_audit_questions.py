@@ -212,6 +212,9 @@ def answered(call: int, answer: str, by: str, seconds: JsonValue) -> tuple[Step,
     [
         pytest.param([("yes", "alice", 0.2), ("yes", "person", 0.2), ("no", "person", 0.2)], 3, 2, 0, 0.2, id="a name"),
         pytest.param([("yes", "script", 0.0), ("nobody", "nobody", 0.0)], 0, 0, 0, None, id="no person"),
+        pytest.param(
+            [("yes", "approver", 0.1), ("yes", "client", 0.1), ("yes", "client", 0.1)], 0, 0, 0, None, id="outside"
+        ),
         pytest.param([("no", "nobody", 0.1), ("yes", "", 0.1)], 0, 0, 0, None, id="nobody said no, and one unsaid"),
         pytest.param([("stop", "person", 0.5), ("edit", "person", 9.0)], 1, 0, 0, 0.5, id="the median is one of them"),
         pytest.param([("yes", "person", 1.0)] * 3, 0, 0, 3, 1.0, id="a burst"),

@@ -74,20 +74,20 @@ ROWS: list[tuple[str, dict[str, Any], Answering, bool, str, bool]] = [
     ("approve", {"tool_name": "Bash", "input": {"command": "ls"}}, refuses, True, "There is no tool named", False),
     ("read_file", {"path": ".env"}, refuses, True, "Denied by rule", False),
     ("bash", {"command": "touch one"}, fills("yes"), False, "[exit code 0", True),
-    ("bash", {"command": "touch none"}, fills("no"), True, "Denied by the person at mcp, without a reason", True),
-    ("bash", {"command": "touch none"}, refuses, True, "Denied by the person at mcp, without a reason", True),
+    ("bash", {"command": "touch none"}, fills("no"), True, "Denied by the client (mcp), without a reason", True),
+    ("bash", {"command": "touch none"}, refuses, True, "Denied by the client (mcp), without a reason", True),
     ("bash", {"command": "touch none"}, closes, True, "the client closed the question without an answer", True),
-    ("bash", {"command": "touch none"}, fills("YES"), True, "Denied by the person at", True),
-    ("bash", {"command": "touch none"}, fills(True), True, "Denied by the person at", True),
-    ("bash", {"command": "touch none"}, sends({}), True, "Denied by the person at", True),
-    ("bash", {"command": "touch none"}, sends({"yes": "yes"}), True, "Denied by the person at", True),
-    ("bash", {"command": "touch none"}, sends(None), True, "Denied by the person at", True),
+    ("bash", {"command": "touch none"}, fills("YES"), True, "Denied by the client (mcp)", True),
+    ("bash", {"command": "touch none"}, fills(True), True, "Denied by the client (mcp)", True),
+    ("bash", {"command": "touch none"}, sends({}), True, "Denied by the client (mcp)", True),
+    ("bash", {"command": "touch none"}, sends({"yes": "yes"}), True, "Denied by the client (mcp)", True),
+    ("bash", {"command": "touch none"}, sends(None), True, "Denied by the client (mcp)", True),
     ("write_file", write(), fills("yes"), False, "new.txt", True),
-    ("write_file", write(20), fills("yes"), True, "Denied by the person at", True),
+    ("write_file", write(20), fills("yes"), True, "Denied by the client (mcp)", True),
     ("write_file", write(20), types_the_word, False, "new.txt", True),
     ("write_file", write(500), types_the_word, True, "the question is too long for a form", False),
-    ("bash", RESET, fills("yes"), True, 'Denied by the person at mcp: "yes"', True),
-    ("bash", RESET, fills("destroy"), True, 'Denied by the person at mcp: "destroy"', True),
+    ("bash", RESET, fills("yes"), True, 'Denied by the client (mcp): "yes"', True),
+    ("bash", RESET, fills("destroy"), True, 'Denied by the client (mcp): "destroy"', True),
     ("bash", RESET, types_the_word, True, "not a git repository", True),
 ]  # fmt: skip
 
@@ -203,9 +203,9 @@ def test_the_log_is_one_session_that_reports_and_undo_understand(program: Progra
     (begun,) = kinds(records, "session_started")
     assert (begun["mode"], begun["agent"], begun["workspace"]) == ("mcp serve", "mcp", str(program.workspace))
     assert kinds(records, "session_ended")[0]["stop"] == "completed"
-    assert [one["by"] for one in kinds(records, "approval_answered")] == ["person at mcp"] * 2
+    assert [(one["by"], one["who"]) for one in kinds(records, "approval_answered")] == [("client", "mcp")] * 2
     assert "mcp serve" in program.run("audit", "list").out
-    assert "[asked: yes by person at mcp" in program.run("audit", "show").out
+    assert "[asked: yes by client (mcp)" in program.run("audit", "show").out
     assert program.run("audit", "report", "-o", str(program.home / "r.html")).code == 0
     assert (program.workspace / "a.txt").exists()
     assert program.run("undo", "--to", "1").code == 0
@@ -363,7 +363,9 @@ def test_a_question_whose_call_is_gone_is_answered_by_nobody(how: str, program: 
             assert raw.ask("ping", {}, identity=2)["id"] == 2
         assert raw.end() == 0
     assert not (program.workspace / "none").exists()
-    (outcome,) = kinds(verified(program), "outcome")
+    records = verified(program)
+    assert [(one["answer"], one["by"]) for one in kinds(records, "approval_answered")] == [("nobody", "nobody")]
+    (outcome,) = kinds(records, "outcome")
     assert (outcome["status"], "before anybody answered" in str(outcome["content"])) == ("denied", True)
 
 

@@ -110,7 +110,7 @@ def _who(call: LoggedCall) -> str:
             return "nobody was there to ask"
         case Refuser.EDIT:
             return f"replaced by an edited call ({line(call.answered.get('edited_to'), 20)})"
-        case Refuser.PERSON | Refuser.SCRIPT:
+        case Refuser.PERSON | Refuser.SCRIPT | Refuser.OUTSIDE:
             return f"{line(call.answered.get('by'), 60)}, after {waited_in_words(call)}"
         case Refuser.TOOL | Refuser.UNSAID:
             return "the log does not say"

@@ -148,7 +148,7 @@ def _by(refusal: LoggedRefusal) -> str:
     match refusal.refuser:
         case Refuser.POLICY:
             return why(call)
-        case Refuser.PERSON | Refuser.SCRIPT:
+        case Refuser.PERSON | Refuser.SCRIPT | Refuser.OUTSIDE:
             words = quoted(refusal.words) or "without a word"
             return f"{who(call)}, {seconds(call)}: {words}; asked by {why(call)}"
         case Refuser.NOBODY:

@@ -26,6 +26,7 @@ from harness.policy.grant_offers import Offer
 from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
+from harness.record import replace
 from harness.text.visible import visible_line
 
 BY = "client"
@@ -62,10 +63,11 @@ class ClientApprover:
         mask: Callable[[str], str],
         call: Callable[[], str],
         outside: AskOutside,
+        client: str,
     ) -> None:
         """`ask` sends a request with these parameters, but for the session. `confinement` says how a call is held, `offer` what
         may be granted at a question; `mask` masks a call's summary, which goes into a title; `call` names a call of the
-        model's; `outside` asks somebody else as well.
+        model's; `outside` asks somebody else as well; `client` is what the client calls itself.
         """
         self._ask = ask
         self._confinement = confinement
@@ -74,6 +76,7 @@ class ClientApprover:
         self._mask = mask
         self._call = call
         self._outside = outside
+        self._client = client
         self._others = 0
         """Questions that were about no call of the model's."""
         self._open: OpenQuestion | None = None
@@ -101,7 +104,8 @@ class ClientApprover:
         standing = self._outside(action, verdict) if by_model(action) else ""
         try:
             self._open = self._ask(fields)
-            return _first(self._open, asked, None if isinstance(standing, str) else standing)
+            approval = _first(self._open, asked, None if isinstance(standing, str) else standing)
+            return replace(approval, who=self._client) if approval.by == BY else approval
         finally:
             self._open = None
             if not isinstance(standing, str):

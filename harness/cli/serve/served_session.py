@@ -68,7 +68,7 @@ class ServedSession:
         self._arguments = arguments
         self._environment = environment
         self._wire = wire
-        self._client = client
+        self.client = client
         self._records = records
         self._name = ""
         self._early: list[LogRecord] | None = []
@@ -228,7 +228,7 @@ class ServedSession:
     @property
     def about(self) -> dict[str, JsonValue]:
         """What the log's first record says of the client."""
-        return {"client": self._client}
+        return {"client": self.client}
 
     def _the_opened(self) -> _Opened:
         if self._opened is None:
@@ -294,6 +294,7 @@ class _Opened:
             mask=parts.redactor.redact,
             call=lambda: self._updates.asked,
             outside=approver_outside(parts, lambda: self.agent.gate, self._offer, is_alone=False),
+            client=served.client,
         )
         parts.on_wait, parts.tell = served.wait, served.tell
         parts.log.observers.append(self._record)

@@ -199,6 +199,7 @@ def test_only_the_yes_that_was_offered_is_one(
     assert (program.workspace / "made").exists() is made
     (answered,) = (one for one in program.records() if one["kind"] == "approval_answered")
     assert (answered["answer"], answered["by"]) == logged
+    assert answered.get("who", "") == ("editor 1.0" if answered["by"] == "client" else "")
     assert list(verified(program)) == []
 
 
