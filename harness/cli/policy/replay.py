@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness.actions import Access, Action, JsonValue, PathAccess, ToolBounds, ToolUse, written_paths
+from harness.actions import Action, JsonValue, written_paths
 from harness.cli.audit.answer_writer import AnswerWriter
 from harness.cli.console import complain
 from harness.cli.exits import Exit
-from harness.cli.policy.judged_call import UNSEEN_TOOL, CallReader, call_from_outside
+from harness.cli.policy.judged_call import CallReader
+from harness.cli.policy.logged_use import is_told_whole, logged_facets, logged_use
 from harness.cli.policy.policies import PolicyInForce
 from harness.cli.state import State
 from harness.cli.tables import Column
 from harness.cli.terminal.styles import Tone
 from harness.errors import LogError, PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
-from harness.gate.judged_json import ONLY_READS, SAYS_DESTROYS, SAYS_READS
 from harness.log.findings import Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile
 from harness.log.order import CUT_SHORT, LogRecord
@@ -37,7 +37,7 @@ from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
-from harness.tool_kinds import SHIPPED_TOOLS, Does, script_tool
+from harness.tool_kinds import SHIPPED_TOOLS, Does
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -81,7 +81,7 @@ class JudgedAgain(Record):
     def old(self) -> Decision | None:
         """What the policy decided then, hooks aside; None where the log's word is not one of ours."""
         if self.decision.get("source") == Source.HOOK.value:
-            words = (DECISION_WORDS.get(str(facet.get("decision"))) for facet in _facets(self.decision))
+            words = (DECISION_WORDS.get(str(facet.get("decision"))) for facet in logged_facets(self.decision))
             return max((word for word in words if word is not None), default=None)
         return DECISION_WORDS.get(str(self.decision.get("decision")))
 
@@ -305,11 +305,8 @@ class Replay:
 
     def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
         """Return the action that was judged. Raises ToolError where the log does not hold all of it."""
-        facets, tool = _facets(decision), str(decision.get("tool"))
-        kinds = [facet.get("kind") for facet in facets]
-        if tool not in SHIPPED_TOOLS and (
-            kinds.count("ToolUse") != 1 or not {"ToolUse", "PathAccess"}.issuperset(kinds)
-        ):
+        facets, tool = logged_facets(decision), str(decision.get("tool"))
+        if tool not in SHIPPED_TOOLS and not is_told_whole(facets):
             raise ToolError(f"{tool} is a tool of another program")
         proposed = session.proposed[str(decision.get("call"))]
         arguments = proposed.get("arguments")
@@ -318,52 +315,13 @@ class Replay:
         if is_redacted(arguments):
             raise ToolError("a secret was masked in its arguments")
         if tool not in SHIPPED_TOOLS:
-            return _from_outside(session, decision, arguments)
+            return logged_use(decision, arguments, session.workspace)
         # A call that would change nothing was judged as a read; older logs show that by its facets.
         old_edit = SHIPPED_TOOLS[tool].does is Does.WRITES and not any(
             str(f.get("facet")).startswith("write ") for f in facets
         )
         changes = not (decision.get("default_of") or old_edit)
         return self._reader.action(tool, arguments, session.workspace, changes=changes)
-
-
-def _from_outside(session: LoggedSetting, decision: LogRecord, arguments: str) -> Action:
-    """Return a call of a tool from outside, as its record tells it: what is known of the tool, and the paths that it named."""
-    facets, tool = _facets(decision), str(decision.get("tool"))
-    used = next(facet for facet in facets if facet.get("kind") == "ToolUse")
-    told = used.get("told")
-    words = told if isinstance(told, list) else []
-    use = ToolUse(
-        tool=tool,
-        unseen=str(decision["reason"]) if used.get("by") == UNSEEN_TOOL else "",
-        says_reads=SAYS_READS in words,
-        says_destroys=SAYS_DESTROYS in words,
-        bounds=ToolBounds() if ONLY_READS in words else _bounds(tool, decision),
-    )
-    action = call_from_outside(use, arguments, session.workspace)
-    paths = [_named(str(facet.get("facet")), session.workspace) for facet in facets if facet is not used]
-    return replace(action, facets=(*action.facets, *paths))
-
-
-def _bounds(tool: str, decision: LogRecord) -> ToolBounds | None:
-    """Return what a script was declared to do at the most, as far as the policies of then let it; None of other tools."""
-    if not tool.startswith(script_tool("")):
-        return None
-    told = decision.get("effects")
-    effects = told if isinstance(told, dict) else {}
-    granted = effects.get("granted")
-    write = tuple(place for place in granted if isinstance(place, str)) if isinstance(granted, list) else ()
-    bounds = ToolBounds(write=write, network=effects.get("network") is True)
-    return None if bounds == ToolBounds() else bounds
-
-
-def _named(said: str, workspace: Workspace) -> PathAccess:
-    """Return the path that a record names, as `describe_facet` does. Raises ToolError where it is not all there."""
-    word, _, path = said.partition(" ")
-    if word not in (Access.READ.value, Access.WRITE.value) or is_redacted(path) or path.endswith(" characters)"):
-        raise ToolError("the log names a path of it only in part")
-    found = workspace.resolve(path, Access(word))
-    return workspace.look_below(found, follows=found.access is Access.READ) if os.path.isdir(found.real) else found
 
 
 def is_path(text: str) -> bool:
@@ -379,16 +337,9 @@ def _why_broken(standing: Findings) -> str:
     return standing.why if found.broken_line is None else f"broken at line {found.broken_line}: it {found.problem}"
 
 
-def _facets(decision: LogRecord) -> list[dict[str, JsonValue]]:
-    """Return the parts of a call as they are recorded; what hooks said is none of them."""
-    facets = decision.get("facets")
-    parts = [facet for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
-    return [part for part in parts if not str(part.get("by")).startswith("hook ")]
-
-
 def _suspended(decision: LogRecord) -> bool:
     """Say whether a change of an entry point was shown with the question."""
-    return any(str(facet.get("by")).endswith(", suspended") for facet in _facets(decision))
+    return any(str(facet.get("by")).endswith(", suspended") for facet in logged_facets(decision))
 
 
 def _changed(outcome: LogRecord, action: Action | None) -> Sequence[str]:
