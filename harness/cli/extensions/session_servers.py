@@ -77,7 +77,8 @@ class SessionServers:
         return OutsideTools(tools=self._tools, notes=notes)
 
     def _record(self, asked: Mapping[str, JsonValue]) -> None:
-        self._log.append("server_asked", {"call": self._log.running_call, **asked}, sync=True)
+        with self._interrupt.hold():
+            self._log.append("server_asked", {"call": self._log.running_call, **asked}, sync=True)
 
     def _wait(self) -> None:
         """Wait for all of them, at most FIRST_SECONDS. Raises KeyboardInterrupt, also in a thread that no signal interrupts."""
