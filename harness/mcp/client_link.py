@@ -156,7 +156,7 @@ class ClientLink:
                 fields = message.message.model_dump(by_alias=True, exclude_unset=True)
                 self._out.put(json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n")
 
-        async with anyio.create_task_group() as tasks:
+        async with read, from_sdk, anyio.create_task_group() as tasks:
             tasks.start_soon(write_out)
             start_new_thread(self._read, (pass_on, end))
             await server.run(read, write, server.create_initialization_options())
@@ -204,9 +204,14 @@ class ClientLink:
         news: asyncio.Queue[CallNews] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
+        def take(new: CallNews) -> None:
+            news.put_nowait(new)
+            if isinstance(new, CallResult):  # no answer is waited for any more
+                self._asked = {word: asked for word, asked in self._asked.items() if asked.news is not news}
+
         def tell(new: CallNews) -> None:
             try:
-                loop.call_soon_threadsafe(news.put_nowait, new)
+                loop.call_soon_threadsafe(take, new)
             except RuntimeError:
                 pass  # the loop is closed: the client is gone
 

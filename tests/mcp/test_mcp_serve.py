@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -35,6 +37,10 @@ from tool_client import (
 from harness.cli.state import State
 from harness.gate.approval import Answer, Approval
 from harness.hook.waiting import WaitingList
+from harness.mcp.client_link import ClientLink
+from harness.mcp.question_form import QuestionForm
+from harness.mcp.served_call import CallResult, ServedCall
+from harness.mcp.tool_server import ServerStop
 
 token = pytest.fixture(sleep_token)
 Answering = Callable[[Any], Any]
@@ -367,6 +373,45 @@ def test_a_question_whose_call_is_gone_is_answered_by_nobody(how: str, program: 
     assert [(one["answer"], one["by"]) for one in kinds(records, "approval_answered")] == [("nobody", "nobody")]
     (outcome,) = kinds(records, "outcome")
     assert (outcome["status"], "before anybody answered" in str(outcome["content"])) == ("denied", True)
+
+
+def test_a_question_of_the_later_era_is_forgotten_when_its_call_has_ended() -> None:
+    """The client answers too late: nothing is kept for one that never does."""
+    source, to_server = os.pipe()
+    from_server, sink = os.pipe()
+    came: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    link = ClientLink([], "", forms=True, take=came.put, wake=lambda: None, streams=(source, sink))
+    link.start()
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+    }
+
+    def asked(**more: Any) -> dict[str, Any]:
+        params = {"name": "bash", "arguments": {}, "_meta": meta, **more}
+        line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        os.write(to_server, line.encode() + b"\n")
+        return dict(json.loads(os.read(from_server, 1 << 16))["result"])
+
+    def play() -> None:
+        while not isinstance(call := came.get(), ServedCall):
+            pass
+        call.ask(QuestionForm(tool="bash", message="m", word=""), 0.0)
+        ended.append(call)
+
+    ended: list[ServedCall] = []
+    playing = threading.Thread(target=play)
+    playing.start()
+    word = asked()["requestState"]
+    playing.join()
+    ended[0].end(CallResult(text="late", is_error=True))
+    again = asked(requestState=word, inputResponses={})
+    assert "nobody waits for this answer any more" in str(again)
+    os.close(to_server)
+    assert came.get(timeout=120) is ServerStop.CLIENT
+    for one in (source, from_server, sink):
+        os.close(one)
 
 
 def test_a_server_that_nobody_speaks_to_leaves_a_whole_log(program: Program) -> None:

@@ -328,7 +328,7 @@ class AcpAgent:
 
     def _session(self, name: str) -> ServedSession:
         session = self._sessions.get(name)
-        if session is None:
+        if session is None or session.is_over(0):
             raise RefusedRequest(NO_SUCH_SESSION, f"no session {visible_line(name, MOST_NAME)} is open here")
         return session
 

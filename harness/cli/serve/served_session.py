@@ -81,6 +81,8 @@ class ServedSession:
         self._parts: SessionParts | None = None
         self._opened: _Opened | None = None
         self._last: RunResult | None = None
+        self._how: RunResult | None = None
+        """How the session is to end, once that is known."""
         self._notes = NotesToModel()
         self.log_problem = ""
         """Why the log has no good end."""
@@ -113,7 +115,7 @@ class ServedSession:
     def end(self, how: RunResult) -> None:
         """Have what runs stopped, and the session ended."""
         self._stop()
-        self.take(lambda: self._end(how))
+        self._how = self._how or how
         self._work.put(None)
 
     def nudge(self) -> None:
@@ -143,8 +145,14 @@ class ServedSession:
         self.nudge()
 
     def _run(self) -> None:
-        while (work := self._work.get()) is not None:
-            work()
+        try:
+            while (work := self._work.get()) is not None:
+                try:
+                    work()
+                except Exception as error:  # noqa: BLE001 - what comes next is to be answered all the same
+                    self.tell(f"internal error: {type(error).__name__}: {error}")
+        finally:
+            self._end(self._how or RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail="the session failed"))
 
     # On its own thread
 
@@ -372,8 +380,8 @@ def _ended(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue]:
         "cost": result.cost,
     }
     match result.stop:
-        case _ if cancelled:
-            reason = "cancelled"  # the protocol wants it, whatever it came to
+        case _ if cancelled and result.stop not in FATAL:
+            reason = "cancelled"  # the protocol wants it, whatever else it came to
         case StopReason.INTERRUPTED:
             reason = "cancelled"
         case StopReason.COMPLETED:

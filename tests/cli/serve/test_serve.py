@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import resource
 import signal
 import subprocess
 import sys
@@ -22,7 +24,10 @@ from rows import all_rows
 from run_scene import left_in
 from serve_scene import FAILS, NONSENSE, WAITS, Editor, RawClient, model_flags, play, refused, served, verified
 
+from harness.cli.flags import parser_for
+from harness.cli.serve.client_wire import ClientWire
 from harness.cli.serve.prompt_blocks import Block
+from harness.cli.serve.served_session import ServedSession, session_arguments
 from harness.models.scripted import Failure, ModelScript, Reply, ScriptedAnswer, Turn, call, replies, say
 from policies import AUTO, CONFIRM
 
@@ -352,6 +357,21 @@ def test_a_command_is_cancelled_with_all_that_it_started(program: Program) -> No
     assert list(verified(program)) == []
 
 
+def test_a_cancelled_turn_does_not_hide_a_log_that_failed(program: Program) -> None:
+    (program.workspace / "stays.sh").write_text(STAYS)
+    script = replies(Reply(calls=(call("bash", command="bash stays.sh"),)), DONE)
+    client = RawClient(program, *model_flags(program, script, AUTO))
+    session = client.prompt(3)
+    assert wait_until((program.workspace / "begun").exists)
+    (log,) = program.logs()
+    hard = resource.prlimit(client.process.pid, resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(client.process.pid, resource.RLIMIT_FSIZE, (log.stat().st_size, hard))
+    client.send({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}})
+    ended = client.read_to(lambda one: one.get("id") == 3)
+    assert ended["error"]["message"].startswith("log error: ")
+    client.end()
+
+
 def test_a_question_is_withdrawn_when_its_turn_is_cancelled(program: Program) -> None:
     editor = Editor(WAITS)
 
@@ -571,6 +591,27 @@ def test_a_session_that_cannot_begin_is_an_error_and_others_can(program: Program
             assert (await at.ask(await at.new())).stop_reason == "end_turn"
 
     play(scene)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_work_that_fails_is_said_and_leaves_no_session_without_an_end(program: Program) -> None:
+    out, target = os.pipe()
+    arguments = parser_for("serve", "").parse_args(["--stdio", *model_flags(program, replies(DONE))])
+    session = ServedSession(
+        session_arguments(arguments, str(program.workspace)),
+        program.environment,
+        ClientWire(target, lambda: None),
+        client="c",
+        records=False,
+    )
+    session.take(lambda: print(session.open()))
+    session.take(lambda: print(1 // 0))
+    session.take(sys.exit)
+    assert session.is_over(ENOUGH)
+    assert list(verified(program)) == []
+    assert program.records()[-1]["stop"] == "internal_error"
+    assert b"internal error: ZeroDivisionError" in os.read(out, 1 << 16)
+    os.close(out)
 
 
 ALIVE = {"jsonrpc": "2.0", "id": 9, "method": "initialize", "params": {"protocolVersion": 1}}
