@@ -43,6 +43,17 @@ def complain(text: str) -> None:
         pass
 
 
+def own_streams() -> tuple[int, int]:
+    """Return descriptors of stdin and stdout that nobody else has, and put others in their place: what anything prints
+    goes to stderr, and whatever reads finds the end."""
+    source, target = (os.dup(descriptor) for descriptor in (0, 1))
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return source, target
+
+
 class Look(Record):
     """How to draw."""
 

@@ -9,7 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import Action, JsonValue
 from harness.cli.config.provider import model_from, not_for, withhold
@@ -50,9 +50,11 @@ from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
     from harness.cli.extensions.session_servers import SessionServers
+    from harness.log.action_log import ActionLog
     from harness.log.heads_file import KnownHead
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
+    from harness.redaction.redactor import Redactor
     from harness.tools.script_declaration import ScriptDeclaration
 
 
@@ -69,6 +71,21 @@ class Unattended(Record):
     """Says what is wrong with an answer, or nothing, within so many seconds."""
     model_for: Callable[[SessionParts], Model] | None = None
     """Says who answers, when all but the log is known; None: the model that the settings name."""
+
+
+class GatedParts(Protocol):
+    """What every session has whose calls go through a gate, whoever proposes them."""
+
+    environment: Mapping[str, str]
+    state: State
+    workspace: Workspace
+    policy: Policy
+    level: str
+    interrupt: Interrupt
+    extensions: Extensions
+    redactor: Redactor
+    log: ActionLog
+    tell: Callable[[str], None]
 
 
 class SessionParts:
@@ -150,7 +167,7 @@ class SessionParts:
         self.lost = lost_log(self.state, log)
         if self.lost is not None:
             complain(f"the log that was noted as {self.lost.file} is gone: {self.lost.words}; a new one begins there")
-        self.log = opened_log(self.state, self.redactor, path=log, workspace=self.workspace.root)
+        self.log: ActionLog = opened_log(self.state, self.redactor, path=log, workspace=self.workspace.root)
 
     def named_model(self) -> OpenAIChat | OpenAIResponses:
         """Return the model that the settings name. Raises UsageError as `model_from` does."""
@@ -282,7 +299,7 @@ def agent_of(
         more_tools=parts.start_servers(approver),
         checks=parts.checks,
         dry_run=unattended is not None and unattended.dry_run,
-        advise=(_advise_to_leave_plan if unattended.plan else _advise) if unattended else None,
+        advise=(_advise_to_leave_plan if unattended.plan else advise) if unattended else None,
         check_answer=unattended.check_answer if unattended else None,
     )
 
@@ -291,7 +308,8 @@ def _advise_to_leave_plan(policy: Policy, action: Action, verdict: Verdict) -> A
     return Advice(why="plan mode lies over the policy (--plan), and no rule lifts that")
 
 
-def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
+def advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
+    """Return what would let a refused call run."""
     from harness.audit.suggestions.advice import advice_on  # with the first refusal
 
     return advice_on(policy, action, verdict)
@@ -312,7 +330,7 @@ def extensions_of(
     return found.extensions, found.notes
 
 
-def checks_of(parts: SessionParts) -> SessionChecks:
+def checks_of(parts: GatedParts) -> SessionChecks:
     """Return the hooks of the session, as they are declared. Raises UsageError for one that calls could change."""
     if not parts.extensions.hooks:
         return NO_SESSION_CHECKS

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.actions import Action, Effects
+from harness.actions import Action
+from harness.cli.approver.approver_declaration import ApproverDeclaration
 from harness.cli.approver.configured_approver import ConfiguredApprover, writable_roots
 from harness.cli.approver.listed_approver import ListedApprover
 from harness.hook.waiting import WaitingList
@@ -14,12 +15,12 @@ from harness.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from harness.cli.approver.standing_question import AskOutside
-    from harness.cli.parts import SessionParts
+    from harness.cli.parts import GatedParts
     from harness.gate.gate import Gate
 
 
 def approver_outside(
-    parts: SessionParts,
+    parts: GatedParts,
     gate: Callable[[], Gate],
     offer: Callable[[Action, Verdict], Offer | str],
     *,
@@ -29,32 +30,34 @@ def approver_outside(
 
     `gate` returns the gate of the session, once there is one. `is_alone`: there is no terminal at which is asked as well.
     """
+    if parts.extensions.approver is not None:
+        return configured_approver(parts, parts.extensions.approver, gate, offer)
+    return ListedApprover(
+        WaitingList(parts.state.waiting),
+        workspace=parts.workspace.root,
+        level=parts.level,
+        session=lambda: parts.log.session,
+        policy=lambda: gate().policy,
+        confinement=lambda tool, effects: gate().tools.confinement(tool, effects),  # noqa: PLW0108 - it is made later
+        offer=offer,
+        is_alone=is_alone,
+    )
 
-    def session() -> str:
-        return parts.log.session
 
-    def confinement(tool: str, effects: Effects) -> str:
-        return gate().tools.confinement(tool, effects)
-
-    declaration = parts.extensions.approver
-    if declaration is None:
-        return ListedApprover(
-            WaitingList(parts.state.waiting),
-            workspace=parts.workspace.root,
-            level=parts.level,
-            session=session,
-            policy=lambda: gate().policy,
-            confinement=confinement,
-            offer=offer,
-            is_alone=is_alone,
-        )
+def configured_approver(
+    parts: GatedParts,
+    declaration: ApproverDeclaration,
+    gate: Callable[[], Gate],
+    offer: Callable[[Action, Verdict], Offer | str],
+) -> AskOutside:
+    """Do so where one is configured."""
     found = ConfiguredApprover(
         declaration,
         parts.environment,
         writable_roots(parts.workspace, parts.policy, parts.environment),
-        session=session,
+        session=lambda: parts.log.session,
         redact=parts.redactor.redact,
-        confinement=confinement,
+        confinement=lambda tool, effects: gate().tools.confinement(tool, effects),  # noqa: PLW0108 - it is made later
         offer=offer,
     )
     parts.policy = parts.policy.guarding(*found.paths)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from harness import __version__
 from harness.actions import Action, JsonValue
 from harness.cli.config.settings import settings_from
-from harness.cli.console import complain
+from harness.cli.console import complain, own_streams
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import fix_modes, keep_own_folders, named_log, refuse_own_folders
-from harness.cli.parts import check_confinement, extensions_of, tools_in
+from harness.cli.parts import advise, check_confinement, checks_of, extensions_of, tools_in
 from harness.cli.policy.policies import assemble
 from harness.cli.session_log import close_log, lost_log, opened_log, who_and_where
 from harness.cli.signals import take_endings
@@ -27,9 +27,8 @@ from harness.errors import LogError, UsageError
 from harness.files.repository import checked_out
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver
-from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
-from harness.gate.records import Advice, policy_fields
+from harness.gate.records import policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import LimitedTool
 from harness.hook.hook_parts import AskedCall, HookParts
@@ -40,7 +39,6 @@ from harness.mcp.served_call import ServedClient
 from harness.mcp.tool_server import Questions, ServerEnd, ServerStop, ToolServer
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
-from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 from harness.text.visible import visible_line
@@ -76,57 +74,57 @@ class _Serving:
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
         """Open everything but the client's side. Raises HarnessError."""
-        self._environment = environment
+        self.environment = environment
         self._named = arguments.policy
         self._forms = not arguments.no_forms
-        self._state = State.of(environment)
-        fix_modes(self._state)
-        self._workspace = Workspace(
-            arguments.cwd or current_folder(), environment.get("HOME"), outputs=self._state.new_outputs()
+        self.state = State.of(environment)
+        fix_modes(self.state)
+        self.workspace = Workspace(
+            arguments.cwd or current_folder(), environment.get("HOME"), outputs=self.state.new_outputs()
         )
-        refuse_own_folders(self._workspace, self._state)
-        log = named_log(arguments, self._workspace, self._state)
-        self._policy = assemble(self._state, self._workspace.root, named=arguments.policy, fallback="default")
-        settings = settings_from(arguments, environment, self._workspace.root)
-        self._declared, _ = extensions_of(settings, self._state, self._workspace.root, environment)
-        keep_own_folders(self._workspace, self._state)
-        self._interrupt = Interrupt()
-        tools = tools_in(self._workspace, self._state, environment, self._interrupt, log=log)
-        self._level = check_confinement(self._policy, tools)
-        limits = strictest((self._policy.limits,)).filled()
+        refuse_own_folders(self.workspace, self.state)
+        log = named_log(arguments, self.workspace, self.state)
+        self.policy = assemble(self.state, self.workspace.root, named=arguments.policy, fallback="default")
+        settings = settings_from(arguments, environment, self.workspace.root)
+        self.extensions, _ = extensions_of(settings, self.state, self.workspace.root, environment)
+        keep_own_folders(self.workspace, self.state)
+        self.interrupt = Interrupt()
+        tools = tools_in(self.workspace, self.state, environment, self.interrupt, log=log)
+        self.level = check_confinement(self.policy, tools)
+        limits = strictest((self.policy.limits,)).filled()
         self._tools = ToolRegistry([one.under(limits) if isinstance(one, LimitedTool) else one for one in tools])
-        self._redactor = redactor_for(
-            self._state,
+        self.redactor = redactor_for(
+            self.state,
             environment,
             secrets_of(environment),
-            unless=(self._workspace.root, environment.get("HOME", "")),
+            unless=(self.workspace.root, environment.get("HOME", "")),
             tell=complain,
         )
-        self._checks = self._declared_checks()
+        self.tell: Callable[[str], None] = complain
+        self._checks = checks_of(self)
         self._approver = self._configured_approver()
         self._prompt = self._permission_prompt() if arguments.permission_prompt else None
-        lost = lost_log(self._state, log)
+        lost = lost_log(self.state, log)
         if lost is not None:
             complain(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
-        self._offer: Callable[[Action, Verdict], Offer | str] = lambda action, verdict: ""  # noqa: ARG005 - set with the gate
-        self._log = opened_log(self._state, self._redactor, path=log, workspace=self._workspace.root)
+        self.log = opened_log(self.state, self.redactor, path=log, workspace=self.workspace.root)
 
     def run(self) -> int:
         """Serve to the end, which is recorded; return the exit code."""
         try:
             return self._run()
         finally:
-            close_log(self._state, self._log)
+            close_log(self.state, self.log)
 
     def _run(self) -> int:
-        streams = _own_streams()
+        streams = own_streams()
         from harness.mcp.client_link import ClientLink, OfferedTool
 
         server = ToolServer(
-            gate_for=self._gate,
-            log=self._log,
+            gate_for=self._gate_for,
+            log=self.log,
             about=self._about(),
-            interrupt=self._interrupt,
+            interrupt=self.interrupt,
             checks=self._checks,
             questions=Questions(text=self._text, word=_word, elsewhere=self._elsewhere),
             prompt=self._prompt,
@@ -141,7 +139,7 @@ class _Serving:
             offered.append(OfferedTool(spec=TOOL))
         link = ClientLink(
             offered,
-            INSTRUCTIONS.format(folder=visible_line(self._workspace.root, 1_000)),
+            INSTRUCTIONS.format(folder=visible_line(self.workspace.root, 1_000)),
             forms=self._forms,
             take=server.take,
             wake=server.wake,
@@ -159,51 +157,35 @@ class _Serving:
             self._prompt.end()
         return code
 
-    def _gate(self, ask: Approver) -> Gate:
-        kept = KeptGrants(self._state.grants, self._state.name_of(self._workspace.root), self._workspace.root)
-        gate = Gate(
-            policy=self._policy,
+    def _gate_for(self, ask: Approver) -> Gate:
+        kept = KeptGrants(self.state.grants, self.state.name_of(self.workspace.root), self.workspace.root)
+        self._gate = Gate(
+            policy=self.policy,
             approver=ask,
-            log=self._log,
+            log=self.log,
             tools=self._tools,
-            interrupt=self._interrupt,
+            interrupt=self.interrupt,
             grants=kept.read().grants,
             kept=kept,
-            advise=_advise,
+            advise=advise,
             checks=self._checks.calls,
         )
-        self._offer = gate.offer
-        return gate
+        return self._gate
 
     def _about(self) -> dict[str, JsonValue]:
         return {
             "mode": MODE,
             "argv": list(sys.argv),
             **who_and_where(),
-            "workspace": self._workspace.root,
-            "git_head": checked_out(self._workspace.root),
-            "environment": [*sorted(child_environment(self._environment))],
+            "workspace": self.workspace.root,
+            "git_head": checked_out(self.workspace.root),
+            "environment": [*sorted(child_environment(self.environment))],
             "harness": __version__,
             "python": platform.python_version(),
             "tools": [*self._tools.names],
-            **policy_fields(self._policy),
-            "confinement": self._level,
+            **policy_fields(self.policy),
+            "confinement": self.level,
         }
-
-    def _declared_checks(self) -> SessionChecks:
-        """Return the hooks of the configuration. Raises UsageError for one that calls could change."""
-        if not self._declared.hooks:
-            return NO_SESSION_CHECKS
-        from harness.checks.checks import Checks
-
-        return Checks(
-            tuple(self._declared.hooks.values()),
-            workspace=self._workspace.root,
-            environment=self._environment,
-            redact=self._redactor.redact,
-            interrupt=self._interrupt,
-            tell=complain,
-        )
 
     # -- asking
 
@@ -215,12 +197,12 @@ class _Serving:
             action=action,
             verdict=verdict,
             confinement=self._tools.confinement(action.tool, verdict.effects),
-            usual=usual_here(self._workspace.root, self._level, self._policy),
+            usual=usual_here(self.workspace.root, self.level, self.policy),
             destroys=destroys(action),
         )
         title = [visible_line(question.head, WIDTH)] if question.head and question.has_room(WIDTH) else []
         rows = [row.text.rstrip() for row in question_rows(question, WIDTH)]
-        return self._redactor.redact("\n".join((*title, *rows)))
+        return self.redactor.redact("\n".join((*title, *rows)))
 
     def _elsewhere(
         self, client: ServedClient, action: Action, verdict: Verdict, pause: Callable[[float], None]
@@ -228,14 +210,14 @@ class _Serving:
         """Ask the approver that is configured, else at `harness approve`, if it runs."""
         if self._approver is not None:
             return self._approver(action, verdict)
-        return WaitingList(self._state.waiting, sleep=pause).ask(
+        return WaitingList(self.state.waiting, sleep=pause).ask(
             AskedCall(
                 agent=f"{client.shown} (MCP)",
-                session=self._log.session,
-                workspace=self._workspace.root,
+                session=self.log.session,
+                workspace=self.workspace.root,
                 confinement=self._tools.confinement(action.tool, verdict.effects),
-                level=self._level,
-                writes=self._policy.sandbox.write,
+                level=self.level,
+                writes=self.policy.sandbox.write,
                 action=action,
                 verdict=verdict,
                 offer=lambda: self._offer(action, verdict),
@@ -243,62 +225,40 @@ class _Serving:
         )
 
     def _configured_approver(self) -> Approver | None:
-        """Return who is asked outside by the configuration; no call may write what they are reached by. Raises UsageError."""
-        declaration = self._declared.approver
-        if declaration is None:
+        """Return who is asked outside by the configuration. Raises UsageError where they cannot be."""
+        if self.extensions.approver is None:
             return None
         from harness.cli.approver.asked_outside import AskedAlone
-        from harness.cli.approver.configured_approver import ConfiguredApprover, writable_roots
+        from harness.cli.approver.session_approver import configured_approver
 
-        found = ConfiguredApprover(
-            declaration,
-            self._environment,
-            writable_roots(self._workspace, self._policy, self._environment),
-            session=lambda: self._log.session,
-            redact=self._redactor.redact,
-            confinement=self._tools.confinement,
-            offer=lambda action, verdict: self._offer(action, verdict),  # noqa: PLW0108 - it is made later
+        return AskedAlone(
+            configured_approver(self, self.extensions.approver, lambda: self._gate, self._offer), self.interrupt
         )
-        self._policy = self._policy.guarding(*found.paths)
-        return AskedAlone(found, self._interrupt)
+
+    def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
+        return self._gate.offer(action, verdict)
 
     # -- Claude Code's questions
 
     def _permission_prompt(self) -> ClaudePrompt:
         from harness.hook.permission_prompt import ClaudePrompt, prompt_session
 
-        os.makedirs(self._state.agents, mode=0o700, exist_ok=True)
+        os.makedirs(self.state.agents, mode=0o700, exist_ok=True)
         # The workspace is ours, whatever repository it lies in.
-        environment = {**self._environment, "CLAUDE_PROJECT_DIR": self._workspace.root}
+        environment = {**self.environment, "CLAUDE_PROJECT_DIR": self.workspace.root}
 
         def parts_for(pause: Callable[[float], None]) -> HookParts:
             from harness.cli.hook.each_call import hook_parts
 
             return hook_parts(environment, self._named, pause=pause)
 
-        return ClaudePrompt(self._workspace.root, prompt_session(), parts_for)
+        return ClaudePrompt(self.workspace.root, prompt_session(), parts_for)
 
 
 def _word(action: Action) -> str:
     from harness.cli.terminal.question_dialog import WORD
 
     return WORD if destroys(action) else ""
-
-
-def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
-    from harness.audit.suggestions.advice import advice_on  # with a refusal alone
-
-    return advice_on(policy, action, verdict)
-
-
-def _own_streams() -> tuple[int, int]:
-    """Take the client's side for the protocol alone: what else is printed goes to stderr, and what else reads finds nothing."""
-    source, sink = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    os.dup2(null, 0)
-    os.close(null)
-    os.dup2(2, 1)
-    return source, sink
 
 
 def _code_of(ended: ServerEnd) -> int:

@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from importlib.util import find_spec
 
+from harness.cli.console import own_streams
 from harness.cli.exits import Exit
 from harness.cli.own_folders import fix_modes
 from harness.cli.signals import take_endings
@@ -48,14 +49,3 @@ def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if numbers:
         return Exit.INTERRUPTED if numbers[0] == signal.SIGINT else Exit.TERMINATED
     return Exit.DONE
-
-
-def own_streams() -> tuple[int, int]:
-    """Return descriptors of stdin and stdout that nobody else has, and put others in their place: what anything prints
-    goes to stderr, and whatever reads finds the end."""
-    source, target = (os.dup(descriptor) for descriptor in (0, 1))
-    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return source, target

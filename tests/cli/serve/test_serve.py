@@ -743,7 +743,7 @@ def test_without_the_package_it_names_the_extra(program: Program) -> None:
 def test_whatever_prints_prints_on_stderr_and_whatever_reads_finds_the_end(program: Program) -> None:
     script = """
 import os, sys
-from harness.cli.serve.serve_command import own_streams
+from harness.cli.console import own_streams
 source, target = own_streams()
 print("python", flush=True)
 os.system("echo a shell; cat")
