@@ -24,6 +24,8 @@ from harness.actions import (
     Opaque,
     PathAccess,
     Place,
+    ToolArgument,
+    ToolBounds,
     ToolUse,
     Unconfined,
 )
@@ -69,8 +71,8 @@ class WaitingQuestion(Record):
 _RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
-        WaitingQuestion, Action, ToolCall, ToolKind, Command, PathAccess, Opaque, Unconfined, ToolUse, FileChange,
-        Verdict, FacetVerdict, Rule, Origin, Effects, Offer, GrantChoice, GrantPattern,
+        WaitingQuestion, Action, ToolCall, ToolKind, Command, PathAccess, Opaque, Unconfined, ToolUse, ToolArgument,
+        ToolBounds, FileChange, Verdict, FacetVerdict, Rule, Origin, Effects, Offer, GrantChoice, GrantPattern,
     )
 }  # fmt: skip
 _WORDS: Mapping[str, type[Enum]] = {

@@ -14,14 +14,18 @@ from question_scene import Asked, asked, command
 from rows import all_rows
 
 from harness import __version__
+from harness.actions import ToolBounds, ToolUse
+from harness.cli.policy.judged_call import call_from_outside
 from harness.cli.terminal.question import Question, question_rows
 from harness.cli.terminal.question_help import facet_rows, fact_rows
+from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval
 from harness.hook.hook_parts import AskedCall
 from harness.hook.question_file import QuestionError, WaitingQuestion, packed, unpacked
 from harness.hook.waiting import IN_TIME, LEFT, NO_ANSWER, NO_PROGRAMS, NOBODY_LISTENS, Waiting, WaitingList
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
+from harness.policy.loader import parse_policy
 from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import evaluate
 from harness.record import replace
@@ -295,6 +299,14 @@ def test_a_question_out_of_a_file_shows_what_the_hostile_table_shows(tmp_path: P
     for row in hostile():
         action, policy = world.action(row.command), world.policies[row.policy]
         _shown(Asked(action, evaluate(policy, action), policy))
+
+
+def test_a_question_out_of_a_file_shows_what_is_known_of_a_tool_from_outside(tmp_path: Path) -> None:
+    workspace, held = Workspace(str(tmp_path)), parse_policy(b"version = 1", "p.toml")
+    for bounds in (None, ToolBounds(), ToolBounds(write=("build/",), network=True, held=False)):
+        use = ToolUse(tool="mcp__s__do", says_reads=True, says_destroys=True, bounds=bounds)
+        action = call_from_outside(use, '{"path": "src/a.py"}', workspace)
+        _shown(Asked(action, evaluate(held, action), held))
 
 
 @all_rows(
