@@ -21,7 +21,7 @@ from harness.gate.place_watch import AskPlaces, PlacesAnswer, PlaceWatch, nobody
 from harness.gate.records import Advice, CallRecords, GateState, Proposal, sha256_of
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, rule_on
-from harness.gate.tool import Attempt, TimedTool
+from harness.gate.tool import Attempt, SeenTool, TimedTool
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
@@ -223,6 +223,8 @@ class Gate:
             else:
                 self.tools.check_place()  # a question may have stood for long
                 attempt.begun = True
+                if isinstance(tool, SeenTool) and approval is not None and approval.by == "person":
+                    tool.keep_seen(permitted)  # of any other yes nobody knows whether a person looked
                 if isinstance(tool, TimedTool):
                     attempt.take(tool.run_for(permitted, effects, left or None))
                 else:

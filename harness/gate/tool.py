@@ -96,6 +96,15 @@ class TimedTool(Protocol):
 
 
 @runtime_checkable
+class SeenTool(Protocol):
+    """A tool that is shown whole at its first question, and keeps that a person has seen it."""
+
+    def keep_seen(self, action: Action) -> None:
+        """Keep that a person saw what a question about `action` shows, and said yes. Raises ToolError: then it does not run."""
+        ...
+
+
+@runtime_checkable
 class PlacedTool(Protocol):
     """A tool that works in a folder."""
 

@@ -14,7 +14,7 @@ from harness.limits import Limits, strictest
 from harness.mcp.configured_server import ConfiguredServer
 from harness.mcp.pending_call import CallOutcome
 from harness.mcp.server_walls import ServerWalls
-from harness.mcp.tool_action import JudgedTool, check_is_as_judged, judged_tool
+from harness.mcp.tool_action import JudgedTool, check_is_as_judged, judged_tool, keep_seen
 from harness.mcp.tool_description import ToolDescription
 from harness.mcp.tool_results import texts_of
 from harness.messages import ResultStatus, ToolCall
@@ -139,6 +139,11 @@ class ConnectedTool:
                 f"part.{said}"
             )
         return self._output(outcome.result, said)
+
+    def keep_seen(self, action: Action) -> None:
+        """Keep that a person saw the tool as it was judged. Raises ToolError."""
+        if isinstance(action.request, ConnectedRequest):
+            keep_seen(self._server.catalog, action.request.judged)
 
     def _output(self, result: Mapping[str, JsonValue], said: str) -> ToolOutput:
         """Return what the model reads: the texts of a result, bounded as a command's output is."""

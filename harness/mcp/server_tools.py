@@ -10,7 +10,7 @@ from harness.files.workspace import Workspace
 from harness.gate.tool import Arguments, ToolOutput
 from harness.mcp.json_rpc import RpcMessage, changed_line
 from harness.mcp.server_calls import JUDGED, GateTurn, ServerCall
-from harness.mcp.tool_action import JudgedTool, check_is_as_judged, judged_tool
+from harness.mcp.tool_action import JudgedTool, check_is_as_judged, judged_tool, keep_seen
 from harness.mcp.tool_catalog import ToolCatalog
 from harness.mcp.tool_results import compact, texts_of
 from harness.messages import ResultStatus, ToolCall
@@ -113,6 +113,11 @@ class ServerTool:
             content = "The client cancelled this call; what it had begun may be done in part."
             return ToolOutput(content=content, status=ResultStatus.INTERRUPTED, output_bytes=0)
         raise ToolError(f"{call.lost}; what the call had begun may be done in part.")
+
+    def keep_seen(self, action: Action) -> None:
+        """Keep that a person saw the tool as it was judged. Raises ToolError."""
+        if isinstance(action.request, CallRequest):
+            keep_seen(self._catalog, action.request.judged)
 
 
 def output_of(answer: RpcMessage, redact: Callable[[str], str]) -> ToolOutput:

@@ -81,9 +81,18 @@ def judged_tool(catalog: ToolCatalog, tool: str) -> JudgedTool:
 
 
 def check_is_as_judged(catalog: ToolCatalog, judged: JudgedTool) -> None:
-    """Raise ToolError where a tool is another than was judged: a question may have stood for long. A first yes is kept."""
-    now, _ = catalog.usable(judged.description.name)
+    """Raise ToolError where a tool is another than was judged: a question may have stood for long.
+
+    A first yes, whoever gave it, counts for this session.
+    """
+    now, is_seen = catalog.usable(judged.description.name)
     if now.sha256 != judged.description.sha256:
         raise ToolError("The server changed this tool while somebody was asked about it; nothing was sent.")
+    if judged.is_first and not is_seen:
+        catalog.note_yes(now)
+
+
+def keep_seen(catalog: ToolCatalog, judged: JudgedTool) -> None:
+    """Keep that a person saw a tool as it was judged. Raises ToolError."""
     if judged.is_first:
-        catalog.pin(now)
+        catalog.pin(judged.description)

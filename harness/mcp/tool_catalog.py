@@ -48,6 +48,8 @@ class ToolCatalog:
         self._listed: dict[str, ToolDescription] = {}
         self._first: dict[str, str] = {}
         """By name, the digest under which a tool was listed first in this session."""
+        self._allowed: set[str] = set()
+        """Digests of tools that somebody said yes to in this session, not surely a person."""
         self._twice: set[str] = set()
         """Names that stood twice in one list: nobody knows which of the two would be called."""
         self._told: set[str] = set()
@@ -134,7 +136,7 @@ class ToolCatalog:
             self._twice.clear()
 
     def usable(self, name: str) -> tuple[ToolDescription, bool]:
-        """Return what a tool is, and whether a person has seen exactly that. Raises ToolError where it is not to be used."""
+        """Return what a tool is, and whether it was seen, exactly as it is. Raises ToolError where it is not to be used."""
         with self._lock:
             if self._is_stale:
                 raise ToolError(
@@ -152,7 +154,13 @@ class ToolCatalog:
             if one is None or why:
                 raise ToolError(f"This tool cannot be used: {why}")
             held = pins.get(name)
-            return one, bool(self._pinned) or (held is not None and held.pinned is not None)
+            seen = bool(self._pinned) or (held is not None and held.pinned is not None)
+            return one, seen or one.sha256 in self._allowed
+
+    def note_yes(self, one: ToolDescription) -> None:
+        """Note that somebody said yes to a tool as it is: in this session that counts as seen."""
+        with self._lock:
+            self._allowed.add(one.sha256)
 
     def pin(self, one: ToolDescription) -> None:
         """Keep that a person has seen a tool as it is. Raises ToolError where that cannot be kept."""

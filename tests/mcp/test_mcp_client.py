@@ -194,13 +194,12 @@ def test_without_servers_nothing_begins(tmp_path: Path) -> None:
 # -- what is seen
 
 
-def test_the_first_yes_is_kept_and_a_change_takes_the_tool_away_until_a_person_looked(tmp_path: Path) -> None:
+def test_a_change_takes_the_tool_away_until_a_person_looked(tmp_path: Path) -> None:
     changed = tool("echo", "Does something else.")
     note = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
     table = scripted(tmp_path, tools=[[ECHO], [changed]], says={"echo": [note]})
     with ClientScene(tmp_path, {"srv": table}) as scene:
         assert scene.output("mcp__srv__echo", a=1).content == 'echo got {"a": 1}'
-        assert scene.seen("srv").read()["echo"].pinned is not None
         scene.until(lambda: "the server changed what it says of it" in "".join(scene.servers.notes()))
         assert scene.servers.tools() == []
         now = scene.seen("srv").read()["echo"].listed
@@ -611,6 +610,32 @@ def test_stopping_at_the_question_stops_the_call(tmp_path: Path) -> None:
 
 
 # -- through the gate
+
+
+@all_rows(
+    ("by", "is_kept"),
+    [("person", True), ("approver", False), ("client", False), ("script", False)],
+    fresh=True,
+)
+def test_only_what_a_person_said_yes_to_is_kept_for_other_sessions(tmp_path: Path, by: str, is_kept: bool) -> None:
+    def is_seen(scene: ClientScene) -> bool:
+        (use,) = scene.prepared("mcp__srv__echo").facets
+        assert isinstance(use, ToolUse)
+        return not use.unseen
+
+    table = scripted(tmp_path)
+    with ClientScene(tmp_path, {"srv": table}) as scene:
+        yes = Asked(lambda: Approval(answer=Answer.YES, by=by))
+        log = begun(ActionLog.open(str(tmp_path / "log.jsonl")), scene.policy)
+        gate = Gate(policy=scene.policy, approver=yes, log=log, tools=ToolRegistry(scene.offered()))
+        assert not is_seen(scene)
+        gate.call(gate.propose(ToolCall(id="c1", name="mcp__srv__echo", arguments="{}")))
+        assert is_seen(scene), "in this session nobody is asked again for that"
+        held = scene.seen("srv").read()["echo"]
+        assert (held.pinned is not None) is is_kept
+        log.close()
+    with ClientScene(tmp_path, {"srv": table}) as scene:
+        assert is_seen(scene) is is_kept
 
 
 def test_the_gate_asks_records_and_pins(tmp_path: Path) -> None:
