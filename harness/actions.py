@@ -167,11 +167,13 @@ class ToolArgument(Record):
 
 
 class ToolBounds(Record):
-    """What a tool from outside may do at the most: whoever declared it says so, and the kernel holds it to that."""
+    """What a tool from outside may do at the most, as whoever declared it says."""
 
     write: tuple[str, ...] = ()
     """Folders and files that it may write, named as in `Effects.granted`."""
     network: bool = False
+    held: bool = True
+    """Whether the kernel holds it to that here: else it may do anything, and nothing is loosened."""
 
 
 class ToolUse(Record):
@@ -189,9 +191,14 @@ class ToolUse(Record):
     """None: nobody knows what it may do."""
 
     @property
+    def writes_nothing(self) -> bool:
+        """Whether it can write nothing here, whatever anybody claims."""
+        return self.bounds is not None and self.bounds.held and not self.bounds.write
+
+    @property
     def only_reads(self) -> bool:
         """Whether it can do nothing but read, whatever anybody claims."""
-        return self.bounds is not None and not self.bounds.write and not self.bounds.network
+        return self.writes_nothing and self.bounds is not None and not self.bounds.network
 
     @property
     def text(self) -> str:

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from harness.policy.verdict import Verdict
 
 MAX_LOGGED_PATHS = 20
-SAYS_READS, SAYS_DESTROYS, ONLY_READS = "says it reads", "says it destroys", "only reads"
-"""What is told of a tool from outside: two claims of its server, and what the kernel holds it to."""
+SAYS_READS, SAYS_DESTROYS = "says it reads", "says it destroys"
+ONLY_READS, WRITES_NOTHING = "only reads", "writes nothing"
+"""What is told of a tool from outside: two claims of its server, and two things that the kernel holds it to."""
 
 
 def judged_fields(action: Action, verdict: Verdict, redact: Callable[[str], str]) -> dict[str, JsonValue]:
@@ -59,10 +60,15 @@ def facet_fields(verdict: Verdict, describe: Callable[[Facet], str]) -> list[Jso
 
 
 def _told_of(facet: Facet) -> dict[str, JsonValue]:
-    """Return what is known of a tool from outside: what its server says, and whether it can do nothing but read."""
+    """Return what is known of a tool from outside: what its server says, and what it cannot do."""
     if not isinstance(facet, ToolUse):
         return {}
-    known = ((SAYS_READS, facet.says_reads), (SAYS_DESTROYS, facet.says_destroys), (ONLY_READS, facet.only_reads))
+    known = (
+        (SAYS_READS, facet.says_reads),
+        (SAYS_DESTROYS, facet.says_destroys),
+        (ONLY_READS, facet.only_reads),
+        (WRITES_NOTHING, facet.writes_nothing and not facet.only_reads),
+    )
     told: list[JsonValue] = [word for word, holds in known if holds]
     return {"told": told} if told else {}
 

@@ -257,7 +257,7 @@ def _inspect_use(use: ToolUse, guarded: Sequence[str]) -> Finding | None:
     """Of a tool that may write nobody knows which argument names what it writes: any may."""
     if use.unseen:
         return _confirm("unseen-tool", use.unseen)
-    if use.bounds is not None and not use.bounds.write:
+    if use.writes_nothing:
         return None
     for argument in use.arguments:
         if not argument.name:

@@ -216,7 +216,7 @@ class Rule(Record):
         """Return the argument by which the rule touches the use of a tool; None where it is by none."""
         if self.where:
             return self.where[0].hit_in(use.arguments)
-        if self.path is None or (use.bounds is not None and not use.bounds.write and Access.READ not in self.access):
+        if self.path is None or (use.writes_nothing and Access.READ not in self.access):
             return None
         # Any text may be a path that the tool reads or writes, as any word of a command that no model covers.
         return next((each for each in use.arguments if not each.name or self._hits_names(each.names)), None)

@@ -93,7 +93,11 @@ class ScriptTool:
             tool=self.spec.name,
             unseen=f"it runs {changed}, which changed since it was last seen" if changed else "",
             arguments=tool_arguments(arguments, self._workspace),
-            bounds=ToolBounds(write=tuple(dict.fromkeys(map(_granted, writes))), network=self._declared.network),
+            bounds=ToolBounds(
+                write=tuple(dict.fromkeys(map(_granted, writes))),
+                network=self._declared.network,
+                held=self.walls.confines,
+            ),
         )
         return Action(
             call=call,

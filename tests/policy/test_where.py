@@ -29,6 +29,7 @@ from harness.record import replace
 
 TABLE = Path(__file__).with_name("where.txt")
 TOOL = "mcp__srv__do"
+UNHELD = ToolBounds(held=False)
 
 
 def rows() -> Iterator[tuple[str, str, str, str]]:
@@ -202,6 +203,12 @@ def test_what_cannot_write_may_be_given_what_is_protected(workspace: Workspace) 
         assert decided(held, called(workspace, json.dumps({"path": path}), bounds=ToolBounds(network=True))) == decision
 
 
+def test_what_nothing_holds_may_write_whatever_is_declared(workspace: Workspace) -> None:
+    held = policy(auto("") + strict('path = ["*.lock"]\naccess = ["write"]'))
+    for path, decision in ((".git/config", "confirm"), ("x.lock", "deny"), ("src/a.py", "auto")):
+        assert decided(held, called(workspace, json.dumps({"path": path}), bounds=UNHELD)) == decision
+
+
 def test_a_refusal_names_the_argument(workspace: Workspace) -> None:
     verdict = evaluate(
         policy(strict('where = {url = {host = ["x.org"]}}')), called(workspace, '{"url": "http://x.org/"}')
@@ -252,6 +259,7 @@ def test_a_script_is_asked_about_while_nobody_saw_the_change_of_an_entry_point(w
         (f'[tools]\n"{TOOL}" = "auto"', {"bounds": ToolBounds(network=True)}, "deny"),
         (f'[tools]\n"{TOOL}" = "auto"', {"says_reads": True}, "deny"),
         (f'[tools]\n"{TOOL}" = "auto"', {"bounds": ToolBounds()}, "auto"),
+        (f'[tools]\n"{TOOL}" = "auto"', {"bounds": UNHELD}, "deny"),
         (f'[tools]\n"{TOOL}" = "confirm"', {"bounds": ToolBounds()}, "confirm"),
         (f'[tools]\n"{TOOL}" = "deny"', {"bounds": ToolBounds()}, "deny"),
         ("", {"bounds": ToolBounds()}, "confirm"),
@@ -259,6 +267,7 @@ def test_a_script_is_asked_about_while_nobody_saw_the_change_of_an_entry_point(w
         (auto("read_only = true"), {"says_reads": True}, "auto"),
         (auto("read_only = true"), {"says_reads": True, "says_destroys": True}, "deny"),
         (auto("read_only = true"), {"bounds": ToolBounds()}, "auto"),
+        (auto("read_only = true"), {"bounds": UNHELD}, "deny"),
         (auto("read_only = true"), {}, "deny"),
         (auto("read_only = true") + strict("where = {path = ['src/']}", "confirm"), {"says_reads": True}, "deny"),
     ],

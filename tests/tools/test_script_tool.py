@@ -19,6 +19,7 @@ from rows import all_rows
 
 from harness import ActionLog, Answer, Approval, Limits, ToolError, ToolRegistry, Verdict, Workspace, builtin_tools
 from harness.actions import Access, Action, Effects, Enforcement, PathAccess, Place, ToolBounds, ToolUse
+from harness.cli.policy.policies import with_plan_mode
 from harness.gate.approval import Approver
 from harness.gate.gate import Gate
 from harness.messages import ResultStatus, ToolCall, ToolResult
@@ -35,7 +36,23 @@ from harness.tools.script_tool import ScriptTool
 from policies import AUTO, CONFIRM
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
+WALLS = Machine(landlock=7, seccomp="x86_64")
 NO_WALLS = Machine(landlock=0, seccomp="", bubblewrap="", reasons=("this kernel has no Landlock",))
+TRUSTED = """version = 1
+tools.script__t = "auto"
+[[rule]]
+id = "t"
+decision = "auto"
+tool = ["script__t"]
+read_only = true
+"""
+UNPLANNED = f"""{TRUSTED}[[rule]]
+id = "no"
+decision = "block"
+path = ["*.lock"]
+access = ["write"]
+reason = "No."
+"""
 STRINGS = {name: {"type": "string", "required": False} for name in ("path", "out")} | {
     "files": {"type": "array", "required": False}
 }
@@ -258,6 +275,32 @@ def test_a_link_grants_nothing(tmp_path: Path, link: str, to: str) -> None:
     for tool in (scene.tool("echo", "{path}", writes=["{path}"]), scene.tool("echo", "{path}", writes=[link])):
         with pytest.raises(ToolError, match="behind a link"):
             ToolRegistry((tool,)).prepare(called(path=link))
+
+
+@all_rows(
+    ("policy", "declaration", "path", "held", "unheld"),
+    [
+        (TRUSTED, {}, "a", "auto", "deny"),
+        (TRUSTED, {"network": True}, "a", "deny", "deny"),
+        (TRUSTED, {"writes": ["out"]}, "a", "deny", "deny"),
+        (UNPLANNED, {}, ".git/hooks/x", "auto", "confirm"),
+        (UNPLANNED, {"network": True}, ".git/hooks/x", "auto", "confirm"),
+        (UNPLANNED, {"network": True}, "x.lock", "auto", "block"),
+        (UNPLANNED, {}, "a", "auto", "auto"),
+    ],
+)
+def test_where_nothing_holds_it_what_it_is_declared_to_do_loosens_nothing(
+    tmp_path: Path, policy: str, declaration: dict[str, Any], path: str, held: str, unheld: str
+) -> None:
+    scene = Scene(tmp_path)
+    rules = parse_policy(policy.encode(), "test.toml")
+    judged_by = with_plan_mode(rules) if policy == TRUSTED else rules
+    found = []
+    for machine in (WALLS, NO_WALLS):
+        walls = CommandWalls(scene.workspace, machine=machine)
+        tool = scene.tool("echo", "{path}", given={"walls": walls}, **declaration)
+        found.append(evaluate(judged_by, ToolRegistry((tool,)).prepare(called(path=path))).decision.word)
+    assert found == [held, unheld]
 
 
 # What runs

@@ -9,7 +9,7 @@ from harness.actions import Access, Action, JsonValue, PathAccess, ToolBounds, T
 from harness.cli.policy.judged_call import UNSEEN_TOOL, call_from_outside
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
-from harness.gate.judged_json import ONLY_READS, SAYS_DESTROYS, SAYS_READS
+from harness.gate.judged_json import ONLY_READS, SAYS_DESTROYS, SAYS_READS, WRITES_NOTHING
 from harness.log.order import LogRecord
 from harness.record import replace
 from harness.redaction.marks import is_redacted
@@ -43,23 +43,25 @@ def logged_use(decision: LogRecord, arguments: str, workspace: Workspace) -> Act
         unseen=str(decision["reason"]) if used.get("by") == UNSEEN_TOOL else "",
         says_reads=SAYS_READS in words,
         says_destroys=SAYS_DESTROYS in words,
-        bounds=ToolBounds() if ONLY_READS in words else _bounds(tool, decision),
+        bounds=ToolBounds() if ONLY_READS in words else _bounds(tool, decision, held=WRITES_NOTHING in words),
     )
     action = call_from_outside(use, arguments, workspace)
     paths = [_named(str(facet.get("facet")), workspace) for facet in facets if facet is not used]
     return replace(action, facets=(*action.facets, *paths))
 
 
-def _bounds(tool: str, decision: LogRecord) -> ToolBounds | None:
-    """Return what a script was declared to do at the most, as far as the policies of then let it; None of other tools."""
+def _bounds(tool: str, decision: LogRecord, *, held: bool) -> ToolBounds | None:
+    """Return what a script was declared to do at the most, as far as the policies of then let it; None of other tools.
+
+    `held`: it could write nothing. What could write needs no more: that it was held loosens nothing.
+    """
     if not tool.startswith(script_tool("")):
         return None
     told = decision.get("effects")
     effects = told if isinstance(told, dict) else {}
     granted = effects.get("granted")
     write = tuple(place for place in granted if isinstance(place, str)) if isinstance(granted, list) else ()
-    bounds = ToolBounds(write=write, network=effects.get("network") is True)
-    return None if bounds == ToolBounds() else bounds
+    return ToolBounds(write=write, network=effects.get("network") is True, held=held)
 
 
 def _named(said: str, workspace: Workspace) -> PathAccess:
