@@ -295,7 +295,7 @@ class Agent:
         if session.ended:
             raise ValueError("the session was ended; start another one")
         self.log.session = session.identity
-        call = ToolCall(id="person", name=tool, arguments=json.dumps(dict(arguments), ensure_ascii=False))
+        call = ToolCall(id="", name=tool, arguments=json.dumps(dict(arguments), ensure_ascii=False))
         pending = self.gate.propose(call, by_person=True)
         try:
             return self.gate.call(pending, approver=self._typed).result

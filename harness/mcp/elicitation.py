@@ -254,7 +254,7 @@ def _question(server: str, form: ElicitForm, text: str, problem: str) -> tuple[A
         lines += ["", f"Not yet: {problem}. Edit it, or say no."]
     use = ToolUse(tool=name)
     action = Action(
-        call=ToolCall(id="elicitation", name=name, arguments=json.dumps({ANSWERS: text})),
+        call=ToolCall(id="", name=name, arguments=json.dumps({ANSWERS: text})),
         tool=name,
         arguments={ANSWERS: text},
         facets=(use,),

@@ -20,6 +20,7 @@ from harness.actions import Action, JsonValue
 from harness.cli.audit.verify import redecided
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.state import State
+from harness.cli.terminal.question import by_model
 from harness.cli.trace import event_line
 from harness.gate.approval import Answer, Approval, Approver
 from harness.log.order import LogRecord
@@ -359,6 +360,16 @@ def test_the_calls_of_such_a_log_are_judged_again_as_they_were(tmp_path: Path) -
     environment = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
     found = redecided(scene.path, State.of(environment), environment)
     assert (found.same, found.otherwise, found.unjudged) == (5, 0, 0), found.lines
+
+
+def test_a_call_of_the_person_that_destroys_is_asked_about_as_theirs(tmp_path: Path) -> None:
+    asked = Asked(lambda: Approval(answer=Answer.NO, by="person"))
+    scene = Scene(tmp_path, approver=lambda _: asked)
+    session = scene.agent.start()
+    assert scene.agent.do(session, "bash", {"command": "git reset --hard"}).status is ResultStatus.DENIED
+    assert [by_model(action) for action, _ in asked.shown] == [False]  # so it is put to nobody outside
+    scene.agent.end(session)
+    scene.close()
 
 
 def test_another_model_is_asked_from_where_the_log_says_so(tmp_path: Path) -> None:

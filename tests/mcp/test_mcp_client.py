@@ -33,6 +33,7 @@ from process_scene import alive
 from rows import all_rows
 
 from harness.actions import JsonValue, ToolBounds, ToolUse
+from harness.cli.terminal.question import by_model
 from harness.errors import ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
 from harness.gate.gate import Gate
@@ -547,7 +548,7 @@ def test_a_form_is_a_question_by_the_servers_name(tmp_path: Path, approver: Call
         assert said in output.content
         assert 'The server asked the person: "Where do you want to go?"' in output.content
     action, verdict = asked.shown[0]
-    assert action.tool == "mcp__sdk"
+    assert (action.tool, by_model(action)) == ("mcp__sdk", False)  # it is put to nobody outside
     assert "Where do you want to go?" in action.preview
     assert "never tell one a secret" in verdict.facets[0].reason
 

@@ -81,7 +81,7 @@ def key_rows(choices: Sequence[Choice], width: int, also: str) -> Iterator[Row]:
 
 
 def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
-    """Return the one line that a question of the program's own leaves: what was decided, by whom, after how long."""
+    """Return the one line that a question that is no model's leaves: what was decided, by whom, after how long."""
     shown = visible_line(summary, 100)
     after = f"after {seconds:.1f} s"
     match approval.answer:
@@ -89,5 +89,7 @@ def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
             return f"+ yes  {shown}  by you, {after}"
         case Answer.NOBODY:
             return f"x no  {shown}  nobody answered"
-        case Answer.NO | Answer.STOP | Answer.HALT | Answer.EDIT:  # of such a question the last two are never offered
+        case Answer.EDIT:
+            return f"~ edited  {shown}  by you, {after}"
+        case Answer.NO | Answer.STOP | Answer.HALT:
             return f"x no  {shown}  by you, {after}"  # words become what the person says next

@@ -124,7 +124,7 @@ class Question(Record):
 
 
 def by_model(action: Action) -> bool:
-    """Say whether a call is a model's; the program's own questions, and the person's calls, have no id."""
+    """Say whether a call is a model's; the program's own questions, a server's forms and the person's calls have no id."""
     return bool(action.call.id)
 
 

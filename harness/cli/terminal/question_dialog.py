@@ -47,8 +47,9 @@ class QuestionDialog(Dialog[Approval]):
         self._echo = echo
         self._environment = environment
         # Another agent's call cannot be edited, words with a yes do not reach its model, and its turn is not ours to end.
-        self._is_own = question.by_model and question.asker is None
-        self._is_editable = self._is_own and is_editable(question.action)
+        editable = is_editable(question.action)  # as a form of a server is, and a command of the person's
+        self._is_own = question.asker is None and (question.by_model or editable)
+        self._is_editable = self._is_own and editable
         self._words = ""
         """What the person wrote to go with their answer."""
 
@@ -248,9 +249,9 @@ class QuestionDialog(Dialog[Approval]):
         keeps = isinstance(self._offer, Offer) and not all(choice.session_only for choice in self._offer.choices)
         works = {
             choices.NEXT: bool(self._pages.left),
-            choices.YES_TO_PROGRAM: is_open and not by_model,
+            choices.YES_TO_PROGRAM: is_open and not by_model and not question.destroys,
             choices.YES: is_open and by_model and not question.destroys,
-            choices.YES_BY_WORD: is_open and by_model and bool(question.destroys),
+            choices.YES_BY_WORD: is_open and bool(question.destroys),
             choices.NO: True,
             choices.SESSION: is_open and grants,
             choices.PROJECT: is_open and grants and keeps,

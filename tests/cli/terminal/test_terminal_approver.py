@@ -21,6 +21,7 @@ from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.record import replace
 
 pytestmark = pytest.mark.terminal
 
@@ -583,6 +584,19 @@ def test_what_destroys_asks_for_a_word(root: str) -> None:
             assert played.answer().answer is answer
 
     together(play, WORDS)
+
+
+def test_what_the_person_typed_and_destroys_asks_for_a_word_too(root: str) -> None:
+    about = command(root, "rm -rf src")
+    typed = replace(about.action, call=replace(about.action.call, id=""))
+    with Played(about._replace(action=typed)) as played:
+        played.press("y")
+        played.wait_for("type destroy:")
+        played.rest()
+        played.send("\r")
+        played.rest()
+        played.send("n")
+        assert played.answer().answer is Answer.NO
 
 
 def test_a_word_that_is_typed_before_it_counts_is_asked_for_again(root: str) -> None:
