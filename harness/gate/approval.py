@@ -67,6 +67,11 @@ class Approval(Record):
         return f"the {self.by} ({visible_line(self.who, 100)})" if self.who else f"the {self.by}"
 
 
+def nobody(why: str = "") -> Approval:
+    """Return what counts where nobody answered."""
+    return Approval(answer=Answer.NOBODY, by="nobody", words=why)
+
+
 class Approver(Protocol):
     """Asks about one action.
 
@@ -83,7 +88,7 @@ class Approver(Protocol):
 
 def deny_all(action: Action, verdict: Verdict) -> Approval:  # noqa: ARG001 - the signature of an Approver
     """Answer that there is nobody to ask: the approver of unattended runs."""
-    return Approval(answer=Answer.NOBODY, by="nobody")
+    return nobody()
 
 
 class ScriptedAnswers:

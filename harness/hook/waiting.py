@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.digest import digest_of
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Answer, Approval, nobody
 from harness.policy.session_grants import GrantScope, pattern_fields, pattern_from
 from harness.record import Record, replace
 from harness.safe_files import NEW_FILE, open_private, read_small, remove_if_there, write_new, write_whole
@@ -64,11 +64,6 @@ class Waiting(Record):
     """Why there is none that could be shown."""
 
 
-def answered_nobody(why: str) -> Approval:
-    """Return what counts where no person answered."""
-    return Approval(answer=Answer.NOBODY, by="nobody", words=why)
-
-
 class WaitingList:
     """The questions that wait in one folder."""
 
@@ -97,7 +92,7 @@ class WaitingList:
         """Ask whoever listens, and return the answer; NOBODY at once where nobody does. Raises OSError."""
         question = self.put(replace(asked, offer=lambda: _without_programs(asked.offer())))
         if isinstance(question, str):
-            return answered_nobody(question)
+            return nobody(question)
         with self._clock_stopped():
             try:
                 while (approval := question.look()) is None:
@@ -300,11 +295,11 @@ class ListedQuestion:
         except FileExistsError:
             data = read_small(path, MOST_ANSWER_BYTES)
         else:
-            return answered_nobody(why)
+            return nobody(why)
         try:
             return _approval_from(json.loads(data or b""), os.path.basename(self._place), self._question, self._offer)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return answered_nobody(NO_ANSWER)
+            return nobody(NO_ANSWER)
 
 
 def _locks(descriptor: int, kind: int) -> bool:
@@ -350,7 +345,7 @@ def _approval_from(held: Mapping[str, JsonValue], identity: str, question: bytes
     if not isinstance(words, str) or len(words) > MOST_WORDS or not (days is None or isinstance(days, int)):
         raise ValueError("words are a text, and days a number")
     if answer is Answer.NOBODY:
-        return answered_nobody(words or LEFT)
+        return nobody(words or LEFT)
     listed = held["patterns"]
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise ValueError("patterns are a list")

@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 from harness.actions import Action, JsonValue
 from harness.errors import HarnessError, LogError, WorkspaceError
-from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.approval import Answer, Approval, Approver, nobody
 from harness.gate.call_checks import SessionChecks, strictest_answer
 from harness.gate.gate import Gate
 from harness.interrupt import Interrupt, Interrupted
@@ -279,8 +279,3 @@ class ToolServer:
             return nobody(IN_TIME)
         approval = form.approval(answer, visible_line(call.client.shown, MOST_NAME))
         return CLOSED if approval is None else approval
-
-
-def nobody(why: str) -> Approval:
-    """Return what counts where no person answered."""
-    return Approval(answer=Answer.NOBODY, by="nobody", words=why)

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from harness.actions import Action
-from harness.cli.approver.standing_question import AskOutside, StandingQuestion, no_answer, wait_for
+from harness.cli.approver.standing_question import AskOutside, StandingQuestion, wait_for
 from harness.cli.terminal.keys import Keyboard, readable
 from harness.cli.terminal.question import by_model
 from harness.cli.terminal.screen import Screen
 from harness.cli.terminal.styles import Tone
-from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.approval import Answer, Approval, Approver, nobody
 from harness.interrupt import Interrupt
 from harness.policy.verdict import Verdict
 from harness.text.visible import visible_line
@@ -38,7 +38,7 @@ class AskedAlone:
         """Ask, and wait for the answer. Raises KeyboardInterrupt where a signal ended it."""
         question = self._outside(action, verdict)
         if isinstance(question, str):
-            return no_answer(question)
+            return nobody(question)
         self._tell(f"waits for an answer from outside: {action.tool}: {action.summary}")
         try:
             while (approval := question.look()) is None:

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.cli.approver.outside_question import MOST_ANSWER_BYTES, AnswerError, OutsideQuestion, approval_from
-from harness.cli.approver.standing_question import IN_TIME, Watched, no_answer
-from harness.gate.approval import Approval
+from harness.cli.approver.standing_question import IN_TIME, Watched
+from harness.gate.approval import Approval, nobody
 from harness.process.piped_process import PipedProcess
 from harness.process.start import Launch
 
@@ -60,21 +60,21 @@ class AskedProgram:
         """See StandingQuestion."""
         process = self._process
         if process is None:
-            return no_answer(IN_TIME)
+            return nobody(IN_TIME)
         self._send(process)
         ended = process.has_ended(0)
         self._read(process)
         if len(self._came) > MOST_ANSWER_BYTES:
-            return no_answer("the approver's program wrote more than an answer")
+            return nobody("the approver's program wrote more than an answer")
         if not ended:
-            return no_answer(IN_TIME) if self._monotonic() >= self._end else None
+            return nobody(IN_TIME) if self._monotonic() >= self._end else None
         code = self._finished()
         if code != 0:
-            return no_answer(f"the approver's program ended with exit code {code}")
+            return nobody(f"the approver's program ended with exit code {code}")
         try:
             return approval_from(self._came, self._question)
         except AnswerError as error:
-            return no_answer(f"{error}, from the approver's program")
+            return nobody(f"{error}, from the approver's program")
 
     def withdraw(self) -> None:
         """See StandingQuestion."""

@@ -16,9 +16,9 @@ from harness.cli.approver.outside_question import (
     approval_from,
     withdrawal_of,
 )
-from harness.cli.approver.standing_question import IN_TIME, Watched, no_answer
+from harness.cli.approver.standing_question import IN_TIME, Watched
 from harness.errors import UsageError
-from harness.gate.approval import Approval
+from harness.gate.approval import Approval, nobody
 
 _BLOCK = 65_536
 
@@ -64,17 +64,17 @@ class AskedSocket:
     def look(self) -> Approval | None:
         """See StandingQuestion."""
         if self._connection is None:
-            return no_answer(IN_TIME)
+            return nobody(IN_TIME)
         try:
             self._listens = self._exchanged(self._connection)
         except OSError as error:
-            return no_answer(f"the connection to the approver broke: {error.strerror}")
+            return nobody(f"the connection to the approver broke: {error.strerror}")
         if not self._listens or b"\n" in self._came or len(self._came) > MOST_ANSWER_BYTES:
             try:
                 return approval_from(self._came, self._question)
             except AnswerError as error:
-                return no_answer(f"{error}, from the approver's socket")
-        return no_answer(IN_TIME) if self._monotonic() >= self._end else None
+                return nobody(f"{error}, from the approver's socket")
+        return nobody(IN_TIME) if self._monotonic() >= self._end else None
 
     def withdraw(self) -> None:
         """See StandingQuestion. Where the question stands there whole and unanswered, a line says so."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from harness.actions import Action
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.policy.verdict import Verdict
 
 IN_TIME = "whoever was asked did not answer in time"
@@ -39,11 +39,6 @@ class StandingQuestion(Protocol):
 
 AskOutside = Callable[[Action, Verdict], StandingQuestion | str]
 """Puts a question somewhere outside; returns why it stands nowhere, where it does not: empty where that is as ever."""
-
-
-def no_answer(why: str) -> Approval:
-    """Return what counts where nobody outside answered."""
-    return Approval(answer=Answer.NOBODY, by="nobody", words=why)
 
 
 def wait_for(question: StandingQuestion, keys: Sequence[int] = (), seconds: float | None = None) -> Sequence[int]:

@@ -22,8 +22,8 @@ from harness.cli.terminal.choices import permanent_line
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
-from harness.gate.approval import Answer, Approval
-from harness.hook.waiting import LOOK_SECONDS, Waiting, WaitingList, answered_nobody
+from harness.gate.approval import Answer, Approval, nobody
+from harness.hook.waiting import LOOK_SECONDS, Waiting, WaitingList
 from harness.interrupt import Interrupt
 from harness.text.visible import visible_line
 
@@ -114,7 +114,7 @@ class Listener:
         question = waiting.question
         if question is None:
             self._screen.line(f"a question cannot be shown, and is refused: {visible_line(waiting.problem)}", Tone.BAD)
-            self._is_first(waiting, answered_nobody(f"`harness approve` cannot show the question: {waiting.problem}"))
+            self._is_first(waiting, nobody(f"`harness approve` cannot show the question: {waiting.problem}"))
             return
         if time.monotonic() - self._idle_since >= NOTICE_SECONDS:
             self._screen.notify(f"{question.agent} asks: {question.action.summary}")

@@ -17,7 +17,7 @@ from harness.cli.terminal.question import Asker, Question, Usual, by_model, ques
 from harness.cli.terminal.question_dialog import QuestionDialog
 from harness.cli.terminal.screen import Screen
 from harness.cli.terminal.styles import Tone
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Answer, Approval, nobody
 from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
 from harness.interrupt import Interrupt
 from harness.policy.destruction import destroys
@@ -152,7 +152,7 @@ class TerminalApprover:
                 )
                 return dialog.answer(away_since=self._last, began=began)
         except OSError:
-            return Approval(answer=Answer.NOBODY, by="nobody")  # the terminal is gone
+            return nobody()  # the terminal is gone
 
     def _echo(self, text: str) -> None:
         """Write to the terminal as it is."""

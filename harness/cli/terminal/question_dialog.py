@@ -16,7 +16,7 @@ from harness.cli.terminal.question_help import facet_rows, fact_rows
 from harness.cli.terminal.question_pages import Pages
 from harness.cli.terminal.row_text import Row, prose, rows_of
 from harness.cli.terminal.styles import Tone
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Answer, Approval, nobody
 from harness.policy.grant_offers import Offer
 from harness.policy.session_grants import GrantScope
 from harness.text.visible import visible_line
@@ -69,7 +69,7 @@ class QuestionDialog(Dialog[Approval]):
             case Event.BURST:
                 return Approval(answer=Answer.NO, by="person", words=NOISE)
             case _:  # hung up: whoever was there said nothing
-                return Approval(answer=Answer.NOBODY, by="nobody")
+                return nobody()
 
     def _on_key(self, key: str) -> Approval | None:
         match key:
