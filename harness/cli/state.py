@@ -233,6 +233,12 @@ class State:
         """Note that the user does not, and need not be asked about it again. Raises PolicyError as `trust_content`."""
         self._note_trust(_DECLINED, sha256, path)
 
+    def was_trusted(self, path: str) -> bool:
+        """Say whether the last word about the file `path` trusted it, in whatever content."""
+        ending = _noted("", path)
+        about = [line for line in _private_lines(self.trust) if line.rstrip("\n").endswith(ending)]
+        return bool(about) and not about[-1].startswith(f"{_DECLINED} ")
+
     def _last_word_of(self, sha256: str) -> str:
         """Return how the last line about this content begins; empty where there is none."""
         last = ""
@@ -243,8 +249,7 @@ class State:
         return last
 
     def _note_trust(self, *words: str) -> None:
-        # INVARIANT: one line each time. A line end in the name of a folder must not begin a line of its own.
-        line = visible_line(" ".join(words), 5_000)
+        line = _noted(*words)
         try:
             _make_private(self.state)
             descriptor = open_private(self.trust, os.O_RDWR | os.O_APPEND | os.O_CREAT)
@@ -255,6 +260,12 @@ class State:
                 os.close(descriptor)
         except OSError as error:
             raise PolicyError(f"the trust file cannot be written: {self.trust}: {error.strerror}") from None
+
+
+def _noted(*words: str) -> str:
+    """Return a line of the trust file."""
+    # INVARIANT: one line each time. A line end in the name of a folder must not begin a line of its own.
+    return visible_line(" ".join(words), 5_000)
 
 
 def logs_in(folder: str) -> list[str]:

@@ -156,8 +156,9 @@ class ConnectedTool:
             if spill is not None:
                 spill.close()
         failed = result.get("isError") is True
+        held = f"\n[confined: {self._server.held_by}; the failure may come from that]"
         return ToolOutput(
-            content=f"{shown.text or '(nothing)'}{said}",
+            content=f"{shown.text or '(nothing)'}{said}{held if failed and self._server.is_walled else ''}",
             status=ResultStatus.FAILED if failed else ResultStatus.OK,
             output_bytes=capture.total,
             truncated=shown.truncated,

@@ -7,7 +7,6 @@ out, and said; it never ends the session.
 from __future__ import annotations
 
 import os
-import shlex
 import threading
 import time
 from _thread import allocate_lock, start_new_thread
@@ -26,14 +25,13 @@ from harness.mcp.connected_tool import ConnectedTool, offer_problem
 from harness.mcp.elicitation import ElicitAnswer, ElicitForm, asked, asked_fields
 from harness.mcp.pending_call import AwaitedCall, CallOutcome
 from harness.mcp.pins import PinFile
-from harness.mcp.server_declaration import ServerDeclaration
+from harness.mcp.server_declaration import ServerDeclaration, shown_command
 from harness.mcp.server_walls import ServerStarter
 from harness.mcp.started_server import StartedServer, started
 from harness.mcp.tool_catalog import ToolCatalog
 from harness.mcp.tool_description import ToolDescription
 from harness.process.capture import OutputFolder
 from harness.process.temporary import TemporaryFolder
-from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.mcp.client.servers_at_work import ServersAtWork
@@ -136,7 +134,9 @@ class McpServers:
                 if problem := server.unfit.get(one.name) or offer_problem(server.name, one):
                     self._tell(server, f"left out: {problem}")
                 elif len(found) == MOST_OFFERED:
-                    self._tell(server, f"left out: {one.name}: {MOST_OFFERED} tools of servers are offered already")
+                    self._tell(
+                        server, f"some of its tools are left out: {MOST_OFFERED} tools of servers are offered already"
+                    )
                 else:
                     found.append((server, one))
         offered = tuple(one for _, one in found)
@@ -260,5 +260,5 @@ def _configured(declaration: ServerDeclaration, pins: str, redact: Callable[[str
     """Raises UsageError for pins that are not understood."""
     file = PinFile(pins, declaration.name)
     file.read()
-    command = visible_line(redact(shlex.join(declaration.words)), 10_000)
-    return ConfiguredServer(declaration, ToolCatalog(declaration.words, command, file, declaration.pinned), redact)
+    catalog = ToolCatalog(declaration.words, shown_command(declaration, redact), file, declaration.pinned)
+    return ConfiguredServer(declaration, catalog, redact)

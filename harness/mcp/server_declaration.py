@@ -14,6 +14,7 @@ pinned = "SHA-256"              # of all that it lists: that counts as seen
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from harness.actions import ToolBounds
 from harness.policy.effects import place_problem
 from harness.record import Record
 from harness.text.fields import Fields
+from harness.text.visible import visible_line
 from harness.tool_kinds import SERVER_NAME
 
 if TYPE_CHECKING:
@@ -84,6 +86,11 @@ class ServerDeclaration(Record):
     def bounds(self) -> ToolBounds | None:
         """What it may do at the most; None for a server of which nobody here knows that."""
         return ToolBounds(write=self.write, network=self.network) if self.command else None
+
+
+def shown_command(declaration: ServerDeclaration, redact: Callable[[str], str]) -> str:
+    """Return its command line, or URL, as pins keep it: for people, secrets masked."""
+    return visible_line(redact(shlex.join(declaration.words)), 10_000)
 
 
 def declared(name: str, table: Mapping[str, object]) -> ServerDeclaration:

@@ -18,6 +18,8 @@ from harness.record import Record
 
 MOST_TOOLS = 1_000
 """Of one server; those behind them are left out."""
+MOST_NAMED = 5
+"""Of the tools that are left out for one reason."""
 OTHER = "the server lists something else than its `pinned` in the configuration holds; look with `harness mcp check`"
 TWICE = "the server listed two tools of that name"
 
@@ -84,23 +86,29 @@ class ToolCatalog:
         is not understood, and what `is_refused` says of by its name. Raises UsageError for pins that are not understood.
         """
         found = [described(one, self._words, self._command) for one in definitions]
+        tools = [one for one in found if isinstance(one, ToolDescription)]
         news: list[str] = []
         with self._lock:
-            pins = self._pins.read()
-            self._enter([one for one in found if isinstance(one, ToolDescription)])
-            shown = []
-            for one, definition in zip(found, definitions, strict=True):
-                why = one if isinstance(one, str) else self._why_not(one, pins)
-                if not why and isinstance(one, ToolDescription) and not is_refused(one.name):
-                    shown.append(definition)
-                elif why and why not in self._told and len(self._told) < MOST_TOOLS:
-                    self._told.add(why)
-                    news.append(why)
-            known = {one.name: one for one in found if isinstance(one, ToolDescription) and one.name in self._listed}
+            self._pins.read()
+            self._enter(tools)
+            known = {one.name: one for one in tools if one.name in self._listed}
         try:
             self._pins.note_listed(known)
         except OSError as error:
             news.append(f"what the server lists could not be kept for `harness mcp pin`: {error}")
+        shown: list[JsonValue] = []
+        names: dict[str, list[str]] = {}
+        with self._lock:
+            pins = self._pins.read()
+            for one, definition in zip(found, definitions, strict=True):
+                name, why = ("", one) if isinstance(one, str) else (one.name, self._why_not(one, pins))
+                told = f"{name}: {why}"
+                if not why and not is_refused(name):
+                    shown.append(definition)
+                elif why and told not in self._told and len(self._told) < MOST_TOOLS:
+                    self._told.add(told)
+                    names.setdefault(why, []).append(name)
+        news += [f"{_named(of)}{why}" for why, of in names.items()]
         return ListedTools(shown=tuple(shown), left_out=tuple(news))
 
     def take_whole(self, definitions: Sequence[JsonValue], began_at: int) -> ListedTools:
@@ -150,11 +158,10 @@ class ToolCatalog:
                 pins = self._pins.read()
             except UsageError as error:
                 raise ToolError(f"It cannot be known which tools a person has seen: {error}") from None
-            why = f"{name}: {TWICE}" if one is None else self._why_not(one, pins)
+            why = TWICE if one is None else self._why_not(one, pins)
             if one is None or why:
-                raise ToolError(f"This tool cannot be used: {why}")
-            held = pins.get(name)
-            seen = bool(self._pinned) or (held is not None and held.pinned is not None)
+                raise ToolError(f"This tool cannot be used: {name}: {why}")
+            seen = bool(self._pinned) or _seen(one, pins) is not None
             return one, seen or one.sha256 in self._allowed
 
     def note_yes(self, one: ToolDescription) -> None:
@@ -184,18 +191,33 @@ class ToolCatalog:
     def _why_not(self, one: ToolDescription, pins: Mapping[str, ToolPin]) -> str:
         """Return why a tool that is listed is not to be used, or nothing."""
         if one.name in self._twice:
-            return f"{one.name}: {TWICE}"
+            return TWICE
         if one.name not in self._listed:
-            return f"{one.name}: the server lists more than {MOST_TOOLS} tools"
+            return f"the server lists more than {MOST_TOOLS} tools"
         if self._pinned:
-            return "" if self._digest() == self._pinned else f"{one.name}: {OTHER}"
-        held = pins.get(one.name)
-        pinned = held.pinned.sha256 if held is not None and held.pinned is not None else ""
-        if one.sha256 == (pinned or self._first.get(one.name, "")):
+            return "" if self._digest() == self._pinned else OTHER
+        seen = _seen(one, pins)
+        if one.sha256 == (self._first.get(one.name, "") if seen is None else seen.sha256):
             return ""
-        since = "a person has seen it" if pinned else "it was first listed"
-        return f"{one.name}: the server changed what it says of it since {since}; {self.way_to_pin(one.name)}"
+        listed = pins[one.name].listed if one.name in pins else None
+        if seen is not None and (listed is None or listed.sha256 != one.sha256):
+            return "another version of it was pinned; start the session again"
+        since = "it was first listed" if seen is None else "a person has seen it"
+        return f"the server changed what it says of it since {since}; {self.way_to_pin()}"
 
-    def way_to_pin(self, name: str) -> str:
-        """Return how a person looks at a tool."""
-        return f"a person looks at it with `harness mcp pin {self.server} {name}`, at a terminal"
+    def way_to_pin(self, name: str = "") -> str:
+        """Return how a person looks at a tool, or at all of them."""
+        words = f"harness mcp pin {self.server} {name}".strip()
+        return f"a person looks at it with `{words}`, at a terminal"
+
+
+def _seen(one: ToolDescription, pins: Mapping[str, ToolPin]) -> ToolDescription | None:
+    """Return what a person saw of a tool of this server; what they saw of another of its name says nothing of this one."""
+    held = pins[one.name].pinned if one.name in pins else None
+    return held if held is not None and (held.sha256 == one.sha256 or held.command == one.command) else None
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return some names with a colon; of what has none nothing."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}: " if names[0] else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,28 @@ def test_a_hook_of_a_project_counts_where_the_person_trusts_the_project(program:
     done = program.run("run", "go", *flags(program))
     assert done.code == (Exit.REFUSED if trusted else Exit.DONE), done
     assert ("config.toml is left out: nobody trusted it" in done.err) == (not trusted)
+
+
+@all_rows(
+    ("event", "matcher", "words", "asked"),
+    {
+        "every call": ("before-call", "", ("ls",), True),
+        "its program": ("before-call", 'argv = ["ls", "..."]', ("ls",), True),
+        "another program": ("before-call", 'argv = ["git", "..."]', ("ls",), False),
+        "its tool": ("before-call", 'tool = ["read_*"]', ("--tool", "read_file", "a"), True),
+        "another event": ("after-call", "", ("ls",), False),
+        "what is refused": ("before-call", "", ("--tool", "write_file", "a"), False),
+    },
+    fresh=True,
+)
+def test_explain_names_the_hooks_that_are_asked_and_starts_none(
+    program: Program, event: str, matcher: str, words: tuple[str, ...], asked: bool
+) -> None:
+    started = program.home / "started"
+    configured(program, f"{hook_of(made(program.home / 'check.sh', f'touch {started}'), event)}{matcher}\n")
+    named = f"check ({program.environment['XDG_CONFIG_HOME']}/harness/config.toml:1)"
+    told = program.run("policy", "explain", "--policy", "readonly", *words).out
+    assert (f"\nhooks asked as well: {named}\n" in told, "hooks" in told) == (asked, asked)
+    told = program.run("policy", "explain", "--policy", "readonly", "--json", *words).out
+    assert json.loads(told)["hooks"] == ([named] if asked else [])
+    assert not started.exists()

@@ -32,7 +32,10 @@ def test_a_server_is_listed_with_its_place_and_how_its_tools_stand(program: Prog
     assert [(one["tool"], one["is"]) for one in told[1:]] == [("act", "pinned")]
     assert "pinned: act, sha256 " in program.run("mcp", "check", "srv").out
     ConfiguredScene(program, [*WORDS, "other"])
-    assert "left out: act: the server changed what it says of it" in program.run("mcp", "check").out
+    assert program.run("mcp", "list").out.split()[-4:-1] == ["srv", "act", "new"]
+    assert "new: act" in program.run("mcp", "check").out
+    Path(config).unlink()
+    assert program.run("mcp", "list").out.rstrip().endswith("  (no such server is configured here)")
 
 
 def test_the_digest_that_is_printed_is_the_one_that_can_be_declared(program: Program) -> None:
@@ -43,6 +46,8 @@ def test_the_digest_that_is_printed_is_the_one_that_can_be_declared(program: Pro
     ConfiguredScene(program, WORDS, pinned="0" * 64)
     done = program.run("mcp", "check")
     assert (done.code, f"its pinned in the configuration is another: {'0' * 64}" in done.out) == (1, True)
+    assert done.out.startswith("srv: failed: it lists something else than its `pinned` holds\n\nsrv  starts: ")
+    assert ("0 tools" in done.out, done.out.count("something else")) == (False, 1)
 
 
 def test_a_server_that_is_not_configured_is_no_server(program: Program) -> None:

@@ -45,6 +45,7 @@ from harness.mcp.client.connection import SentCall
 from harness.mcp.configured_server import Standing
 from harness.mcp.pending_call import AwaitedCall
 from harness.mcp.server_declaration import ServerDeclaration, declared
+from harness.mcp.tool_description import ToolDescription, described
 from harness.messages import ResultStatus, ToolCall
 from harness.policy.rules import Decision
 
@@ -212,6 +213,43 @@ def test_a_change_takes_the_tool_away_until_a_person_looked(tmp_path: Path) -> N
         assert use.unseen == ""
 
 
+def test_what_was_seen_of_another_server_of_that_name_says_nothing(tmp_path: Path) -> None:
+    one, other = scripted(tmp_path, "one"), scripted(tmp_path, "other", tools=[[tool("echo", "Does something else.")]])
+    for table in (one, other, one):
+        with ClientScene(tmp_path, {"srv": table}) as scene:
+            for unseen in (True, False):
+                (use,) = scene.prepared("mcp__srv__echo").facets
+                assert isinstance(use, ToolUse)
+                assert bool(use.unseen) == unseen
+                scene.output("mcp__srv__echo")
+
+
+def test_what_is_new_of_many_tools_is_said_once(tmp_path: Path) -> None:
+    names = [f"t{n}" for n in range(7)]
+    note = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
+    tools = [[tool(name) for name in names], [tool(name, "New.") for name in names]]
+    with ClientScene(tmp_path, {"srv": scripted(tmp_path, tools=tools, says={"t0": [note]})}) as scene:
+        scene.output("mcp__srv__t0")
+        scene.until(lambda: scene.servers._servers["srv"].is_listed.is_set() and scene.names() == [])
+        first, rest = scene.servers.notes()
+        assert "left out: t0: the server changed what it says of it since a person has seen it" in first
+        assert "left out: t1, t2, t3, t4, t5 and 1 more: the server changed what it says of it since it was" in rest
+
+
+def test_a_version_that_was_pinned_elsewhere_is_for_the_next_session(tmp_path: Path) -> None:
+    with ClientScene(tmp_path, {"srv": scripted(tmp_path)}) as scene:
+        scene.output("mcp__srv__echo")
+        seen = scene.seen("srv").read()["echo"].pinned
+        newer = described(
+            tool("echo", "Newer."), declared("srv", scripted(tmp_path)).words, seen.command if seen else ""
+        )
+        assert isinstance(newer, ToolDescription)
+        scene.seen("srv").note_listed({"echo": newer})
+        scene.seen("srv").pin(newer)
+        with pytest.raises(ToolError, match="another version of it was pinned; start the session again"):
+            scene.servers._servers["srv"].catalog.usable("echo")
+
+
 def test_a_call_of_a_tool_that_changed_since_it_was_judged_is_not_sent(tmp_path: Path) -> None:
     note = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
     table = scripted(tmp_path, tools=[[ECHO, tool("b")], [tool("echo", "New."), tool("b")]], says={"b": [note]})
@@ -270,7 +308,16 @@ def test_a_declared_digest_counts_as_seen_and_another_list_offers_nothing(tmp_pa
 def test_what_the_model_reads_of_a_result(tmp_path: Path, answer: Any, status: str, content: str) -> None:
     with ClientScene(tmp_path, {"srv": scripted(tmp_path, answers={"echo": answer})}) as scene:
         output = scene.output("mcp__srv__echo")
-        assert (output.status.value, output.content) == (status, content)
+        assert (output.status.value, output.content.partition("\n[confined: ")[0]) == (status, content)
+
+
+@WALLED
+@all_rows("fails", [True, False], fresh=True)
+def test_a_failure_behind_walls_names_them(tmp_path: Path, fails: bool) -> None:
+    with ClientScene(tmp_path, {"srv": scripted(tmp_path, answers={"echo": text("EACCES", isError=fails)})}) as scene:
+        said = f": it may write {tmp_path}/script.seen; no network; the failure may come from that]"
+        content = scene.output("mcp__srv__echo").content
+        assert (content.endswith(said), "[confined: " in content) == (fails, fails)
 
 
 def test_a_long_result_is_cut_and_kept_whole_in_a_file(tmp_path: Path) -> None:
@@ -487,7 +534,7 @@ def test_a_server_of_the_sdk_over_its_standard_streams(tmp_path: Path) -> None:
         assert scene.names() == [f"mcp__sdk__{one}" for one in ("add", "fail", "slow", "picture", "book")]
         assert scene.output("mcp__sdk__add", a=1, b=2).content == '3\nstructured: {"result":3}'
         failed = scene.output("mcp__sdk__fail")
-        assert (failed.status, failed.content) == (ResultStatus.FAILED, "Error executing tool fail")
+        assert (failed.status, failed.content.partition("\n")[0]) == (ResultStatus.FAILED, "Error executing tool fail")
         assert scene.output("mcp__sdk__picture").content == "[image: 1,004 bytes of image/png; not shown]"
         wrong = scene.output("mcp__sdk__add", a="x")
         assert wrong.status is ResultStatus.FAILED

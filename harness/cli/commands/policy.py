@@ -9,7 +9,7 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement, check_prices
-from harness.cli.policy.explain import TONES, explanation, parts_table
+from harness.cli.policy.explain import TONES, explanation, hooks_about, parts_table
 from harness.cli.policy.judged_call import action_for, tool_use
 from harness.cli.policy.policies import (
     SHIPPED,
@@ -137,7 +137,8 @@ def _explain(conversation: Conversation, what: str) -> None:
         except ToolError as error:
             raise UsageError(str(error)) from None
         verdict = conversation.agent.gate.judge(action)
-        for line in explanation(tool, what, action, verdict):
+        hooks = hooks_about(conversation.parts.extensions.hooks.values(), action, verdict)
+        for line in explanation(tool, what, action, verdict, hooks):
             conversation.say(line.text, line.tone)
         conversation.say("")
         conversation.screen.table(parts_table(verdict, held))

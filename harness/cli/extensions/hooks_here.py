@@ -14,6 +14,8 @@ from harness.safe_files import read_small
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from harness.checks.hook_declaration import HookDeclaration
+
 _MOST_BYTES = 1_000_000
 
 
@@ -25,23 +27,16 @@ def hooks_here(
     *,
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> CallChecks:
-    """Return those of the user's file, and of the workspace's own where the user trusts it, that are asked before a call.
+    """Return those of `declared_hooks`, to be asked.
 
     `clock_stopped` stops meanwhile what limits our own work. Raises UsageError for a file that is not understood, and for a
     hook that calls could change.
     """
-    files = (state.config_file, os.path.join(workspace, PROJECT_CONFIG))
-    if not any(_may_declare_hooks(file) for file in files):
-        return NO_CHECKS
-    from harness.checks.checks import Checks
-    from harness.cli.config.config_file import load_config
-    from harness.cli.extensions.extensions_here import extensions_here
-
-    own = load_config(state.config_file, workspace).extensions
-    declared = extensions_here(own, state, workspace, environment).extensions.hooks.values()
-    hooks = tuple(hook for hook in declared if hook.event is CheckEvent.BEFORE_CALL)
+    hooks = declared_hooks(state, workspace, environment)
     if not hooks:
         return NO_CHECKS
+    from harness.checks.checks import Checks
+
     return Checks(
         hooks,
         workspace=workspace,
@@ -49,6 +44,22 @@ def hooks_here(
         redact=redact,
         clock_stopped=clock_stopped,
     ).calls
+
+
+def declared_hooks(state: State, workspace: str, environment: Mapping[str, str]) -> tuple[HookDeclaration, ...]:
+    """Return those of the user's file, and of the workspace's own where the user trusts it, that are asked before a call.
+
+    Raises UsageError for a file that is not understood.
+    """
+    files = (state.config_file, os.path.join(workspace, PROJECT_CONFIG))
+    if not any(_may_declare_hooks(file) for file in files):
+        return ()
+    from harness.cli.config.config_file import load_config
+    from harness.cli.extensions.extensions_here import extensions_here
+
+    own = load_config(state.config_file, workspace).extensions
+    declared = extensions_here(own, state, workspace, environment).extensions.hooks.values()
+    return tuple(hook for hook in declared if hook.event is CheckEvent.BEFORE_CALL)
 
 
 def _may_declare_hooks(file: str) -> bool:

@@ -67,7 +67,14 @@ def trusted_files(state: State, workspace: str) -> TrustedFiles:
         if file is not None and state.is_trusted(file.trust):
             files.append(file)
         elif file is not None:
-            notes.append(f"{name} is left out: nobody trusted it; `harness policy trust {name}` shows it and trusts it")
+            why = (
+                "you said no to it"
+                if state.is_declined(file.trust)
+                else "it changed since you trusted it"
+                if state.was_trusted(file.path)
+                else "nobody trusted it"
+            )
+            notes.append(f"{name} is left out: {why}; `harness policy trust {name}` shows it and trusts it")
     return TrustedFiles(files=tuple(files), notes=tuple(notes))
 
 

@@ -67,7 +67,7 @@ class SessionServers:
             self.begin()
             with self._interrupt:
                 if not self._servers.wait(0):
-                    self._tell("waiting for the MCP servers of your configuration to start")
+                    self._tell("waiting for MCP servers to start")
                     self._wait()
             self._waited = True
         tools, notes = self._servers.tools(), self._servers.notes()

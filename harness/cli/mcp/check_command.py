@@ -59,15 +59,25 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     policy = assemble(state, workspace.root, named=None, fallback="default")
     starter = ServerStarter(workspace, CommandWalls(workspace, hide=state.guarded), policy, environment)
     code: int = Exit.DONE
+    found = []
     for declaration in chosen:
         report = _tried(McpServers([declaration], starter, workspace, pins=state.mcp, redact=redact))
+        found.append((declaration, report))
+        why = _why_not(report, declaration)
+        _say(redact(f"{declaration.name}: failed: {why}" if why else f"{declaration.name}: ok"))
+        code = FAILED if why else code
+    for declaration, report in found:
+        _say("")
         _say(redact(f"{declaration.name}  {way_to(declaration)}  ({here.extensions.of(SERVERS, declaration.name)})"))
-        pins = PinFile(state.mcp, declaration.name).read()
-        for line in _told(report, declaration, pins):
+        for line in _told(report, declaration, PinFile(state.mcp, declaration.name).read()):
             _say(f"  {redact(line)}")
-        if report.standing is not Standing.READY or declaration.pinned not in ("", report.digest):
-            code = FAILED
     return code
+
+
+def _why_not(report: ServerReport, declaration: ServerDeclaration) -> str:
+    if report.standing is not Standing.READY:
+        return report.why
+    return "" if declaration.pinned in ("", report.digest) else "it lists something else than its `pinned` holds"
 
 
 def _tried(servers: McpServers) -> ServerReport:
@@ -86,20 +96,21 @@ def _tried(servers: McpServers) -> ServerReport:
 def _told(report: ServerReport, declaration: ServerDeclaration, pins: Mapping[str, ToolPin]) -> Iterator[str]:
     yield f"held by {report.held_by}"
     if report.standing is not Standing.READY:
-        yield f"failed: {report.why}"
         lines = [line for line in report.errors.splitlines() if line.strip()][-MOST_ERROR_LINES:]
         yield from (["the end of what it wrote to stderr:"] if lines else [])
         yield from (f"  {line}" for line in lines)
         yield from hints(declaration, f"{report.why}\n{report.errors}")
         return
-    yield f'{counted(len(report.tools), "tool")}; all that it lists has pinned = "{report.digest}"'
-    if declaration.pinned not in ("", report.digest):
+    if _why_not(report, declaration):
+        yield f'all that it lists has pinned = "{report.digest}"'
         yield f"its pinned in the configuration is another: {declaration.pinned}"
+        return
+    yield f'{counted(len(report.tools), "tool")}; all that it lists has pinned = "{report.digest}"'
     yield from (f"note: {note}" for note in report.notes)
     if report.noise:
         yield f"note: {counted(report.noise, 'line')} of its output were no messages"
     for tool in report.tools:
-        yield f"{standing(pins[tool.name]) if tool.name in pins else 'new'}: {tool.name}, sha256 {tool.sha256}"
+        yield f"{standing(pins[tool.name], tool.command) if tool.name in pins else 'new'}: {tool.name}, sha256 {tool.sha256}"
         yield from (f"  {line}" for line in tool.text.splitlines()[1:-2])  # without name and command line
 
 

@@ -18,7 +18,7 @@ from harness.cli.exits import Exit
 from harness.cli.extensions.extensions_here import ExtensionsHere, extensions_here
 from harness.cli.state import State, current_folder
 from harness.mcp.pins import PinFile, ToolPin, servers_in
-from harness.mcp.server_declaration import ServerDeclaration
+from harness.mcp.server_declaration import ServerDeclaration, shown_command
 from harness.text.visible import visible_line
 
 
@@ -29,10 +29,11 @@ def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     lines = []
     for name in sorted({*here.extensions.servers, *servers_in(state.mcp)}):
         declaration = here.extensions.servers.get(name)
+        command = None
         if declaration is not None:
-            origin = here.extensions.of(SERVERS, name)
+            origin, command = here.extensions.of(SERVERS, name), shown_command(declaration, redact)
             lines.append(redact(_declared(declaration, origin, as_json=arguments.json)))
-        lines += _lines(PinFile(state.mcp, name), as_json=arguments.json)
+        lines += _lines(PinFile(state.mcp, name), command, as_json=arguments.json)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     if not lines and not arguments.json:
         sys.stdout.write(
@@ -70,19 +71,21 @@ def way_to(declaration: ServerDeclaration) -> str:
     return f"starts: {shlex.join(declaration.command)}" if declaration.command else f"at {declaration.url}"
 
 
-def _lines(pins: PinFile, *, as_json: bool) -> Iterator[str]:
+def _lines(pins: PinFile, command: str | None, *, as_json: bool) -> Iterator[str]:
+    """`command`: that of the server as it is configured here; None where none of its name is."""
+    elsewhere = "  (no such server is configured here)" if command is None else ""
     for tool, one in sorted(pins.read().items()):
-        now = one.listed or one.pinned
+        now, how = one.listed or one.pinned, standing(one, command)
         digest = "" if now is None else now.sha256
         if as_json:
-            fields: dict[str, JsonValue] = {"server": pins.server, "tool": tool, "is": standing(one), "sha256": digest}
-            yield json.dumps(fields)
+            fields: dict[str, JsonValue] = {"server": pins.server, "tool": tool, "is": how, "sha256": digest}
+            yield json.dumps({**fields, "configured": command is not None})
         else:
-            yield visible_line(f"{pins.server}  {tool}  {standing(one)}  {digest[:12]}", 300)
+            yield visible_line(f"{pins.server}  {tool}  {how}  {digest[:12]}{elsewhere}", 300)
 
 
-def standing(one: ToolPin) -> str:
-    """Return in a word how a tool stands."""
-    if one.pinned is None:
+def standing(one: ToolPin, command: str | None) -> str:
+    """Return in a word how a tool stands; what was seen of it under another command line than `command` does not count."""
+    if one.pinned is None or command not in (None, one.pinned.command):
         return "new"
     return "pinned" if one.listed is None else "changed"

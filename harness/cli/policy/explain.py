@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import (
     Act,
@@ -19,11 +20,15 @@ from harness.actions import (
 from harness.cli.policy.policies import without_shipped_folder
 from harness.cli.tables import Column, Table, TableRow
 from harness.cli.terminal.styles import Line, Tone
+from harness.gate.call_checks import CheckEvent
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.checks.hook_declaration import HookDeclaration
 
 MAX_PATHS = 8
 """Paths that are named; of more the number is told."""
@@ -78,8 +83,18 @@ TONES = {"auto": Tone.GOOD, "confirm": Tone.WARNING, "deny": Tone.BAD, "block": 
 _DOES = {Act.WRITES: "it writes files", Act.CHANGES: "it changes more than it names", Act.RUNS: "it runs code"}
 
 
-def explanation(tool: str, text: str, action: Action, verdict: Verdict) -> Iterator[Line]:
-    """Yield the lines that say what was decided, by what and why, what it destroys, and what a run may do."""
+def hooks_about(hooks: Iterable[HookDeclaration], action: Action, verdict: Verdict) -> tuple[HookDeclaration, ...]:
+    """Return which of `hooks` are asked before this call; about what is refused none is."""
+    if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
+        return ()
+    return tuple(hook for hook in hooks if hook.event is CheckEvent.BEFORE_CALL and hook.is_about(action))
+
+
+def explanation(
+    tool: str, text: str, action: Action, verdict: Verdict, hooks: Sequence[HookDeclaration] = ()
+) -> Iterator[Line]:
+    """Yield the lines that say what was decided, by what and why, what it destroys, what a run may do, and that
+    `hooks` are asked as well."""
     deciding, destroyed = verdict.deciding, destroys(action)
     yield Line(tone=Tone.PLAIN, text=f"{tool}: {visible_line(text)}")
     yield Line(tone=TONES[verdict.decision.word], text=f"decision: {verdict.decision.word}")
@@ -92,6 +107,9 @@ def explanation(tool: str, text: str, action: Action, verdict: Verdict) -> Itera
         yield Line(tone=Tone.BAD, text=BY_WORD)
     for said in effects_lines(verdict):
         yield Line(tone=Tone.PLAIN, text=said)
+    if hooks:
+        named = ", ".join(f"{hook.id} ({hook.origin})" for hook in hooks)
+        yield Line(tone=Tone.WARNING, text=f"hooks asked as well: {visible_line(named, 1000)}")
 
 
 def parts_table(verdict: Verdict, policy: Policy) -> Table:
@@ -144,7 +162,7 @@ def _no_reader(command: Command) -> str:
     )
 
 
-def as_json(tool: str, text: str, verdict: Verdict, policy: Policy) -> str:
+def as_json(tool: str, text: str, verdict: Verdict, policy: Policy, hooks: Sequence[HookDeclaration] = ()) -> str:
     """Return the same, and every operand, as one JSON object on one line, in ASCII."""
     import json
 
@@ -159,6 +177,7 @@ def as_json(tool: str, text: str, verdict: Verdict, policy: Policy) -> str:
             "hint": deciding.hint,
             "facets": [_facet_json(facet, policy) for facet in verdict.facets],
             "effects": _effects_json(verdict),
+            "hooks": [f"{hook.id} ({hook.origin})" for hook in hooks],
         }
     )
 

@@ -85,8 +85,10 @@ def _trust(file: str | None, state: State, *, forget: bool) -> int:
         sha256, trust, real = found.sha256, found.trust, found.path
     shown = visible_line(path, 5_000)
     if forget:
-        state.decline_content(trust, real)
-        sys.stdout.write(f"not trusted any more: {shown} with sha256 {sha256}\n")
+        said = "not trusted any more" if state.is_trusted(trust) else "was not trusted"
+        if not state.is_declined(trust):
+            state.decline_content(trust, real)
+        sys.stdout.write(f"{said}: {shown} with sha256 {sha256}\n")
         return Exit.DONE
     state.trust_content(trust, real)
     told = "" if found is None else "".join(f"{line}\n" for line in found.lines)
@@ -95,12 +97,14 @@ def _trust(file: str | None, state: State, *, forget: bool) -> int:
 
 
 def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    from harness.cli.extensions.hooks_here import declared_hooks
     from harness.cli.policy.declared_scripts import DeclaredScripts
-    from harness.cli.policy.explain import EXIT_CODES, as_json, explanation, parts_table
+    from harness.cli.policy.explain import EXIT_CODES, as_json, explanation, hooks_about, parts_table
     from harness.cli.policy.judged_call import action_for
 
     workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
-    policy = assemble(State.of(environment), workspace.root, named=arguments.policy, fallback="default")
+    state = State.of(environment)
+    policy = assemble(state, workspace.root, named=arguments.policy, fallback="default")
     tool, words = arguments.tool, arguments.what
     text = words[0] if len(words) == 1 else shlex.join(words)
     try:
@@ -109,11 +113,12 @@ def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     except ToolError as error:
         raise UsageError(str(error)) from None
     verdict = evaluate(policy, action)
+    hooks = hooks_about(declared_hooks(state, workspace.root, environment), action, verdict)
     if arguments.json:
-        sys.stdout.write(f"{as_json(tool, text, verdict, policy)}\n")
+        sys.stdout.write(f"{as_json(tool, text, verdict, policy, hooks)}\n")
     else:
         console = FinishedOutput(environment)
-        for line in explanation(tool, text, action, verdict):
+        for line in explanation(tool, text, action, verdict, hooks):
             console.line(line.text, line.tone)
         console.line("")
         console.table(parts_table(verdict, policy))

@@ -81,7 +81,7 @@ def test_a_yes_trusts_what_was_shown_and_is_asked_once(tmp_path: Path) -> None:
     assert lines[1:4] == ["would bring 1 thing:", SERVER_LINE, "all of it:"]
     assert '"TOKEN": "${GH_TOKEN}"' in [line.strip() for line in lines[4:]]
     here.says(SERVERS | {"also": 1})
-    assert here.names == []
+    assert (here.names, "left out: it changed since you trusted it" in here.trusted.notes[0]) == ([], True)
 
 
 @all_rows("answer", [answer for answer in Answer if answer is not Answer.YES])
@@ -89,7 +89,10 @@ def test_anything_else_is_a_no_that_is_kept(tmp_path: Path, answer: Answer) -> N
     here, asked = Folder(tmp_path).says(SERVERS), Answers(answer)
     assert "not asked again" in here.asks(asked)
     assert (here.asks(asked), here.names, len(asked.asked)) == ("", [], 1)
-    here.says(SERVERS | {"also": 1}).asks(asked)
+    assert "left out: you said no to it" in here.trusted.notes[0]
+    here.says(SERVERS | {"also": 1})
+    assert "left out: nobody trusted it" in here.trusted.notes[0]
+    here.asks(asked)
     assert len(asked.asked) == 2
 
 
@@ -182,6 +185,7 @@ def test_it_is_trusted_and_forgotten_by_command(
     done = program.run("policy", "forget", name)
     assert (done.code, done.out.startswith(f"not trusted any more: {name} with sha256 ")) == (0, True)
     assert trusted_files(state, root).files == ()
+    assert program.run("policy", "forget", name).out.startswith(f"was not trusted: {name} with sha256 ")
     assert program.run("policy", "trust", name).code == 0
     assert len(trusted_files(state, root).files) == 1
 

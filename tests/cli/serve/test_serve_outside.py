@@ -46,7 +46,7 @@ def test_a_server_that_hangs_does_not_keep_a_turn_from_being_cancelled(program: 
             session = await at.new()
             prompt = asyncio.create_task(at.ask(session))
             if mode == "hang start":
-                await at.until(lambda: "waiting for the MCP servers" in editor.said("agent_thought_chunk"))
+                await at.until(lambda: "waiting for MCP servers" in editor.said("agent_thought_chunk"))
             else:
                 await at.until(lambda: any(one.get("status") == "in_progress" for one in editor.calls().values()))
             await at.conn.cancel(session_id=session)
