@@ -182,6 +182,8 @@ class ToolUse(Record):
     tool: str
     unseen: str = ""
     """Why a person has to look at the tool before it is used, whatever rules say; empty where one has."""
+    hint: str = ""
+    """How a person does, where nobody is there to ask."""
     arguments: tuple[ToolArgument, ...] = ()
     says_reads: bool = False
     """Whether the tool's server claims that it only reads: that loosens nothing but by a rule that says so."""

@@ -47,14 +47,19 @@ class JudgedTool(Record):
             told = json.dumps(dict(also), indent=2, ensure_ascii=False)
             parts += ["sent with it:", visible(told[:MOST_SHOWN])]
             shown = max(shown, told, key=len)
-        unseen = ""
+        unseen = hint = ""
         if self.is_first:
             text = self.description.text.rstrip("\n")
-            parts += ["", "It is new here. This is all that its server says of it:", text]
-            unseen = f"nobody has seen yet what the server says of {tool}; {self.way_to_pin}"
+            parts += [
+                "",
+                "It is new here, and your yes keeps this as seen. This is all that its server says of it:",
+                text,
+            ]
+            unseen, hint = f"nobody has seen yet what the server says of {tool}", f"A{self.way_to_pin[1:]}."
         use = ToolUse(
             tool=call.name,
             unseen=unseen,
+            hint=hint,
             arguments=texts,
             says_reads=self.description.says("readOnlyHint"),
             says_destroys=self.description.says("destructiveHint"),

@@ -465,6 +465,7 @@ class _Judge:
             decision=decision,
             source=Source.BUILT_IN,
             reason=finding.reason,
+            hint=facet.hint if isinstance(facet, ToolUse) else "",
             by=f"built-in {finding.id}",
         )
 

@@ -696,7 +696,9 @@ def test_the_gate_asks_records_and_pins(tmp_path: Path) -> None:
         log.close()
         assert (result.status, result.content) == (ResultStatus.OK, 'echo got {"a": "b"}')
         (action, verdict) = yes.shown[0]
-        assert "This is all that its server says of it" in action.preview
+        assert "your yes keeps this as seen. This is all that its server says of it" in action.preview
+        assert verdict.deciding.reason == "nobody has seen yet what the server says of echo"
+        assert "harness mcp pin srv echo" in verdict.deciding.hint
         assert verdict.decision is Decision.CONFIRM
         assert scene.seen("srv").read()["echo"].pinned is not None
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]
