@@ -1,4 +1,4 @@
-"""Answers the questions of harness at a terminal of its own: an approver outside, in twenty lines.
+"""Answers the questions of harness at a terminal of its own: an approver outside, in some twenty lines.
 
     python3 examples/approver.py ~/.harness-approver
 
@@ -11,20 +11,39 @@ and in the configuration:
 import getpass
 import json
 import os
+import select
 import socket
+import stat
 import sys
+import termios
+
+WITHDRAWN = "\nwithdrawn: nobody waits for an answer any more"
 
 os.umask(0o077)  # nobody else may connect
+if os.path.lexists(sys.argv[1]) and stat.S_ISSOCK(os.lstat(sys.argv[1]).st_mode):
+    os.unlink(sys.argv[1])  # left by an earlier start
 with socket.socket(socket.AF_UNIX) as listener:
     listener.bind(sys.argv[1])
     listener.listen()
     while True:
         connection, _ = listener.accept()
-        with connection, connection.makefile("rw", encoding="utf-8") as lines:
-            question = json.loads(lines.readline())
+        with connection, connection.makefile(encoding="utf-8") as lines:
+            asked = lines.readline()
+            if not asked.endswith("\n"):
+                continue  # it was withdrawn before it was asked
+            question = json.loads(asked)
             print(json.dumps(question, indent=2))  # ASCII alone: nothing in it can play with this terminal
-            said = input("yes, no or stop? ")
+            if sys.stdin.isatty():
+                termios.tcflush(sys.stdin, termios.TCIFLUSH)  # what was typed before is no answer
+            print("yes, no or stop? ", end="", flush=True)
+            if connection in select.select([connection, sys.stdin], [], [])[0]:
+                print(WITHDRAWN, flush=True)
+                continue
+            said = input()
             answer = {"id": question["id"], "sha256": question["sha256"], "answer": said, "by": getpass.getuser()}
             if said == "yes" and question["call"]["destroys"]:
                 answer["destroys"] = input("this destroys; type destroy: ") == "destroy"
-            print(json.dumps(answer), file=lines, flush=True)
+            try:
+                connection.sendall(json.dumps(answer).encode() + b"\n")
+            except BrokenPipeError:
+                print(WITHDRAWN)

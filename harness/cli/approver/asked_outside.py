@@ -66,6 +66,8 @@ class AskedBesides:
         self._standing: StandingQuestion | None = None
         self._gone = ""
         """Why nobody outside answers the question that stands, once that is known."""
+        self._unreached = ""
+        """Why the last question could not be put outside: said once, until one can be."""
 
     def keyboard(self, source: int, brackets: Callable[[str], None], on_return: Callable[[], None]) -> Keyboard:
         """Return the keyboard of a terminal whose questions end when somebody outside answers them."""
@@ -76,7 +78,10 @@ class AskedBesides:
         if not by_model(action):
             return terminal(action, verdict)
         question = self._outside(action, verdict)
-        self._gone = question if isinstance(question, str) else ""
+        unreached = question if isinstance(question, str) else ""
+        if unreached not in ("", self._unreached):
+            self._screen.line(visible_line(f"nobody is asked outside: {unreached}", 1_000), Tone.WARNING)
+        self._unreached, self._gone = unreached, ""
         self._standing = None if isinstance(question, str) else question
         try:
             approval = terminal(action, verdict)

@@ -74,7 +74,7 @@ class AskedProgram:
         try:
             return approval_from(self._came, self._question)
         except AnswerError as error:
-            return nobody(f"{error}, from the approver's program")
+            return nobody(f"from the approver's program: {error}")
 
     def withdraw(self) -> None:
         """See StandingQuestion."""

@@ -91,7 +91,7 @@ def question_of(
         "grants": [
             {
                 "grant": place,
-                "name": choice.name,
+                "name": redact(choice.name),
                 "allows": [redact(pattern.text) for pattern in choice.patterns],
                 "asked_still": [redact(part) for part in choice.asked_still],
             }
@@ -131,7 +131,7 @@ def approval_from(came: bytes, question: OutsideQuestion) -> Approval:
     except NotJsonError as error:
         raise AnswerError(_why(f"what came back is no JSON ({error})")) from None
     if problem := _ANSWER.problem(held):
-        raise AnswerError(_why(f"what came back is no answer: it {problem}"))
+        raise AnswerError(_why(problem if ": " in problem else f"the answer {problem}"))
     return _approval(held, question) if isinstance(held, dict) else _never()
 
 

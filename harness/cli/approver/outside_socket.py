@@ -73,7 +73,7 @@ class AskedSocket:
             try:
                 return approval_from(self._came, self._question)
             except AnswerError as error:
-                return nobody(f"{error}, from the approver's socket")
+                return nobody(f"from the approver's socket: {error}")
         return nobody(IN_TIME) if self._monotonic() >= self._end else None
 
     def withdraw(self) -> None:

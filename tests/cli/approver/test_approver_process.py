@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -88,7 +89,7 @@ def approving(program: Program) -> Iterator[PlayedTerminal]:
         ),
         ('answer["answer"] = "stop"\n' + SAYS, 130, False, ("stop", "approver", "ann", "")),
         ('answer["words"] = "and be quick"\n' + SAYS, 0, True, ("yes", "approver", "ann", "and be quick")),
-        ("", 7, False, ("nobody", "nobody", None, "nothing came back, from the approver's program")),
+        ("", 7, False, ("nobody", "nobody", None, "from the approver's program: nothing came back")),
         (SAYS + "sys.exit(3)\n", 7, False, ("nobody", "nobody", None, "the approver's program ended with exit code 3")),
     ],
     fresh=True,
@@ -120,7 +121,7 @@ def test_what_destroys_needs_a_yes_that_says_so(program: Program) -> None:
     run(program, "--ask", first=bash("rm -rf made"))
     assert is_made(program)
     assert answers(program) == [
-        ("nobody", "nobody", None, "this destroys, and the yes does not say so, from the approver's program")
+        ("nobody", "nobody", None, "from the approver's program: this destroys, and the yes does not say so")
     ]
 
 
@@ -187,6 +188,15 @@ def test_without_an_approver_a_run_asks_harness_approve(program: Program) -> Non
 def test_where_nobody_listens_a_run_is_refused(program: Program) -> None:
     code, _ = run(program, "--ask")
     assert (code, is_made(program), answers(program)) == (7, False, [("nobody", "nobody", None, NOBODY_LISTENS)])
+    assert (
+        f'[nobody answered: default for any other tool (policy.toml:3): "{NOBODY_LISTENS[:20]}'
+        in program.run("audit", "show").out
+    )
+
+
+def test_where_nobody_is_to_be_asked_the_trace_says_what_wanted_to(program: Program) -> None:
+    assert run(program)[0] == 7
+    assert "[nobody to ask: default for " in program.run("audit", "show").out
 
 
 @contextmanager
@@ -197,9 +207,14 @@ def example(program: Program, path: Path) -> Iterator[subprocess.Popen[str]]:
         [sys.executable, "-W", "error", script, str(path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**program.environment, "LOGNAME": "ann"},
     ) as process:  # fmt: skip
-        assert wait_until(path.exists, 60)
+        assert wait_until(lambda: listens(path), 60)
         yield process
         process.kill()
+
+
+def listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as one:
+        return one.connect_ex(str(path)) == 0
 
 
 @all_rows(
@@ -224,6 +239,25 @@ def test_the_example_answers_at_a_socket(program: Program, command: str, typed: 
     assert is_made(program) is made
     (answer,) = answers(program)
     assert answer[2] == ("ann" if answer[0] != "nobody" else None)
+
+
+def test_the_example_goes_on_where_somebody_answered_elsewhere_and_starts_again(program: Program) -> None:
+    path = program.home / "approver"
+    write_config(program, f"{CONFIG}[approver]\nsocket = {json.dumps(str(path))}\n")
+    with example(program, path):
+        pass
+    with example(program, path) as approver:
+        assert approver.stdin is not None
+        assert approver.stdout is not None
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(str(path))
+            asking.sendall(b'{"id": "1"}\n{"id": "1", "withdrawn": true}\n')
+        while not approver.stdout.readline().startswith("withdrawn: "):
+            pass
+        approver.stdin.write("yes\n")
+        approver.stdin.flush()
+        run(program, "--ask")
+    assert is_made(program)
 
 
 # At the prompt
@@ -302,3 +336,16 @@ def test_at_the_prompt_an_approver_that_fails_leaves_the_question(program: Progr
     prompt.wait_for("Understood.")
     assert prompt.leave() == 0
     assert answers(program) == [("no", "person", None, "")]
+
+
+def test_at_the_prompt_it_is_said_once_that_nobody_listens_outside(program: Program, start: Start) -> None:
+    write_config(program, f"{CONFIG}[approver]\nsocket = {json.dumps(str(program.home / 'none'))}\n")
+    policy = flags_of(program, "", ASKS)[4:6]
+    prompt = start(replies(TOUCH, bash("touch other"), Reply(text="Understood.")), *policy)
+    prompt.type("make it")
+    prompt.wait_for("nobody is asked outside: the approver's socket")
+    prompt.press("bash", "n")
+    prompt.press("bash", "n", times=2)
+    prompt.wait_for("Understood.")
+    assert prompt.leave() == 0
+    assert prompt.text().count("outside: the approver's socket") == 1
