@@ -69,9 +69,8 @@ def from_outside(workspace: Path, arguments: str, **told: object) -> Action:
 @all_rows(
     ("arguments", "where"),
     [
-        ("{}", ""),
         ('{"path": "notes.txt"}', '{"path" = ["/notes.txt"]}'),
-        ('{"path": ["./notes.txt", "a/../b"], "n": 1}', '{"path" = ["/notes.txt", "/b"], "n" = ["1"]}'),
+        ('{"path": ["./notes.txt", "a/b"], "n": 1}', '{"path" = ["/notes.txt", "/a/b"], "n" = ["1"]}'),
         ('{"url": "http://a.test/x"}', '{"url" = ["http://a.test/x"]}'),
         ('{"a": {"host": "http://a.test/x"}}', '{"a.host" = ["a.test"]}'),
         ('{"a.b": "x"}', '{"\\"a.b\\"" = ["x"]}'),
@@ -84,7 +83,7 @@ def test_a_call_of_a_tool_from_outside_is_advised_by_what_it_is_called_with(
     policy = parse_policy(POLICY, "ci.toml")
     action = from_outside(workspace, arguments)
     advice = advice_on(policy, action, evaluate(policy, action))
-    assert ("where" in advice.toml, where in advice.toml, "Think first" in advice.toml) == (bool(where), True, True)
+    assert (where in advice.toml, "Think first" in advice.toml) == (True, True)
     assert evaluate(with_advice(policy, advice.toml), action).decision is Decision.AUTO
 
 
@@ -95,6 +94,11 @@ def test_a_call_of_a_tool_from_outside_is_advised_by_what_it_is_called_with(
         ('{"path": "*"}', {}, "no rule can say what mcp__s__do is called with"),
         ('{"host": "a.test."}', {}, "no rule can say what mcp__s__do is called with"),
         ('{"text": ""}', {}, "no rule can say what mcp__s__do is called with"),
+        ('{"path": "a/../b"}', {}, "no rule can say what mcp__s__do is called with"),
+        ('{"file": "../b"}', {}, "no rule can say what mcp__s__do is called with"),
+        ('{"pattern": "-rf"}', {}, "no rule can say what mcp__s__do is called with"),
+        ("{}", {}, "a rule for mcp__s__do alone would cover every call of it"),
+        ('{"files": []}', {}, "a rule for mcp__s__do alone would cover every call of it"),
         ('{"path": "kept/x"}', {}, "rule kept (ci.toml:19) says deny, and no further rule lifts that"),
         ('{"path": ".git/x"}', {}, "built-in protected stands above every rule"),
         ("{}", {"unseen": "new"}, "built-in unseen-tool stands above every rule"),

@@ -169,11 +169,15 @@ def _about_use(use: ToolUse) -> dict[str, Value] | str:
         if not argument.name or not texts or not all(map(_can_be_said, texts)):
             return f"no rule can say what {use.tool} is called with"
         where.setdefault(argument.name, []).extend(texts)
+    if not where:
+        return f"a rule for {use.tool} alone would cover every call of it"
     return {"tool": (use.tool,), "where": {name: tuple(dict.fromkeys(texts)) for name, texts in where.items()}}
 
 
 def _said(argument: ToolArgument) -> Sequence[str]:
-    """Return how `where` names a text; nothing where it cannot."""
+    """Return how `where` names a text; nothing where it cannot, and for what could be an option or leads upwards."""
+    if argument.text.startswith("-") or ".." in argument.text.split("/"):
+        return []
     match argument.name.rpartition(".")[2]:
         case "path":
             is_sure = argument.place is Place.INSIDE and all(map(is_plain, argument.names))
