@@ -36,6 +36,8 @@ from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import Record, replace
 from harness.tool_kinds import Does, shipped_that
 
+_EXACT = "exactly this"
+
 
 class WallsHere(Record):
     """What the kernel can hold a granted program to, in this workspace."""
@@ -59,7 +61,7 @@ class GrantChoice(Record):
     """One thing that may be granted."""
 
     name: str
-    """In a few words, for the list of choices."""
+    """In a few words, for a list of choices; not yet safe to show."""
     patterns: tuple[GrantPattern, ...]
     session_only: bool = False
     """Whether it cannot be kept for the workspace."""
@@ -121,7 +123,7 @@ class _Question:
     def levels(self) -> Sequence[tuple[str, Callable[[Facet], GrantPattern | str]]]:
         """Return what may be offered, the narrowest first, each with its name."""
         return (
-            ("exactly this", self.exact),
+            (_EXACT, self.exact),
             ("this tool, any arguments", self.whole_tool),
             ("this folder", self.folder),
             ("all edits in the workspace", self.all_edits),
@@ -150,6 +152,8 @@ class _Question:
         unsound = self._unsound(granted, patterns.keys()) if granted else next(iter(problems.values()))
         if unsound:
             return unsound
+        if name == _EXACT and any(pattern.path for pattern in granted):  # of a file: whatever is written there later
+            name = "; ".join(pattern.name for pattern in granted)
         return GrantChoice(
             name=name,
             patterns=granted,

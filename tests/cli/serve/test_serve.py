@@ -243,6 +243,19 @@ def test_what_is_granted_for_the_session_is_not_asked_again(program: Program) ->
     assert [one["scope"] for one in program.records() if one["kind"] == "grant"] == ["session"]
 
 
+def test_the_option_of_a_file_says_that_any_edit_of_it_is_granted(program: Program) -> None:
+    editor = Editor("refuse")
+    write = Reply(calls=(call("write_file", path="n.txt", content="x"),))
+
+    async def scene() -> None:
+        async with served(program, editor, *model_flags(program, replies(write, DONE), CONFIRM)) as at:
+            await at.ask(await at.new())
+
+    play(scene)
+    (question,) = editor.questions
+    assert question.options["session-1"] == "Allow for this session [1]: edits of n.txt"
+
+
 def test_what_destroys_says_so_in_its_option_and_is_never_granted(program: Program) -> None:
     editor = Editor()
     script = replies(Reply(calls=(call("bash", command="git reset --hard"),)), DONE)
