@@ -114,6 +114,14 @@ def test_a_file_that_is_not_understood_starts_nothing(
     assert (program.players[0].requests, program.logs()) == ([], [])
 
 
+def test_tables_that_are_not_understood_are_refused_as_a_run_refuses_them(program: Program) -> None:
+    path = write_config(program, '[[tool]]\nname = "x"\ncolour = "red"\n')
+    shown, run = program.run("config", "show"), program.run("run", "go")
+    assert (shown.code, shown.out, shown.err) == (run.code, run.out, run.err) == (2, "", shown.err)
+    assert f"{path}:3: [[tool]]" in shown.err
+    assert "unknown field 'colour'" in shown.err
+
+
 @all_rows(
     "words",
     [("--version",), ("policy", "explain", "ls"), ("audit", "list"), ("config", "path")],

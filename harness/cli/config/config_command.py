@@ -14,6 +14,7 @@ from harness.cli.config.declared import SETTINGS
 from harness.cli.config.settings import DEFAULT, Settings, config_path, settings_from
 from harness.cli.console import FinishedOutput
 from harness.cli.exits import Exit
+from harness.cli.extensions.extensions import extensions_in
 from harness.cli.state import here
 from harness.cli.tables import Column, Table, TableRow
 from harness.cli.terminal.styles import Tone
@@ -33,6 +34,7 @@ def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         sys.stdout.write(visible(config_path(environment)) + "\n")
         return Exit.DONE
     settings = settings_from(arguments, environment, here(arguments.cwd))
+    extensions_in(settings.file.extensions)  # shown is what `run` would take
     if arguments.json:
         sys.stdout.write(json.dumps(_fields(settings), indent=2) + "\n")
         return Exit.DONE
