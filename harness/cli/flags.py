@@ -134,7 +134,10 @@ def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901 - a c
         case "demo", _:
             _demo_flags(parser)
         case "approve", _:
-            parser.description = "Answer here, as long as this runs, what agents ask that `harness hook` stands before."
+            parser.description = (
+                "Answer here, as long as this runs, what the harness asks (`run --ask`, the prompt, `mcp serve`), and what"
+                " agents ask that `harness hook` stands before."
+            )
             parser.add_argument("--list", action="store_true", help="print what waits, one JSON object a line")
             _terminal_flags(parser)
         case "policy", _:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from harness.actions import JsonValue
 from harness.audit.calls import answerer, is_typed, number, sign_of, word
 from harness.cli.terminal.styles import Line, Tone
+from harness.gate.approval import Answer
 from harness.log.order import SEEN_BY_US, SUMMARY, LogRecord
 from harness.paths import short_place
 from harness.policy.session_grants import pattern_from
@@ -256,15 +257,17 @@ def how_decided(decision: LogRecord, answered: LogRecord) -> str:
     """Return in brackets what decided a call: an answer with its time, or a rule; empty where nothing did."""
     if not decision or decision.get("decision") == "none":
         return ""
+    by, as_read = short_place(word(decision.get("by"))), decision.get("default_of")
     if answered:
         words = f': "{word(answered.get("words"))}"' if answered.get("words") else ""
-        answer, by = word(answered.get("answer")), answerer(answered)
+        answer = word(answered.get("answer"))
+        if answer == Answer.NOBODY.value:
+            return f"[nobody {'answered' if words else 'to ask'}: {by}{words}]"
         waited = answered.get("seconds")
         seconds = f"{waited:.1f}" if isinstance(waited, float) else word(waited)
         scope = f" for the {word(answered.get('scope'))}" if answered.get("scope") else ""
-        return f"[asked: {answer}{scope} by {by}{word(answered.get('granted'))}, {seconds} s{words}]"
+        return f"[asked: {answer}{scope} by {answerer(answered)}{word(answered.get('granted'))}, {seconds} s{words}]"
     # What does not apply, or changes nothing, was judged as the reading that it is (Action.default_of).
-    by, as_read = short_place(word(decision.get("by"))), decision.get("default_of")
     if decision.get("layer") == "session" and decision.get("decision") == "auto":
         return f"[{word(decision.get('reason'))}: {word(decision.get('rule'))}]"
     said = " as it writes nothing" if as_read and by.startswith("default ") else ""

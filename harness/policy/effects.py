@@ -119,7 +119,7 @@ def place_problem(place: str) -> str:
     if not place or place != place.strip() or any(ord(char) < 32 or ord(char) == 127 for char in place):
         return "is no path"
     if set(place) & set("*?[\\"):
-        return "is no pattern: name a folder, and everything below it is meant"
+        return "is a pattern; patterns are not understood here; name a folder"
     if place.strip("/") in ("", "~"):
         return "would mean everything that a person has: name folders below it"
     if ".." in parts:

@@ -87,7 +87,7 @@ def _one_of(words: list[str]) -> Check:
         if not isinstance(value, str):
             return f"must be a string, not {kind_of(value)}"
         cut = value[:_SHOWN_CHARACTERS]
-        return "" if value in words else f"unknown: {cut!r}{nearest(cut, words)}"
+        return "" if value in words else f"unknown {cut!r}{nearest(cut, words)}"
 
     return check
 

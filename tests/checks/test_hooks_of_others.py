@@ -65,7 +65,7 @@ def test_a_configuration_that_is_not_understood_refuses_the_call(hooked: Hooked)
     configure(hooked.program, "true", event="PreToolUse")
     done = hooked.hook(hooked.event(command="ls"))
     assert is_refusal(done)
-    assert "event: unknown: 'PreToolUse'" in done.out + done.err
+    assert "event: unknown 'PreToolUse'" in done.out + done.err
 
 
 def test_a_call_of_an_mcp_client_passes_the_hooks(program: Program) -> None:

@@ -516,8 +516,8 @@ def test_the_json_of_cases(held: Callable[..., Done]) -> None:
         ),
         pytest.param(case(" "), "id: must not be empty", id="an empty id"),
         pytest.param(case("x", cwd=3), "cwd: must be a string, not a number", id="a number for a folder"),
-        pytest.param(case("x", expect="allow"), "expect: unknown: 'allow'; known: auto, confirm", id="no decision"),
-        pytest.param(case("x", at_least="denny"), "at_least: unknown: 'denny'; did you mean deny?", id="a slip"),
+        pytest.param(case("x", expect="allow"), "expect: unknown 'allow'; known: auto, confirm", id="no decision"),
+        pytest.param(case("x", at_least="denny"), "at_least: unknown 'denny'; did you mean deny?", id="a slip"),
         pytest.param(case("good"), "the id 'good' is taken by line 1", id="an id twice"),
     ],
 )

@@ -146,9 +146,9 @@ REFUSED = {
     "two lines": ('model = "a\\nb"', "c.toml:1: model: must not be empty, and on one line"),
     "a provider that is not there": (
         'provider = "opnai"',
-        "c.toml:1: provider: unknown: 'opnai'; did you mean openai?",
+        "c.toml:1: provider: unknown 'opnai'; did you mean openai?",
     ),
-    "an API that is not there": ('api = "chatt"', "c.toml:1: api: unknown: 'chatt'; did you mean chat?"),
+    "an API that is not there": ('api = "chatt"', "c.toml:1: api: unknown 'chatt'; did you mean chat?"),
     "an address without a scheme": (
         'base_url = "localhost:1"',
         "c.toml:1: base_url: must begin with http:// or https://",

@@ -102,7 +102,7 @@ def test_every_reference_leads_somewhere() -> None:
         (record("user_message", {"seq": True}), "seq: must be a whole number of at least 0, not true or false"),
         (record("user_message", {"more": 1}), "has the unknown field 'more'"),
         (record("outcome", {"exit_code": "0"}), "exit_code: must be a whole number, not a string"),
-        (record("outcome", {"status": "fine"}), "status: unknown: 'fine'; did you mean failed?"),
+        (record("outcome", {"status": "fine"}), "status: unknown 'fine'; did you mean failed?"),
         (record("outcome", {"after_sha256": DIGEST.upper()}), "after_sha256: must be a SHA-256 digest"),
         (record("outcome", {"after_sha256": DIGEST + "\n"}), "after_sha256: must be a SHA-256 digest"),
         (record("decision", {"facets": [{}]}), "facets: number 1: lacks the field facet"),

@@ -520,7 +520,7 @@ NO_CASSETTES = {
     "more kept than there were": (asked(kept=1), "2: kept: the request before has 0 messages, not 1"),
     "messages that are none": (asked(messages={}), "2: messages: must be a list"),
     "a message that is none": (asked(messages=[1]), "2: messages: number 1: must be an object"),
-    "a role that nobody has": (asked(messages=[{**OUTLINE, "role": "x"}]), "2: messages: number 1: role: unknown: 'x'"),
+    "a role that nobody has": (asked(messages=[{**OUTLINE, "role": "x"}]), "2: messages: number 1: role: unknown 'x'"),
     "a long beginning": (
         asked(messages=[{**OUTLINE, "begins": "x" * 999}]),
         "2: messages: number 1: begins: must be a string of at most 300",
@@ -537,7 +537,7 @@ NO_CASSETTES = {
         replied(calls=[{"id": "1", "name": "", "arguments": {}}]),
         "2: response: calls: number 1: arguments: must be a string",
     ),
-    "an end that nobody knows": (replied(finish_reason="x"), "2: response: finish_reason: unknown: 'x'"),
+    "an end that nobody knows": (replied(finish_reason="x"), "2: response: finish_reason: unknown 'x'"),
     "usage below nothing": (
         replied(usage={**USAGE, "input_tokens": -1}),
         "2: response: usage: input_tokens: must be a whole number",
@@ -545,11 +545,11 @@ NO_CASSETTES = {
     "both": (lines(HEADER, {**ASKED, "error": {}}), "2: has the unknown field 'response'"),
     "a fault that nobody knows": (
         lines(HEADER, {**ERROR, "error": {**FAILED, "fault": "x"}}),
-        "2: error: fault: unknown: 'x'",
+        "2: error: fault: unknown 'x'",
     ),
     "the end of a run's time": (
         lines(HEADER, {**ERROR, "error": {**FAILED, "fault": "time"}}),
-        "2: error: fault: unknown: 'time'",
+        "2: error: fault: unknown 'time'",
     ),
 }
 

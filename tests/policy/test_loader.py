@@ -358,7 +358,7 @@ BAD = [
     ("version = 1\n[sandbox]\nwrite = [' x']", "3: [sandbox] write: ' x' is no path"),
     (
         "version = 1\n[sandbox]\nhide = ['*.pem']",
-        "3: [sandbox] hide: '*.pem' is no pattern: name a folder, and everything below it is meant",
+        "3: [sandbox] hide: '*.pem' is a pattern; patterns are not understood here; name a folder",
     ),
     (
         "version = 1\n[sandbox]\nhide = ['~ann/x']",

@@ -43,8 +43,8 @@ flag    0    must be true or false, not a number
 digest    "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"
 digest    "0A"    must be a SHA-256 digest: 64 hexadecimal digits in lower case
 one of auto deny    "deny"
-one of auto deny    "denny"    unknown: 'denny'; did you mean deny?
-one of auto deny    "x"    unknown: 'x'; known: auto, deny
+one of auto deny    "denny"    unknown 'denny'; did you mean deny?
+one of auto deny    "x"    unknown 'x'; known: auto, deny
 one of auto deny    {}    must be a string, not an object
 list of text    []
 list of text    "a"    must be a list of strings, such as ["a", "b"]

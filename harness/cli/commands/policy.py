@@ -121,13 +121,16 @@ def _explain(conversation: Conversation, what: str) -> None:
     policy in force.
     """
     if not what:
-        raise UsageError("usage: /policy explain COMMAND, PATH, or TOOL and its arguments as JSON")
+        raise UsageError("usage: /policy explain COMMAND, PATH, or [--tool] TOOL and its arguments as JSON")
     workspace, held = conversation.parts.workspace, conversation.agent.gate.policy
     is_path = os.path.lexists(os.path.join(workspace.root, os.path.expanduser(what)))
-    named, _, arguments = what.partition(" ")
+    flag, _, call = what.partition(" ")
+    named, _, arguments = (call if flag == "--tool" else what).strip().partition(" ")
     tools = (READ_FILE.name, WRITE_FILE.name) if is_path else (BASH.name,)
     if is_from_outside(named):
         tools, what = (named,), arguments.strip() or "{}"
+    elif flag == "--tool":
+        tools, what = (named,), arguments.strip()
     for tool in tools:
         try:
             if tool == named:

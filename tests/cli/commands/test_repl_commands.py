@@ -201,6 +201,8 @@ def test_what_shows_shows(program: Program, start: Start) -> None:
     prompt.say("/policy explain b.txt", "write_file: b.txt")
     prompt.say("/policy explain ", "usage: /policy explain")
     prompt.say("/policy explain mcp__srv__x {}", "There is no tool named")
+    prompt.say("/policy explain --tool mcp__srv__y {}", "There is no tool named 'mcp__srv__y'")
+    prompt.say("/policy explain --tool read_file b.txt", "read_file: b.txt")
     prompt.say("/policy nonsense", "there is no 'nonsense'")
     prompt.say("/policy reload all", "usage: /policy reload; nothing")
     prompt.say("/model", "model scripted")
