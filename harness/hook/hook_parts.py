@@ -73,8 +73,8 @@ class HookParts(Record):
     """Returns what a session's first record says besides: user, host."""
     wait_seconds: float
     """How long another call of the same session is waited for, which may have to wait for a person."""
-    checks: Callable[[Workspace], CallChecks] | None = None
-    """Takes a workspace, and returns the person's own programs that check calls there; None: there are none anywhere."""
+    checks: Callable[[Workspace], CallChecks]
+    """Takes a workspace, and returns the person's own programs that check calls there."""
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext
     """Stops meanwhile what limits our own work."""
 

@@ -17,7 +17,6 @@ from harness.actions import Action, Enforcement, JsonValue
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer
-from harness.gate.call_checks import NO_CHECKS
 from harness.gate.gate import Gate
 from harness.gate.pending_call import HandedOver, PendingCall
 from harness.gate.records import Advice, policy_fields
@@ -106,7 +105,7 @@ class JudgedCall:
             grants=(*session.grants, *exact),
             kept=kept,
             advise=self._advise,
-            checks=NO_CHECKS if self._parts.checks is None else self._parts.checks(self._workspace),
+            checks=self._parts.checks(self._workspace),
             begun=session.state,
         )
         if first:

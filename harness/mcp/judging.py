@@ -17,7 +17,7 @@ from harness.actions import Action, JsonValue
 from harness.errors import HarnessError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver, deny_all
-from harness.gate.call_checks import NO_CHECKS, CallChecks
+from harness.gate.call_checks import CallChecks
 from harness.gate.gate import Gate
 from harness.gate.registry import ToolRegistry
 from harness.log.action_log import ActionLog
@@ -57,7 +57,7 @@ class CallJudge:
         turn: GateTurn,
         note: Callable[[str], None],
         fail: Callable[[Exception], None],
-        checks: CallChecks = NO_CHECKS,
+        checks: CallChecks,
     ) -> None:
         """`turn` is for whoever writes to the log. `note` records what was not passed on, `fail` ends the proxy."""
         self._sides = sides

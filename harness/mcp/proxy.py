@@ -23,7 +23,7 @@ from harness import __version__
 from harness.actions import JsonValue
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approver
-from harness.gate.call_checks import NO_CHECKS, CallChecks
+from harness.gate.call_checks import CallChecks
 from harness.gate.records import policy_fields
 from harness.log.action_log import ActionLog
 from harness.mcp.json_rpc import LineSplitter, RpcCode, error_line
@@ -107,7 +107,7 @@ class McpProxy:
         approver: Approver,
         log: ActionLog,
         workspace: Workspace,
-        checks: CallChecks = NO_CHECKS,
+        checks: CallChecks,
         client: tuple[int, int] = (0, 1),
     ) -> None:
         """Take the server, started, and what is known of its tools; `client` is what the client is read from and written to.

@@ -19,6 +19,7 @@ from rows import all_rows
 from harness.actions import Action
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval
+from harness.gate.call_checks import NO_CHECKS
 from harness.log.action_log import ActionLog
 from harness.log.verify import verify
 from harness.mcp.proxy import McpProxy, ProxyEnd, ProxyStop, as_its_client_would, begin_session
@@ -53,6 +54,7 @@ class Played:
             approver=self._ask,
             log=self.log,
             workspace=Workspace(str(folder)),
+            checks=NO_CHECKS,
             client=(source, sink),
         )
         begin_session(self.log, policy, {"mode": "mcp proxy"})

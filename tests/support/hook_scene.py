@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.actions import Action
 from harness.files.before_images import BeforeImages
 from harness.gate.approval import Approver, deny_all
+from harness.gate.call_checks import NO_CHECKS
 from harness.gate.records import Advice
 from harness.hook.answering import answer
 from harness.hook.guarded_agent import GuardedAgent, HookAnswer, agent_named
@@ -75,6 +76,7 @@ class HookScene:
             runner=runner,
             about=dict,
             wait_seconds=60.0,
+            checks=lambda workspace: NO_CHECKS,
         )
 
     def event(
