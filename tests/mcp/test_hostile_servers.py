@@ -136,6 +136,20 @@ def test_what_a_server_claims_holds_nothing_and_its_walls_do(program: Program, *
     assert ((program.workspace / "written_by_server").exists(), elsewhere.read_text()) == (writes, "")
 
 
+@needs_walls
+def test_no_server_may_write_the_program_of_a_hook(program: Program) -> None:
+    hook = program.home / "hooks" / "check.sh"
+    written(hook, "#!/bin/sh\n")
+    hook.chmod(0o755)
+    scene = scene_of(program, f"lies {hook}", write=[str(hook.parent)])
+    with Path(program.environment["XDG_CONFIG_HOME"], "harness", "config.toml").open("a") as config:
+        config.write(f'[[hook]]\nid = "h"\nevent = "before-call"\ncommand = ["{hook}"]\n')
+    program.run("mcp", "check")
+    scene.saw_all()
+    scene.run(ACT)
+    assert scene.results() == [("ok", "Permission denied, Permission denied")]
+
+
 def test_what_a_server_claims_allows_nothing(program: Program) -> None:
     """Only a rule that says so counts a tool as one that reads."""
     rule = '[[rule]]\nid = "reads"\ndecision = "auto"\ntool = ["mcp__srv__*"]\n'

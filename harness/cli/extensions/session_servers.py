@@ -32,10 +32,11 @@ class SessionServers:
     def __init__(self, parts: SessionParts, approver: Approver) -> None:
         """Start nothing yet. `approver` is asked what servers ask. Raises UsageError as McpServers does."""
         outputs = parts.workspace.outputs
+        policy = parts.policy.guarding(parts.log.path, *parts.checks.calls.programs)
         walls = CommandWalls(parts.workspace, hide=(*parts.state.guarded, parts.log.path))
         self._servers = McpServers(
             tuple(parts.extensions.servers.values()),
-            ServerStarter(parts.workspace, walls, parts.policy.guarding(parts.log.path), parts.environment),
+            ServerStarter(parts.workspace, walls, policy, parts.environment),
             parts.workspace,
             pins=parts.state.mcp,
             redact=parts.redactor.redact,
