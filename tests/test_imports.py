@@ -37,7 +37,7 @@ ROOMS = {
     "mcp": "nouns text policy redaction log gate process sandbox files tools",
     "audit": "nouns text programs policy redaction log gate files tools",
     "hook": "nouns text policy redaction log gate process sandbox files tools",
-    "checks": "nouns text policy redaction log gate process",
+    "checks": "nouns text programs policy redaction log gate process",
     "cli": "nouns text programs shell policy redaction log gate process sandbox files tools models loop mcp audit hook checks",
 }
 PURE = ("text", "programs", "shell", "policy", "redaction")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from harness.actions import Access, Action
@@ -10,6 +10,7 @@ from harness.errors import nearest
 from harness.gate.call_checks import CheckEvent
 from harness.policy.matchers import ArgvPattern, PathPatterns, argv_pattern, check_pattern
 from harness.policy.rules import Decision, Layer, Origin, Rule
+from harness.programs.runners import INTERPRETERS, is_one_of
 from harness.record import Record
 from harness.regex import regex
 from harness.text.fields import Fields
@@ -18,6 +19,8 @@ from harness.tool_kinds import SHIPPED_TOOLS, is_from_outside, is_named
 MOST_SECONDS = 600
 STANDARD_SECONDS = 10.0
 _ID = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_CODE = regex(r"-[A-Za-z]*[cm]")
+"""`-m` and `-c`, with letters before or text behind: `-Im`, `-mcheck`."""
 _OF_CALLS = ("tool", "path", "access", "argv")
 _NOWHERE = Origin(file="", line=0)
 
@@ -47,7 +50,7 @@ class HookDeclaration(Record):
     origin: Origin | None = None
     """Where it stands, told by whoever read the file."""
     layer: Layer = Layer.USER
-    """PROJECT: of a project that the person trusts, whose hooks may lie in the workspace."""
+    """PROJECT: of a project that the person trusts."""
 
     def is_about(self, action: Action) -> bool:
         """Say whether it is asked about a call: whether its matchers touch any part of it, as a strict rule would."""
@@ -90,6 +93,12 @@ def declared(table: Mapping[str, object]) -> HookDeclaration:
     if "access" in table and path is None:
         raise ValueError("access: needs path")
     words = _texts(table.get("access", ())) or ("read", "write")
+    form = HookForm(table.get("form", HookForm.HARNESS.value))
+    if form is HookForm.CLAUDE and (code := _code_in(command)):
+        raise ValueError(
+            f"command: {code!r}: what an interpreter is told so looks in the workspace for more, where hooks of Claude's "
+            "form start; name a file that lies elsewhere"
+        )
     return HookDeclaration(
         id=str(table["id"]),
         event=event,
@@ -99,13 +108,20 @@ def declared(table: Mapping[str, object]) -> HookDeclaration:
         path=path,
         access=tuple(map(Access, words)) if path is not None else (),
         seconds=float(str(table.get("seconds", STANDARD_SECONDS))),
-        form=HookForm(table.get("form", HookForm.HARNESS.value)),
+        form=form,
     )
 
 
 def _is_known(tool: str) -> bool:
     """Say whether a name means tools that there are, or may be: a hook for a name that is misspelt would never be asked."""
     return is_from_outside(tool) or any(is_named(shipped, (tool,)) for shipped in SHIPPED_TOOLS)
+
+
+def _code_in(command: Sequence[str]) -> str:
+    """Return the word by which an interpreter is told its code, or the name of it, in the place of a file; or nothing."""
+    words = iter(command)
+    found = any(is_one_of(word, INTERPRETERS) for word in words)
+    return next((word for word in words if _CODE.match(word)), "") if found else ""
 
 
 def _path(table: Mapping[str, object]) -> PathPatterns | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from harness.checks.hook_declaration import HookDeclaration
+from harness.checks.hook_declaration import HookDeclaration, HookForm
 from harness.digest import digest_of
 from harness.errors import UsageError
 from harness.paths import is_within
-from harness.policy.rules import Layer
 from harness.process.environment import program_outside
 from harness.safe_files import read_small
 
@@ -26,7 +25,7 @@ class HookProgram:
         """Find it, by the PATH of what `child_environment` gave. One that is not there fails each time it is asked.
 
         INVARIANT: no call of the model's may change what decides on calls. Raises UsageError for a hook that lies in the
-        workspace, unless it is of a project that the person trusts; `files` are kept from being written in any case.
+        workspace; `files` are kept from being written in any case.
         """
         first, *words = hook.command
         if first.startswith("~/"):
@@ -35,20 +34,23 @@ class HookProgram:
         is_path = "/" in first
         first = os.path.join(workspace, first) if is_path else program_outside(workspace, first, environment) or ""
         self.argv = (first, *words)
-        self._words = [os.path.join(workspace, word) for word in words]
+        self.folder = workspace if hook.form is HookForm.CLAUDE else "/"
+        """Where it starts. Hooks of Claude's form expect the workspace; in `/` no interpreter finds anything of the model's."""
+        self._words = [os.path.join(self.folder, word) for word in words]
         self._parts = [first, *self._named_files()]
         """The program, and files among its words: of an interpreter its script, it may be."""
         inside = next((one for one in self._parts if one and is_within(os.path.realpath(one), workspace)), None)
-        if inside is not None and hook.layer is not Layer.PROJECT:
+        if inside is not None:
             where = "" if hook.origin is None else f"{hook.origin}: "
             raise UsageError(
                 f"{where}[[hook]] command: {os.path.relpath(inside, workspace)} lies in the workspace, where calls may "
-                "change it. Put it elsewhere, or declare the hook in the project's .harness/config.toml and trust that."
+                "change it. Put it elsewhere."
             )
         self._known: dict[tuple[str, int, int, int], str] = {}
 
     def _named_files(self) -> list[str]:
-        return [one for one in self._words if os.path.isfile(one)]
+        names = (name for word in self._words for name in (word, os.path.join(word, "__main__.py")))
+        return [one for one in names if os.path.isfile(one)]
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ class HookRun:
         interrupts: Callable[[], int] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what the programs get: the workspace to start in, and the environment of commands.
+        """Take what the programs get: the name of the workspace, and the environment of commands.
 
         `redact` masks secrets in what goes in and in what comes out.
         """
@@ -107,13 +107,14 @@ class HookRun:
         question = json.dumps(form.question_of(case), ensure_ascii=False)
         environment = {**self._environment, "HARNESS_HOOK": hook.id}
         if hook.form is HookForm.CLAUDE:
-            environment["CLAUDE_PROJECT_DIR"] = self._workspace
+            # It starts in the workspace: nothing of it is a module of a Python that the hook starts.
+            environment |= {"CLAUDE_PROJECT_DIR": self._workspace, "PYTHONSAFEPATH": "1"}
         try:
             answer = ask_program(
                 program.argv,
                 question.encode("utf-8", "replace"),
                 environment=environment,
-                folder=self._workspace,
+                folder=program.folder,
                 seconds=seconds,
                 most_bytes=MOST_OUTPUT_BYTES,
                 interrupts=self._interrupts,

@@ -34,7 +34,7 @@ def test_what_is_said() -> None:
             "access": ["write"],
             "seconds": 5,
             "form": "claude",
-            "command": ["python3", "-m", "check"],
+            "command": ["python3", "/opt/check.py"],
         }
     )
     assert hook.tools == ("bash", "mcp__*")
@@ -55,6 +55,16 @@ def test_what_is_said() -> None:
         "a shell line": ({"command": "check.py --all"}, "command: must be a list of words"),
         "no words": ({"command": []}, "command: must be a list of words"),
         "a blank program": ({"command": [" "]}, "command: names no program"),
+        "a module, where the workspace is": (
+            {"command": ["python3", "-m", "check"], "form": "claude"},
+            "command: '-m': what an interpreter is told so looks in the workspace",
+        ),
+        "in one word": (
+            {"command": ["/usr/bin/python3.11", "-Imcheck"], "form": "claude"},
+            "command: '-Imcheck': what",
+        ),
+        "a line": ({"command": ["bash", "-lc", "check.sh"], "form": "claude"}, "command: '-lc': what an interpreter"),
+        "behind another": ({"command": ["nice", "python3", "-c", "1"], "form": "claude"}, "command: '-c': what an"),
         "a NUL": ({"command": ["a\0b"]}, "command: holds a NUL"),
         "no list of tools": ({"tool": "bash"}, "tool: must be a list of strings"),
         "no tools": ({"tool": []}, "tool: must be a list of strings"),

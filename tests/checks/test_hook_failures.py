@@ -248,35 +248,55 @@ def test_the_person_stops_a_hook(tmp_path: Path) -> None:
 
 
 @all_rows(
-    ("command", "inside"),
+    ("command", "inside", "form"),
     {
-        "the program itself": (["./check.sh"], "check.sh"),
-        "by its whole name": (["{work}/check.sh"], "check.sh"),
-        "one that is not there yet": (["./later.sh"], "later.sh"),
-        "what an interpreter runs": (["sh", "check.sh"], "check.sh"),
-        "by a link": (["{hooks}/link"], "hooks/link"),
-        "a file that it is given": (["sh", "-c", ":", "check.sh"], "check.sh"),
+        "the program itself": (["./check.sh"], "check.sh", "harness"),
+        "by its whole name": (["{work}/check.sh"], "check.sh", "harness"),
+        "one that is not there yet": (["./later.sh"], "later.sh", "harness"),
+        "what an interpreter runs": (["sh", "{work}/check.sh"], "check.sh", "harness"),
+        "what one runs that starts there": (["sh", "check.sh"], "check.sh", "claude"),
+        "a folder that Python runs": (["python3", "{work}/check"], "check/__main__.py", "harness"),
+        "by a link": (["{hooks}/link"], "hooks/link", "harness"),
+        "a file that it is given": (["sh", "-c", ":", "{work}/check.sh"], "check.sh", "harness"),
     },
 )
-def test_a_hook_that_calls_could_change_is_refused_but_of_a_trusted_project(
-    tmp_path: Path, command: list[str], inside: str
+@pytest.mark.parametrize("layer", [Layer.USER, Layer.PROJECT])
+def test_a_hook_that_calls_could_change_is_refused(
+    tmp_path: Path, command: list[str], inside: str, form: str, layer: Layer
 ) -> None:
     scene = CheckScene(tmp_path)
+    (scene.workspace / "check").mkdir()
+    (scene.workspace / "check" / "__main__.py").touch()
     (scene.workspace / "check.sh").write_text("#!/bin/sh\nexit 2\n")
     (scene.workspace / "check.sh").chmod(0o755)
     (scene.hooks / "link").symlink_to(scene.workspace / "check.sh")
     words = [word.format(work=scene.workspace, hooks=scene.hooks) for word in command]
-    scene.declare("h", "before-call", words)
+    scene.declare("h", "before-call", words, form=form, layer=layer)
     with pytest.raises(UsageError, match=rf"config.toml:7: \[\[hook\]\] command: .*{inside} lies in the workspace"):
         scene.checks()
-    scene.declared.clear()
-    scene.declare("h", "before-call", words, layer=Layer.PROJECT)
-    assert any(name.endswith(inside) for name in scene.checks().calls.programs)
+
+
+@all_rows(
+    ("form", "inner"),
+    {
+        "it is the module": ("harness", False),
+        "it imports the module": ("harness", True),
+        "it imports the module in the workspace": ("claude", True),
+    },
+)
+def test_no_python_of_a_hook_takes_a_module_from_the_workspace(tmp_path: Path, form: str, inner: bool) -> None:
+    scene = CheckScene(tmp_path)
+    (scene.workspace / "taken_over.py").touch()
+    command = [scene.program("python3 -c 'import taken_over'")] if inner else ["python3", "-m", "taken_over"]
+    scene.declare("h", "before-call", command, form=form)
+    (answer,) = asked(scene)
+    assert (answer.decision, answer.has_failed) == (DENY, True)
+    assert "No module named" in answer.reason
 
 
 def test_a_file_that_appears_in_the_workspace_under_a_name_of_the_command_is_not_run(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
-    scene.declare("h", "before-call", ["sh", "check.sh"])
+    scene.declare("h", "before-call", ["sh", "check.sh"], form="claude")
     checks = scene.checks().calls
     (scene.workspace / "check.sh").write_text("true\n")
     (answer,) = checks.before("s", *judged(scene), None)

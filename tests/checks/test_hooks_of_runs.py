@@ -77,8 +77,9 @@ def test_a_hook_in_the_workspace_is_refused_before_anything_begins(program: Prog
 
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_hook_of_a_project_counts_where_the_person_trusts_the_project(program: Program, trusted: bool) -> None:
-    made(program.workspace / ".harness" / "check.sh", DENIES)
-    (program.workspace / ".harness" / "config.toml").write_text(hook_of(".harness/check.sh"))
+    (program.workspace / ".harness").mkdir()
+    hook = hook_of(made(program.home / "check.sh", DENIES))
+    (program.workspace / ".harness" / "config.toml").write_text(hook)
     if trusted:
         assert program.run("policy", "trust", ".harness/config.toml").code == 0
     done = program.run("run", "go", *flags(program))
@@ -109,3 +110,11 @@ def test_explain_names_the_hooks_that_are_asked_and_starts_none(
     told = program.run("policy", "explain", "--policy", "readonly", "--json", *words).out
     assert json.loads(told)["hooks"] == ([named] if asked else [])
     assert not started.exists()
+
+
+def test_a_hook_of_a_trusted_project_may_not_lie_in_it_either(program: Program) -> None:
+    made(program.workspace / ".harness" / "check.sh", DENIES)
+    (program.workspace / ".harness" / "config.toml").write_text(hook_of(".harness/check.sh"))
+    assert program.run("policy", "trust", ".harness/config.toml").code == 0
+    done = program.run("run", "go", *flags(program))
+    assert (done.code, "command: .harness/check.sh lies in the workspace" in done.err) == (Exit.USAGE, True), done
