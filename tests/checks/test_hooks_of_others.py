@@ -10,6 +10,7 @@ from hook_process import Hooked, is_refusal
 from mcp_scene import McpScene, call, tool
 from program import Program
 from rows import all_rows
+from run_scene import written
 
 CONFIRMS = """echo '{"decision": "confirm", "reason": "look"}'"""
 
@@ -66,6 +67,16 @@ def test_a_configuration_that_is_not_understood_refuses_the_call(hooked: Hooked)
     done = hooked.hook(hooked.event(command="ls"))
     assert is_refusal(done)
     assert "event: unknown 'PreToolUse'" in done.out + done.err
+
+
+def test_a_hook_that_a_trusted_project_brings_itself_refuses_the_call(hooked: Hooked) -> None:
+    folder = hooked.program.workspace / ".harness"
+    written(folder / "check.sh", "#!/bin/sh\n")
+    written(folder / "config.toml", '[[hook]]\nid = "h"\nevent = "before-call"\ncommand = [".harness/check.sh"]\n')
+    assert hooked.program.run("policy", "trust", ".harness/config.toml").code == 0
+    done = hooked.hook(hooked.event(command="ls"))
+    assert is_refusal(done)
+    assert ".harness/check.sh lies in the workspace" in done.out + done.err
 
 
 def test_a_call_of_an_mcp_client_passes_the_hooks(program: Program) -> None:
