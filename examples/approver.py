@@ -1,4 +1,4 @@
-"""Answers the questions of harness at a terminal of its own: an approver outside, in some twenty lines.
+"""Answers the questions of harness at a terminal of its own: an approver outside, in few lines.
 
     python3 examples/approver.py ~/.harness-approver
 

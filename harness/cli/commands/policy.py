@@ -133,7 +133,7 @@ def _explain(conversation: Conversation, what: str) -> None:
         tools, what = (named,), arguments.strip()
     for tool in tools:
         try:
-            if tool == named:
+            if is_from_outside(tool):
                 action = conversation.agent.registry.prepare(ToolCall(id="explain", name=tool, arguments=what))
             else:
                 action = action_for(tool, what, workspace)
