@@ -98,6 +98,7 @@ def check_is_as_judged(catalog: ToolCatalog, judged: JudgedTool) -> None:
 
 
 def keep_seen(catalog: ToolCatalog, judged: JudgedTool) -> None:
-    """Keep that a person saw a tool as it was judged. Raises ToolError."""
+    """Keep that a person saw a tool as it was judged, and still is. Raises ToolError."""
+    check_is_as_judged(catalog, judged)
     if judged.is_first:
         catalog.pin(judged.description)

@@ -229,6 +229,7 @@ def test_what_is_new_of_many_tools_is_said_once(tmp_path: Path) -> None:
     note = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
     tools = [[tool(name) for name in names], [tool(name, "New.") for name in names]]
     with ClientScene(tmp_path, {"srv": scripted(tmp_path, tools=tools, says={"t0": [note]})}) as scene:
+        scene.pin("t0")
         scene.output("mcp__srv__t0")
         scene.until(lambda: scene.servers._servers["srv"].is_listed.is_set() and scene.names() == [])
         first, rest = scene.servers.notes()
@@ -238,11 +239,8 @@ def test_what_is_new_of_many_tools_is_said_once(tmp_path: Path) -> None:
 
 def test_a_version_that_was_pinned_elsewhere_is_for_the_next_session(tmp_path: Path) -> None:
     with ClientScene(tmp_path, {"srv": scripted(tmp_path)}) as scene:
-        scene.output("mcp__srv__echo")
-        seen = scene.seen("srv").read()["echo"].pinned
-        newer = described(
-            tool("echo", "Newer."), declared("srv", scripted(tmp_path)).words, seen.command if seen else ""
-        )
+        seen = scene.pin("echo")
+        newer = described(tool("echo", "Newer."), declared("srv", scripted(tmp_path)).words, seen.command)
         assert isinstance(newer, ToolDescription)
         scene.seen("srv").note_listed({"echo": newer})
         scene.seen("srv").pin(newer)

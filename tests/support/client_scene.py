@@ -27,6 +27,7 @@ from harness.mcp.mcp_servers import McpServers, unrecorded
 from harness.mcp.pins import PinFile
 from harness.mcp.server_declaration import declared
 from harness.mcp.server_walls import ServerStarter
+from harness.mcp.tool_description import ToolDescription
 from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
 from harness.process.capture import OutputFolder
@@ -112,6 +113,14 @@ class ClientScene:
     def seen(self, server: str) -> PinFile:
         """Return what persons have seen of a server."""
         return PinFile(self.pins, server)
+
+    def pin(self, tool: str, server: str = "srv") -> ToolDescription:
+        """Keep that a person saw a tool as it is listed, and return that."""
+        self.names()
+        listed = self.seen(server).read()[tool].listed
+        assert listed is not None
+        self.seen(server).pin(listed)
+        return listed
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait until something holds."""
