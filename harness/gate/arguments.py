@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from harness.actions import JsonValue
@@ -147,19 +147,23 @@ def _text_problem(value: str, schema: Mapping[str, JsonValue]) -> str:
 
 def _unfit_text(value: JsonValue) -> str:
     """Check every text of a value, names of fields included: what holds NUL or a lone surrogate is read in several ways."""
+    problem = next(filter(None, (_text_problem(text, {}) for text in texts_in(value))), "")
+    return f"a text {problem}" if problem else ""
+
+
+def texts_in(value: JsonValue) -> Iterator[str]:
+    """Yield every text of a value, names of fields included, in no order."""
     waiting: list[JsonValue] = [value]
     while waiting:
         match waiting.pop():
             case str() as text:
-                if problem := _text_problem(text, {}):
-                    return f"a text {problem}"
+                yield text
             case dict() as fields:
                 waiting += [*fields, *fields.values()]
             case list() as items:
                 waiting += items
             case _:
                 pass
-    return ""
 
 
 def _number_problem(value: float, schema: Mapping[str, JsonValue]) -> str:

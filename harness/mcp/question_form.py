@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from harness.actions import JsonValue
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Answer, Approval, nobody
 from harness.record import Record
 from harness.text.visible import visible_line
 
@@ -81,7 +81,7 @@ class QuestionForm(Record):
             case FormEnd.REFUSED:
                 return Approval(answer=Answer.NO, by="client", who=client)
             case FormEnd.CALL_GONE:
-                return Approval(answer=Answer.NOBODY, by="nobody", words=CALL_GONE)
+                return nobody(CALL_GONE)
             case _:
                 return None
 

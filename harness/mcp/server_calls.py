@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from harness.actions import JsonValue
+from harness.gate.arguments import texts_in
 from harness.mcp.json_rpc import RpcMessage, double_key
 from harness.mcp.tool_description import ToolDescription
 from harness.text.visible import visible_line
@@ -120,7 +120,7 @@ def server_call(message: RpcMessage) -> ServerCall | str:
         return f"no tool can be named {visible_line(json.dumps(name), 100)}"
     if not isinstance(arguments, dict | None):
         return "its arguments are no object"
-    if _holds(arguments, "\0"):
+    if any("\0" in text for text in texts_in(arguments)):
         return "its arguments hold a NUL character"
     text = json.dumps(arguments or {}, ensure_ascii=False, separators=(",", ":"))
     try:
@@ -128,19 +128,3 @@ def server_call(message: RpcMessage) -> ServerCall | str:
     except UnicodeEncodeError:
         return "its arguments hold a lone surrogate"
     return ServerCall(message, name, text)
-
-
-def _holds(value: JsonValue, character: str) -> bool:
-    """Say whether a character stands in a text of a value, names of fields included."""
-    waiting = [value]
-    while waiting:
-        match waiting.pop():
-            case str() as text if character in text:
-                return True
-            case dict() as fields:
-                waiting += [*fields, *fields.values()]
-            case list() as items:
-                waiting += items
-            case _:
-                pass
-    return False

@@ -20,7 +20,7 @@ from harness.cli.terminal.grant_list import offered_rows
 from harness.cli.terminal.question import Question, Usual, by_model, question_rows
 from harness.cli.terminal.question_help import facet_rows
 from harness.cli.terminal.row_text import Row
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Answer, Approval, nobody
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
 from harness.policy.session_grants import GrantScope
@@ -91,7 +91,7 @@ class ClientApprover:
         """Ask about `action`, and return the answer."""
         asked = self._asked(action, verdict) if action.shown_whole else None
         if asked is None or len(asked.text) > MOST_CHARACTERS:
-            return Approval(answer=Answer.NOBODY, by="nobody", words=TOO_LARGE)
+            return nobody(TOO_LARGE)
         call = ToolCallUpdate(
             tool_call_id=self._name_of(action),
             title=whole(title_of(action.tool, self._mask(action.summary))),
@@ -185,7 +185,7 @@ def _approval(answer: ClientAnswer, asked: AskedClient) -> Approval:
     if answer.withdrawn:
         return Approval(answer=Answer.STOP, by=BY)
     if answer.problem:
-        return Approval(answer=Answer.NOBODY, by="nobody", words=visible_line(answer.problem, 500))
+        return nobody(visible_line(answer.problem, 500))
     try:
         outcome = RequestPermissionResponse.model_validate(answer.result).outcome
     except ValidationError:
