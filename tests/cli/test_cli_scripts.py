@@ -165,17 +165,12 @@ def test_a_script_goes_the_whole_way(program: Program) -> None:
     # Out of the records alone.
     (log,) = program.logs()
 
-    def said(*words: str) -> str:
-        ended = program.run(*words)
-        assert ended.code == 0, (words, ended)
-        return ended.out
-
-    assert "Proved" in said("audit", "verify", str(log))
-    assert "script__note" in said("audit", "show", str(log))
-    assert "script__count" in said("audit", "stats", str(log))
-    said("audit", "report", "-o", str(program.home / "report.html"), str(log))
+    assert "Proved" in program.said("audit", "verify", str(log))
+    assert "script__note" in program.said("audit", "show", str(log))
+    assert "script__count" in program.said("audit", "stats", str(log))
+    program.said("audit", "report", "-o", str(program.home / "report.html"), str(log))
     assert "script__note" in (program.home / "report.html").read_text()
-    assert "script__note" in said("audit", "export", "--to", "csv", str(log))
+    assert "script__note" in program.said("audit", "export", "--to", "csv", str(log))
     undone = program.run("undo", "--to", "1")
     assert "what this tool changed is not recorded" in undone.out + undone.err
     assert (program.workspace / "notes" / "all").exists()

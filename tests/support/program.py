@@ -87,6 +87,12 @@ class Program:
             raise AssertionError(f"the program hung: {out!r} {err!r}") from None
         return Done(process.returncode, (out or b"").decode(), (err or b"").decode())
 
+    def said(self, *arguments: str) -> str:
+        """Run the program, which must exit with 0, and return what it wrote."""
+        ended = self.run(*arguments)
+        assert ended.code == 0, (arguments, ended)
+        return ended.out
+
     def at_terminal(self, *arguments: str, columns: int = 80, **environment: str) -> tuple[int | None, str]:
         """Run the program with a terminal of so many columns as stdout and stderr; return its exit code and what it wrote."""
         outer, inner = os.openpty()

@@ -150,23 +150,18 @@ def test_a_fifth_tool_goes_the_whole_way(program: Program) -> None:
     done, denied = ("add_note", ResultStatus.OK.value), ("add_note", ResultStatus.DENIED.value)
     assert sorted(ends) == sorted([done, denied, done, denied])
 
-    def said(*words: str) -> str:
-        ended = program.run(*words)
-        assert ended.code == 0, (words, ended)
-        return ended.out
-
     # Audit, report, undo, export: out of the records alone.
-    assert "Proved" in said("audit", "verify", str(path))
-    assert "a note in notes.md" in said("audit", "show", str(path))
-    assert "add_note" in said("audit", "stats", str(path))
+    assert "Proved" in program.said("audit", "verify", str(path))
+    assert "a note in notes.md" in program.said("audit", "show", str(path))
+    assert "add_note" in program.said("audit", "stats", str(path))
     report = root / "report.html"
-    said("audit", "report", "-o", str(report), str(path))
+    program.said("audit", "report", "-o", str(report), str(path))
     assert "a note in notes.md" in report.read_text()
     undone = program.run("undo", "--to", "1")
     assert "what this tool changed is not recorded" in undone.out + undone.err
     assert (root / "notes.md").read_text() == "eggs\n"
-    assert "add_note" in said("audit", "export", "--to", "csv", str(path))
-    events = [json.loads(line) for line in said("audit", "export", "--to", "ocsf", str(path)).splitlines()]
+    assert "add_note" in program.said("audit", "export", "--to", "csv", str(path))
+    events = [json.loads(line) for line in program.said("audit", "export", "--to", "ocsf", str(path)).splitlines()]
     assert {event["class_name"] for event in events} == {"API Activity"}
 
 
