@@ -23,6 +23,8 @@ class ToolCall(Record):
     name: str
     arguments: str
     """The raw argument text. It is kept unchanged, even where it is no JSON; an adapter sends back what servers take."""
+    problem: str = ""
+    """Why no call could be read out of what the model wrote; it is the result then, and nothing is judged or run."""
 
 
 class Message(Record):

@@ -446,6 +446,7 @@ def model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
     address = "of an OpenAI-compatible server (else HARNESS_BASE_URL, OPENAI_BASE_URL)"
     parser.add_argument("--base-url", type=filled, metavar="URL", help=address)
     parser.add_argument("--api", choices=("chat", "responses"), help="which of the OpenAI APIs (else HARNESS_API)")
+    parser.add_argument("--calls", choices=("functions", "text"), help="text: for models without function calling")
 
 
 def run_flags(parser: ArgumentParser) -> None:

@@ -154,7 +154,7 @@ class SessionParts:
         self._servers: SessionServers | None = None
         self._named: OpenAIChat | OpenAIResponses | None = None
         model_for = unattended.model_for if unattended is not None else None
-        self.model: Model = model_for(self) if model_for is not None else self.named_model()
+        self.model: Model = self.calling(model_for(self) if model_for is not None else self.named_model())
         system = system_prompt(
             self.settings,
             workspace=self.workspace.root,
@@ -174,6 +174,14 @@ class SessionParts:
         if self._named is None:
             self._named = model_from(self.settings, self.environment, sleep=self._wait)
         return self._named
+
+    def calling(self, model: Model) -> Model:
+        """Return the model with its calls in the form that the settings name."""
+        if self.settings.calls.value != "text":
+            return model
+        from harness.models.text_calls import TextCalls
+
+        return TextCalls(model)
 
     def warm_up(self) -> None:
         """Load and start what the first request needs, in any thread."""
@@ -249,6 +257,7 @@ def about_of(parts: SessionParts, mode: str) -> dict[str, JsonValue]:
         "api": parts.settings.api.value.value,
         "server": shown_address(parts.settings.base_url.value),
         "model": parts.model.name,
+        **({"call_form": "text"} if parts.settings.calls.value == "text" else {}),
         "policy": parts.policy.name,
         "policy_sha256": parts.policy.sha256,
         **({"add_dirs": list(parts.workspace.added)} if parts.workspace.added else {}),

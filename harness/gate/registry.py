@@ -69,6 +69,8 @@ class ToolRegistry:
             raise ToolError(
                 f"There is no tool named {quoted_name(call.name)}. The tools are: {', '.join(self._tools)}."
             )
+        if call.problem:
+            raise ToolError(call.problem)
         try:
             arguments = parse_arguments(call.arguments, tool.spec)
             action = tool.prepare(call, MappingProxyType(arguments))

@@ -43,6 +43,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "argv?": "list of text",
         "python?": "text",
         "model?": "text",
+        "call_form?": "one of text",
         "tools?": "list of text",
         "policy?": "text",
         "policy_sha256?": "digest",

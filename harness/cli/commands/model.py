@@ -61,7 +61,7 @@ def _change(conversation: Conversation, name: str) -> None:
             f"the cost is limited, and what {visible_line(name)!r} costs is not known: write its prices in the configuration"
         )
     settings = replace(before, model=Setting(value=name, origin="/model"), prices=prices)
-    made = model_from(settings, parts.environment, sleep=parts.on_wait)
+    made = parts.calling(model_from(settings, parts.environment, sleep=parts.on_wait))
     # What a provider wants back with its replies goes to the model that made them, and to no other.
     messages = session.messages[1:]
     if any(message.echo for message in messages):

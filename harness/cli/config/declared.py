@@ -73,6 +73,8 @@ NO_KEYS = (
     "variable, and give that variable's name as key_variable"
 )
 
+CALL_FORMS = ("functions", "text")
+"""How a model calls: by the functions that it is offered, or by a fenced block in its text."""
 NOTICES = ("bell", "osc9", "off")
 """How a person is told that a question waits: BEL, a notification of the terminal's (OSC 9), or not at all."""
 LEAST_DEAD_SECONDS, MOST_DEAD_SECONDS = 0.15, 10.0
@@ -86,6 +88,7 @@ SETTINGS: Mapping[str, Declared] = {
     "base_url": Declared(holds="address", flag="--base-url", variable="HARNESS_BASE_URL"),
     "api": Declared(holds=f"one of {' '.join(api.value for api in Api)}", flag="--api", variable="HARNESS_API"),
     "azure_api_version": Declared(holds="line"),
+    "calls": Declared(holds=f"one of {' '.join(CALL_FORMS)}", default=CALL_FORMS[0], flag="--calls"),
     "key_variable": Declared(holds="variable"),
     "attempts": Declared(holds="whole from 1 to 100", default=Endpoint().attempts),
     "retry_seconds": Declared(holds="number above 0, at most 1000000", default=Endpoint().retry_seconds),

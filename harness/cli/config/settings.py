@@ -59,6 +59,8 @@ class Settings(Record):
     """Empty where the provider has none that all its users share."""
     api: Setting[Api]
     azure_api_version: Setting[str]
+    calls: Setting[str]
+    """How the model calls: functions, or text."""
     key_variable: Setting[str]
     """The environment variable that holds the key; empty where none is wanted."""
     key_set: bool
@@ -200,6 +202,7 @@ class _Layers:
             base_url=self.address(),
             api=self.api(),
             azure_api_version=self.azure_api_version(),
+            calls=self.plain("calls", str),
             key_variable=key,
             key_set=bool(key.value and self.environment.get(key.value, "").strip()),
             model=model,

@@ -1,0 +1,119 @@
+"""Calls as text: a model without function calling writes one fenced `bash` block a reply, and reads what it printed.
+
+No tools are sent. The conversation in the program is the same as with function calling; it is only written otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+
+from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall
+from harness.model import Model, Retry, ToolSpec
+from harness.models.fenced_reply import FencedBlock, fenced_blocks
+from harness.record import replace
+from harness.tool_kinds import BASH
+
+HOW = """\
+You have one tool: a shell. To run a command, write exactly one fenced block in your reply:
+
+```bash
+the command
+```
+
+It runs in the workspace, and the next message holds what it printed. Say what you do before the block, and stop after it. \
+A reply without such a block is your answer, and ends the work."""
+"""What the model is told of the form, behind the system prompt."""
+
+_LANGUAGES = ("bash", "sh", "shell")
+_ONE_ONLY = (
+    "The reply holds {count} fenced bash blocks, and nothing of it ran. Write exactly one block a reply; join commands that "
+    "belong together in it."
+)
+_UNCLOSED = (
+    "The fenced bash block of the reply has no end, and nothing of it ran. Close it with a line of its own: ``` (or a "
+    "longer fence, if the command holds such a line)."
+)
+
+
+class TextCalls:
+    """A model whose calls are text. It reads and writes the conversation for another that does the asking."""
+
+    def __init__(self, model: Model) -> None:
+        """Take the one that is asked."""
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        """The name of the model that is asked."""
+        return self._model.name
+
+    @property
+    def client(self) -> str:
+        """What asks, with its version."""
+        client = getattr(self._model, "client", "")
+        return client if isinstance(client, str) else ""
+
+    def interrupt(self) -> None:
+        """Let `complete` end where it waits for an answer, if the model can."""
+        interrupt = getattr(self._model, "interrupt", None)
+        if callable(interrupt):
+            interrupt()
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: Callable[[str], None],
+        on_retry: Callable[[Retry], None],
+        seconds: float | None = None,
+    ) -> ModelResponse:
+        """Return the reply, with a call where it holds a block; see Model.complete.
+
+        With no shell among `tools` (a summary is asked for, say) the reply is text alone. Raises as Model.complete does.
+        """
+        has_shell = any(tool.name == BASH.name for tool in tools)
+        asked = tuple(_as_text(messages, HOW if has_shell else ""))
+        response = self._model.complete(asked, (), on_text=on_text, on_retry=on_retry, seconds=seconds)
+        if not has_shell or response.finish_reason is not FinishReason.DONE:
+            return response
+        identity = f"text_{1 + sum(message.role is Role.ASSISTANT for message in messages)}"
+        return replace(response, tool_calls=tuple(_calls_in(response.text, identity)))
+
+
+def _calls_in(text: str, identity: str) -> Iterator[ToolCall]:
+    """Yield the one call of a reply, which says what is wrong where there is not one block; none for an answer."""
+    blocks = [block for block in fenced_blocks(text) if block.language in _LANGUAGES]
+    if blocks:
+        problem = _problem(blocks)
+        command = {} if problem else {BASH.subject: blocks[0].text}
+        arguments = json.dumps(command, ensure_ascii=False)
+        yield ToolCall(id=identity, name=BASH.name, arguments=arguments, problem=problem)
+
+
+def _problem(blocks: Sequence[FencedBlock]) -> str:
+    if len(blocks) > 1:
+        return _ONE_ONLY.format(count=len(blocks))
+    return "" if blocks[0].is_closed else _UNCLOSED
+
+
+def _as_text(messages: Sequence[Message], how: str) -> Iterator[Message]:
+    """Yield a conversation without calls and results: a reply is what was written, a result is the user's next message."""
+    told = not how
+    for message in messages:
+        match message.role:
+            case Role.SYSTEM if not told:
+                told = True
+                yield replace(message, content=f"{message.content}\n\n{how}")
+            case Role.ASSISTANT if message.tool_calls:
+                yield Message(role=Role.ASSISTANT, content=message.content or _written(message.tool_calls))
+            case Role.TOOL:
+                yield Message(role=Role.USER, content=f"What the command came to:\n{message.content}")
+            case _:
+                yield message
+
+
+def _written(calls: Sequence[ToolCall]) -> str:
+    """Return calls of another form, in a conversation that goes on as text, as they would have been written."""
+    return "\n".join(f"Call of {call.name}: {call.arguments}" for call in calls)

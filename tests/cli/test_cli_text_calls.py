@@ -1,0 +1,83 @@
+"""Calls as text: the program against a server whose model writes fenced blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+from program import Program
+from rows import all_rows
+
+from harness.models.scripted import ModelScript, Reply, Turn, replies, say
+
+POLICY = """\
+version = 1
+
+[tools]
+bash = "confirm"
+
+[[rule]]
+id = "look"
+decision = "auto"
+argv = [["cat", "printf"], "..."]
+"""
+
+
+def _ran(program: Program, script: ModelScript, *flags: str) -> tuple[int, str]:
+    (program.workspace / "notes.txt").write_text("what is in a\n")
+    policy = program.home / "policy.toml"
+    policy.write_text(POLICY)
+    url = program.serve(script)
+    given = ("--calls", "text", "--policy", str(policy), "--base-url", url, "--model", "m", *flags)
+    ended = program.run("run", "Look into a.", *given)
+    return ended.code, ended.out
+
+
+def test_one_block_is_a_call_and_a_reply_without_is_the_answer(program: Program) -> None:
+    code, out = _ran(program, replies(Reply(text="I look.\n```bash\ncat notes.txt\n```"), say("It says what is in a.")))
+    assert (code, out.strip()) == (0, "It says what is in a.")
+    first, second = program.players[0].requests
+    assert "tools" not in first
+    messages = second["messages"]
+    assert isinstance(messages, list)
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+    assert "exactly one fenced block" in str(messages[0]["content"])
+    assert messages[2] == {"role": "assistant", "content": "I look.\n```bash\ncat notes.txt\n```"}
+    assert "what is in a" in str(messages[3]["content"])
+    assert program.records()[0]["call_form"] == "text"
+
+
+WRONG = {
+    "two blocks": ("```bash\ncat a\n```\n```bash\ncat a\n```", "holds 2 fenced bash blocks"),
+    "no end": ("```bash\ncat a", "has no end"),
+}
+
+
+@all_rows("reply, told", WRONG, fresh=True)
+def test_what_is_not_one_block_is_told_and_nothing_runs(program: Program, reply: str, told: str) -> None:
+    seen: list[str] = []
+
+    def script() -> Generator[Reply, Turn, None]:
+        turn = yield Reply(text=reply)
+        seen.append(turn.user)
+        yield say("I see.")
+
+    code, _ = _ran(program, script)
+    assert code == 0
+    assert told in seen[0]
+    assert not [record for record in program.records() if record["kind"] == "intent"]
+
+
+def test_what_is_refused_is_told_as_the_next_message(program: Program, tmp_path: Path) -> None:
+    code, _ = _ran(program, replies(Reply(text=f"```bash\ntouch {tmp_path}/made\n```"), say("Then not.")))
+    assert code == 7
+    assert not (tmp_path / "made").exists()
+    assert "Denied" in str(program.players[0].requests[1]["messages"])
+
+
+def test_by_default_a_block_is_text(program: Program) -> None:
+    url = program.serve(replies(Reply(text="```bash\ncat a\n```")))
+    ended = program.run("run", "Look.", "--base-url", url, "--model", "m")
+    assert ended.code == 0
+    assert "tools" in program.players[0].requests[0]
+    assert not [record for record in program.records() if record["kind"] == "call_proposed"]
