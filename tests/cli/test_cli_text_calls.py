@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 from program import Program
 from rows import all_rows
@@ -38,8 +39,7 @@ def test_one_block_is_a_call_and_a_reply_without_is_the_answer(program: Program)
     assert (code, out.strip()) == (0, "It says what is in a.")
     first, second = program.players[0].requests
     assert "tools" not in first
-    messages = second["messages"]
-    assert isinstance(messages, list)
+    messages: Any = second["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
     assert "exactly one fenced block" in str(messages[0]["content"])
     assert messages[2] == {"role": "assistant", "content": "I look.\n```bash\ncat notes.txt\n```"}
