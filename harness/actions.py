@@ -191,6 +191,8 @@ class ToolUse(Record):
     """Whether its server says that it may destroy."""
     bounds: ToolBounds | None = None
     """None: nobody knows what it may do."""
+    stays_here: bool = False
+    """Whether it is one of our own tools that touches nothing outside of the conversation: no file, no program, no network."""
 
     @property
     def writes_nothing(self) -> bool:

@@ -63,10 +63,21 @@ EDIT_FILE = ToolKind(name="edit_file", does=Does.WRITES, subject="path", edited=
 SHIPPED_TOOLS: Mapping[str, ToolKind] = {kind.name: kind for kind in (BASH, READ_FILE, WRITE_FILE, EDIT_FILE)}
 """The tools that ship, by name."""
 
+OPTIONAL_TOOLS: Mapping[str, ToolKind] = {
+    kind.name: kind
+    for kind in (
+        ToolKind(name="delegate", subject="task"),
+        ToolKind(name="ask_user", subject="question"),
+        ToolKind(name="todo"),
+        ToolKind(name="web_fetch", subject="url"),
+    )
+}
+"""Tools that ship as well, and are offered only where they are named."""
+
 
 def tool_kind(name: str) -> ToolKind:
     """Return what the tool of that name is; of one that does not ship, nothing is known."""
-    return SHIPPED_TOOLS.get(name) or ToolKind(name=name)
+    return SHIPPED_TOOLS.get(name) or OPTIONAL_TOOLS.get(name) or ToolKind(name=name)
 
 
 SERVER_NAME = "(?!_)(?:[A-Za-z0-9-]|_(?!_)){1,32}(?<!_)"

@@ -45,7 +45,7 @@ from harness.process.environment import child_environment
 from harness.process.hardening import undumpable
 from harness.process.lent_terminal import LentTerminal
 from harness.record import Record, replace
-from harness.tools import builtin_tools
+from harness.tools import builtin_tools, named_in, optional_tools
 from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ class SessionParts:
             log=log,
             scripts=tuple(self.extensions.tools.values()),
         )
+        self.tools += optional_tools(named_in(self.policy))
         self.level = check_confinement(self.policy, self.tools)
         self.prices = self.settings.prices.value
         self.context_tokens = self.settings.context_tokens.value

@@ -23,7 +23,7 @@ from harness.record import replace
 from harness.safe_files import read_regular
 from harness.text.fields import check_of, kind_of
 from harness.text.toml_places import key_lines, read_toml
-from harness.tool_kinds import SHIPPED_TOOLS, is_from_outside
+from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS, is_from_outside
 
 Table: TypeAlias = Mapping[str, object]
 
@@ -78,7 +78,8 @@ def parse_policy(
     except ValueError as error:
         raise PolicyError(f"{file}: {error}") from None
     source = PolicySource(layer=layer, path=file, content=data)
-    return _Loader(file, key_lines(text), layer, (*SHIPPED_TOOLS, *extra_tools), examples).policy(table, source)
+    tools = (*SHIPPED_TOOLS, *OPTIONAL_TOOLS, *extra_tools)
+    return _Loader(file, key_lines(text), layer, tools, examples).policy(table, source)
 
 
 def combine(policies: Sequence[Policy]) -> Policy:

@@ -389,6 +389,14 @@ class _Judge:
         """Return what the strictest default says; `unlifted` are rules that match, and do not lift it."""
         tool = self._tool_of(facet)
         stated = _defaults_for(self._defaults, tool, facet) if stated is None else stated
+        if isinstance(facet, ToolUse) and facet.stays_here and all(one.tool == "default" for one in stated):
+            return FacetVerdict(
+                facet=facet,
+                decision=Decision.AUTO,
+                source=Source.DEFAULT,
+                reason=f"{tool} touches nothing outside of the conversation, and no line of a policy names it",
+                by="built-in conversation",
+            )
         strictest = max(stated, key=lambda default: default.decision, default=None)
         if strictest is not None and strictest.decision is Decision.AUTO and _needs_its_name(facet, stated):
             return FacetVerdict(

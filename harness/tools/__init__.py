@@ -19,14 +19,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.limits import Limits
+from harness.tool_kinds import OPTIONAL_TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from harness.files.before_images import BeforeImages
     from harness.files.workspace import Workspace
     from harness.gate.tool import Tool
+    from harness.policy.policy import Policy
     from harness.process.lent_terminal import LentTerminal
     from harness.tools.command_runner import CommandRunner
     from harness.tools.script_declaration import ScriptDeclaration
@@ -89,3 +91,19 @@ def _script_tools(scripts: Sequence[ScriptDeclaration], commands: CommandRunner)
     from harness.tools.script_tool import ScriptTool
 
     return [ScriptTool(declared, commands) for declared in scripts]
+
+
+def optional_tools(names: Collection[str]) -> tuple[Tool, ...]:
+    """Return those of tool_kinds.OPTIONAL_TOOLS that are named here, and that need nothing of the loop."""
+    tools: list[Tool] = []
+    if "todo" in names:
+        from harness.tools.todo import TodoTool
+
+        tools.append(TodoTool())
+    return tuple(tools)
+
+
+def named_in(policy: Policy) -> tuple[str, ...]:
+    """Return the optional tools that a policy names with other than a refusal."""
+    said = {name: [one.decision.word for one in policy.defaults if one.tool == name] for name in OPTIONAL_TOOLS}
+    return tuple(name for name, words in said.items() if words and not {"deny", "block"}.intersection(words))

@@ -29,6 +29,7 @@ from harness.cli.policy.policies import describe
 from harness.cli.policy.trust import trusted_or_not
 from harness.cli.repl.repl_terminal import DoublePress, Terminal
 from harness.cli.repl.status_line import status_of, status_parts, status_text
+from harness.cli.repl.todo_list import ShownTodo
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log
 from harness.cli.session_log import close_log
 from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, here
@@ -220,6 +221,7 @@ class Repl:
         """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or
         not. INVARIANT: one at a time; joined, `!` and commands would take what follows them for their own."""
         self._history_told = False
+        self._todo = ShownTodo()
         self._last: RunResult | None = None
         self._went_well = True
         """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
@@ -353,6 +355,8 @@ class Repl:
     def _typed(self, default: str) -> str | None:
         """Return what the person types now, or None when they leave."""
         interrupt = self._parts.interrupt
+        for said in self._todo.news(self._conversation.session.messages):
+            self._screen.line(said, Tone.QUIET)
         while not self._parts.signals.terminated:
             interrupt.clear()
             self._screen.settle()

@@ -1,0 +1,54 @@
+"""The model's list of what is to be done, as the conversation has it: shown above the prompt where it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.messages import Message, Role
+from harness.text.amounts import counted
+from harness.tools.todo import DONE, KEPT, TodoItem, TodoTool, items_in
+
+MOST_LINES = 7
+"""Of a list above the prompt."""
+
+
+class ShownTodo:
+    """What was shown of it last."""
+
+    def __init__(self) -> None:
+        self._shown: tuple[TodoItem, ...] = ()
+
+    def news(self, messages: Sequence[Message]) -> list[str]:
+        """Return the lines of the list of a conversation, safe to show; none where they were shown, or nothing is left to
+        do in a list that nobody saw."""
+        items = todo_of(messages)
+        if items == self._shown or (not self._shown and all(item.status == DONE for item in items)):
+            self._shown = items
+            return []
+        self._shown = items
+        return todo_lines(items)
+
+
+def todo_of(messages: Sequence[Message]) -> tuple[TodoItem, ...]:
+    """Return the newest list of a conversation; empty where it has none."""
+    kept = {one.tool_call_id for one in messages if one.role is Role.TOOL and one.content.startswith(KEPT)}
+    for message in reversed(messages):
+        for call in reversed(message.tool_calls):
+            if call.name == TodoTool.kind.name and call.id in kept:
+                return items_in(call.arguments) or ()
+    return ()
+
+
+def todo_lines(items: Sequence[TodoItem], most: int = MOST_LINES) -> list[str]:
+    """Return a list as lines, `most` of them: what is done gives way first, then what comes last."""
+    if len(items) <= most:
+        return [item.line for item in items]
+    done = sum(item.status == DONE for item in items)
+    left = [item for item in items if item.status != DONE]
+    if not left:
+        return [f"all {counted(done, 'item')} done"]
+    head = [f"{done} of {counted(len(items), 'item')} done"] if done else []
+    room = most - len(head)
+    if len(left) > room:
+        return [*head, *(item.line for item in left[: room - 1]), f"... and {len(left) - room + 1} more"]
+    return [*head, *(item.line for item in left)]

@@ -1,0 +1,118 @@
+"""The tool `todo`: the model's own list of what is to be done. It replaces the list, and touches nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from harness.actions import SUMMARY_CHARACTERS, Action, Effects, JsonValue, ToolBounds, ToolUse
+from harness.gate.tool import Arguments, ToolOutput
+from harness.messages import ToolCall
+from harness.model import ToolSpec
+from harness.record import Record
+from harness.text.visible import visible_line
+from harness.tool_kinds import OPTIONAL_TOOLS
+
+MOST_ITEMS = 50
+MOST_CHARACTERS = 300
+"""Of one item."""
+PENDING, DOING, DONE = "pending", "doing", "done"
+KEPT = "The list is kept: "
+"""How the result of a call begins that was run."""
+STATES = (PENDING, DOING, DONE)
+MARKS: Mapping[str, str] = {PENDING: "[ ]", DOING: "[>]", DONE: "[x]"}
+"""How a state is shown: in letters that every terminal has."""
+
+
+class TodoItem(Record):
+    """One thing to do."""
+
+    text: str
+    status: str
+    """One of STATES."""
+
+    @property
+    def line(self) -> str:
+        """It on one line, safe to show."""
+        return f"{MARKS[self.status]} {visible_line(self.text, MOST_CHARACTERS)}"
+
+
+class TodoTool:
+    """Keeps the list."""
+
+    kind = OPTIONAL_TOOLS["todo"]
+
+    def __init__(self) -> None:
+        """Nothing is kept here: the list is in the conversation, and in the log, by its call."""
+        self.spec = ToolSpec(
+            name=self.kind.name,
+            description=(
+                "Keep a list of what is to be done, which the person sees. Each call replaces the whole list: send every "
+                "item, those that are done too. Use it for work of three steps or more; have one item at a time `doing`."
+            ),
+            parameters={
+                "properties": {
+                    "items": {
+                        "type": "array",
+                        "maxItems": MOST_ITEMS,
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "text": {"type": "string", "minLength": 1, "maxLength": MOST_CHARACTERS},
+                                "status": {"type": "string", "enum": list(STATES)},
+                            },
+                            "required": ["text", "status"],
+                        },
+                    }
+                },
+                "required": ["items"],
+            },
+        )
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        """Return the action: the new list."""
+        items = items_of(arguments)
+        return Action(
+            call=call,
+            tool=self.spec.name,
+            arguments=arguments,
+            facets=(ToolUse(tool=self.spec.name, bounds=ToolBounds(), stays_here=True),),
+            summary=visible_line(in_words(items), SUMMARY_CHARACTERS),
+            preview="\n".join(item.line for item in items) or "an empty list",
+            request=items,
+            described=self.kind,
+        )
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - as every tool has it
+        """Return how far the list is."""
+        items = items_of(action.arguments)
+        return ToolOutput(content=f"{KEPT}{in_words(items)}.")
+
+
+def items_of(arguments: Mapping[str, JsonValue]) -> tuple[TodoItem, ...]:
+    """Return the items of a call's arguments; what is none is left out, so that old logs can be read by it."""
+    listed = arguments.get("items")
+    found = []
+    for one in listed[:MOST_ITEMS] if isinstance(listed, list) else ():
+        text, status = (one.get("text"), one.get("status")) if isinstance(one, dict) else (None, None)
+        if isinstance(text, str) and isinstance(status, str) and status in STATES:
+            found.append(TodoItem(text=text, status=status))
+    return tuple(found)
+
+
+def items_in(text: str) -> tuple[TodoItem, ...] | None:
+    """Return the list in the raw arguments of a call; None where they are no JSON object with one."""
+    try:
+        arguments = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return items_of(arguments) if isinstance(arguments, dict) and isinstance(arguments.get("items"), list) else None
+
+
+def in_words(items: Sequence[TodoItem]) -> str:
+    """Return how far a list is, and what is being done; not yet safe to show."""
+    if not items:
+        return "nothing to do"
+    done = sum(item.status == DONE for item in items)
+    doing = next((item.text for item in items if item.status == DOING), "")
+    return f"{done} of {len(items)} done" + (f", doing: {doing}" if doing else "")
