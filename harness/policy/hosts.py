@@ -1,0 +1,208 @@
+"""Hosts: which of them a list in a policy names, and which addresses of the internet are meant for everybody.
+
+A pattern is an exact name (`example.org`), all names below one (`*.example.org`, not `example.org` itself), or an address
+(`192.0.2.7`, `[2001:db8::7]`), each with a port behind it if it is neither 80 nor 443. `localhost` means 127.0.0.1 and ::1
+too. Names are compared in their ASCII form and in small letters, addresses as numbers. Pure: nothing is looked up here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from harness.record import Record
+from harness.regex import regex
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+USUAL_PORTS = (80, 443)
+"""What a pattern without a port means."""
+LONGEST_NAME = 253
+LOCALHOST = "localhost"
+LOOPBACK = ("127.0.0.1", "::1")
+
+_LABEL = regex(r"^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\Z")
+_NUMBER = regex(r"^(?:[0-9]+|0[xX][0-9a-fA-F]*)\Z")
+_READ_IN_TWO_WAYS = "\u00df\u1e9e\u03c2\u200c\u200d"
+"""Letters that the two standards of international names turn into different names."""
+_DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
+_CLOUDS_OWN = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
+"""Addresses behind which a provider tells a machine its secrets, and that Python (not every version) calls public."""
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.ip_network("::/96")
+
+
+class HostPattern(Record):
+    """One entry of a list of hosts."""
+
+    host: str
+    """A name, or an address in its shortest form without brackets."""
+    below: bool = False
+    """Whether every name below it is meant, and not it."""
+    port: int | None = None
+    """None: USUAL_PORTS."""
+
+    @property
+    def text(self) -> str:
+        """It as it is written in a policy."""
+        shown = f"*.{self.host}" if self.below else shown_host(self.host)
+        return shown if self.port is None else f"{shown}:{self.port}"
+
+    def matches(self, host: str, port: int) -> bool:
+        """Say whether it means that port of a host, which is written as `canonical_host` returns it."""
+        if port not in (USUAL_PORTS if self.port is None else (self.port,)):
+            return False
+        if self.below:
+            return host.endswith(f".{self.host}") and _address(host) is None
+        return host == self.host or (self.host == LOCALHOST and host in LOOPBACK)
+
+
+def host_pattern(text: str) -> HostPattern:
+    """Return the pattern that a policy writes as `text`. Raises ValueError, whose text says what is wrong with it."""
+    if text.strip("*.") == "":
+        raise ValueError("means every host: name them, as in example.org or *.example.org")
+    host, port = split_port(text)
+    below = host.startswith("*.")
+    if "*" in (host[2:] if below else host):
+        raise ValueError("has a star that is not in front: *.example.org means the names below example.org")
+    host = canonical_host(host[2:] if below else host)
+    if below and _address(host) is not None:
+        raise ValueError("is an address, and there are no names below one")
+    if port in USUAL_PORTS:
+        raise ValueError(f"has the usual port {port}: leave it out, 80 and 443 are meant without one")
+    return HostPattern(host=host, below=below, port=port)
+
+
+@lru_cache(maxsize=256)
+def host_patterns(texts: tuple[str, ...]) -> tuple[HostPattern, ...]:
+    """Return the patterns of a list. Raises ValueError as `host_pattern` does, with the entry in front."""
+    found = []
+    for text in texts:
+        try:
+            found.append(host_pattern(text))
+        except ValueError as error:
+            raise ValueError(f"{text!r} {error}") from None
+    return tuple(found)
+
+
+def split_port(text: str) -> tuple[str, int | None]:
+    """Return the host and the port of `host:port`, `[address]:port` or either without a port. Raises ValueError."""
+    if not text or text != text.strip() or any(ord(char) <= 32 or ord(char) == 127 for char in text):
+        raise ValueError("is no host: it is empty, or has blanks or control characters in it")
+    if "://" in text or "/" in text:
+        raise ValueError("is more than a host: leave out the scheme and the path")
+    if "@" in text:
+        raise ValueError("has a user in front of the host: leave it out")
+    if text.startswith("["):
+        inner, closed, rest = text[1:].partition("]")
+        if not closed or ":" not in inner or (rest and not rest.startswith(":")):
+            raise ValueError("is no address: write [2001:db8::7] or [2001:db8::7]:8080")
+        return inner, port_of(rest[1:]) if rest else None
+    if text.count(":") > 1:
+        return text, None
+    host, colon, port = text.partition(":")
+    return host, port_of(port) if colon else None
+
+
+def port_of(text: str) -> int:
+    """Return the port that `text` names, in plain digits. Raises ValueError."""
+    if not (text.isascii() and text.isdigit()) or text.startswith("0") or len(text) > 5 or int(text) > 65535:
+        raise ValueError("has no port from 1 to 65535 after the colon")
+    return int(text)
+
+
+def canonical_host(text: str) -> str:
+    """Return a name in ASCII and small letters without a last dot, or an address in its shortest form.
+
+    An address of IPv4 within one of IPv6 (`::ffff:192.0.2.7`) is that address. Raises ValueError for what is neither, and
+    for a number that only some programs read as an address (`127.1`, `0x7f000001`).
+    """
+    name = text.translate(_DOTS)
+    if "%" in name:
+        raise ValueError("has a percent sign: neither zones nor escapes are understood")
+    address = _address(name.removesuffix(".") if ":" not in name else name)
+    if address is not None:
+        return str(address)
+    if ":" in name:
+        raise ValueError("is no address of IPv6")
+    name = _ascii(name).lower().removesuffix(".")
+    if not name or len(name) > LONGEST_NAME or not all(map(_LABEL.match, name.split("."))):
+        raise ValueError("is no name of a host")
+    if _NUMBER.match(name.rpartition(".")[2]):
+        raise ValueError("ends in a number and is no plain address: programs read such a one in different ways")
+    return name
+
+
+def _ascii(name: str) -> str:
+    if name.isascii():
+        return name
+    if any(char in _READ_IN_TWO_WAYS for char in name):
+        raise ValueError("has a letter that is read in two ways: write it in its ASCII form, xn--...")
+    try:
+        return name.encode("idna").decode("ascii")
+    except UnicodeError:
+        raise ValueError("is no international name of a host") from None
+
+
+def _address(text: str) -> Address | None:
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        return found.ipv4_mapped
+    return found
+
+
+def shown_host(host: str) -> str:
+    """Return a host as it stands in front of a port: an address of IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
+def is_listed(patterns: Iterable[HostPattern], host: str, port: int) -> bool:
+    """Say whether a list means that port of a host, which is written as `canonical_host` returns it."""
+    return any(pattern.matches(host, port) for pattern in patterns)
+
+
+def address_problem(patterns: Sequence[HostPattern], address: str, port: int) -> str:
+    """Return why an address, to which a listed name leads, must not be reached, or nothing.
+
+    What is not meant for everybody (private, loopback, link-local, metadata of clouds, in IPv6 too) must be in the list
+    itself, as an address or as `localhost`: names are given by whoever owns them.
+    """
+    found = _address(address)
+    if found is None:
+        return f"{address} is no address"
+    if is_listed(patterns, str(found), port):
+        return ""
+    kind = _kind(found)
+    return f"{found} is {kind}, and not in the list itself" if kind else ""
+
+
+def _kind(address: Address) -> str:
+    """Return what sort of address it is where it is not meant for everybody, else nothing."""
+    if any(address in network for network in _CLOUDS_OWN):
+        return "a cloud's own address"
+    if address.is_unspecified:
+        return "no address to go to"
+    if address.is_loopback:
+        return "this machine"
+    if address.is_link_local:
+        return "link-local"
+    if address.is_multicast:
+        return "for many at once"
+    if not address.is_global:
+        return "private or reserved"
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = _inside(address)
+        return _kind(inner) if inner is not None else "site-local" if address.is_site_local else ""
+    return ""
+
+
+def _inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Return the address of IPv4 to which a gateway may turn one of IPv6."""
+    if address in _NAT64 or address in _COMPATIBLE:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.sixtofour or (address.teredo[1] if address.teredo else None)
