@@ -191,6 +191,9 @@ class ToolUse(Record):
     """Whether its server says that it may destroy."""
     bounds: ToolBounds | None = None
     """None: nobody knows what it may do."""
+    host: str = ""
+    """The host that it goes to, as policy/hosts.py writes one; empty where it goes to none that is known."""
+    port: int = 0
     stays_here: bool = False
     """Whether it is one of our own tools that touches nothing outside of the conversation: no file, no program, no network."""
 
@@ -309,6 +312,8 @@ class Effects(Record):
     are of the workspace, `~/` is the home folder."""
     network: bool
     """Whether it may reach the network."""
+    named_hosts: tuple[str, ...] = ()
+    """Of a tool that goes to a host: the patterns by which rules name hosts, and addresses that are not for everybody."""
     hide: tuple[str, ...] = ()
     """Folders and files that it cannot read, named like `granted`."""
     keep: tuple[str, ...] = ()

@@ -412,7 +412,7 @@ def _finding_ids() -> dict[str, str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id in ("_block", "_confirm")
+        and node.func.id in ("_block", "_confirm", "_deny")
         and isinstance(node.args[0], ast.Constant)
     }
 

@@ -6,17 +6,22 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.paths import fold, is_within
 from harness.programs.runners import FIND_RUNS, name_of
 from harness.record import Record
 
+if TYPE_CHECKING:
+    from harness.policy.hosts import HostPattern
+
 
 class Severity(Enum):
     """How strict a finding is."""
 
     CONFIRM = "confirm"
+    DENY = "deny"
     BLOCK = "block"
 
 
@@ -97,8 +102,9 @@ _BEFORE_A_COMMAND = frozenset(
 )
 
 
-def inspect_facet(facet: Facet, guarded: Sequence[str]) -> Finding | None:
-    """Return the strictest built-in finding on one facet, or None. `guarded` are absolute paths that nothing may write."""
+def inspect_facet(facet: Facet, guarded: Sequence[str], hosts: Sequence[HostPattern] = ()) -> Finding | None:
+    """Return the strictest built-in finding on one facet, or None. `guarded` are absolute paths that nothing may write,
+    `hosts` the patterns by which rules name addresses that are not for everybody."""
     match facet:
         case Command():
             return _inspect_words(facet.argv, facet.paths, guarded)
@@ -109,7 +115,7 @@ def inspect_facet(facet: Facet, guarded: Sequence[str]) -> Finding | None:
         case Unconfined():
             return _confirm("unconfined", "it asks to run without confinement, with all that you may do yourself")
         case ToolUse():
-            return _inspect_use(facet, guarded)
+            return _inspect_host(facet, hosts) or _inspect_use(facet, guarded)
 
 
 def _block(finding_id: str, reason: str) -> Finding:
@@ -118,6 +124,23 @@ def _block(finding_id: str, reason: str) -> Finding:
 
 def _confirm(finding_id: str, reason: str) -> Finding:
     return Finding(id=finding_id, severity=Severity.CONFIRM, reason=reason)
+
+
+def _deny(finding_id: str, reason: str) -> Finding:
+    return Finding(id=finding_id, severity=Severity.DENY, reason=reason)
+
+
+def _inspect_host(use: ToolUse, hosts: Sequence[HostPattern]) -> Finding | None:
+    """What a name leads to is looked at where it is looked up: see tools/web_request.py."""
+    if not use.host:
+        return None
+    from harness.policy.hosts import LOCALHOST, LOOPBACK, address_problem, is_address
+
+    local = use.host == LOCALHOST or use.host.endswith(f".{LOCALHOST}")
+    if not local and not is_address(use.host):
+        return None
+    problem = address_problem(hosts, LOOPBACK[0] if local else use.host, use.port)
+    return _deny("private-address", f"{problem}: a rule with host would have to name it") if problem else None
 
 
 def _inspect_words(argv: Sequence[str], paths: Sequence[PathAccess], guarded: Sequence[str]) -> Finding | None:

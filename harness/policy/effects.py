@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import (
     Access,
@@ -21,6 +21,9 @@ from harness.actions import (
 )
 from harness.policy.rules import Layer, Origin, Rule
 from harness.record import Record
+
+if TYPE_CHECKING:
+    from harness.policy.hosts import HostPattern
 
 DEFAULT_WRITE = (".",)
 """What a command that a person approved may write, where no policy says anything: the workspace."""
@@ -152,16 +155,21 @@ def effects_of(
     open_ended: bool,
     tables: tuple[SandboxTable, ...],
     keep: Sequence[str],
+    named_hosts: Sequence[HostPattern] = (),
 ) -> Effects:
     """Return what an action with these parts, its facets and the operands of its commands, may do.
 
     `autos` are the auto rules that let a part of it run; what they grant counts. `asked` says that a person is asked.
     `open_ended` says that a part which no model bounds is let through by a person, or by a default, and not by rules:
     such a command gets what the policy grants to all. What models tell wholly gets just that, and a tool of which is
-    declared what it may do gets no more than that, whoever says yes.
+    declared what it may do gets no more than that, whoever says yes. `named_hosts` are those of policy.named_hosts.
     """
     sandbox = sandbox_of(tables)
     bounds = next((part.bounds for part in parts if isinstance(part, ToolUse)), None)
+    if any(isinstance(part, ToolUse) and part.host for part in parts):
+        # What [sandbox] says of the network is about commands: the host of this tool was judged by its name.
+        named = tuple(pattern.text for pattern in named_hosts)
+        return Effects(read=(), write=(), network=True, named_hosts=named, keep=tuple(keep), unasked=not asked)
     if bounds is not None:
         lists = [said.write for said in tables if said.write is not None]
         return Effects(

@@ -159,6 +159,8 @@ def _catches(strict: Rule, rule: Rule) -> bool:
         return False
     if not set(strict.where) <= set(rule.where):
         return False
+    if strict.hosts and not (rule.hosts and set(rule.hosts) <= set(strict.hosts)):
+        return False
     if strict.text and strict.text not in rule.text:
         return False
     if strict.env and not (rule.env and set(rule.env) <= set(strict.env) and rule.decision is not Decision.AUTO):
@@ -300,7 +302,7 @@ def _without_examples(policy: Policy) -> set[tuple[str, str]]:
     whole = {
         (rule.origin.file, rule.id)
         for rule in policy.rules
-        if rule.argv is None and rule.path is None and not (rule.env or rule.text or rule.where)
+        if rule.argv is None and rule.path is None and not (rule.env or rule.text or rule.where or rule.hosts)
     }
     return {
         (source.path, item["id"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from harness.actions import Access
 from harness.errors import PolicyError, nearest
@@ -25,11 +25,14 @@ from harness.text.fields import check_of, kind_of
 from harness.text.toml_places import key_lines, read_toml
 from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS, is_from_outside
 
+if TYPE_CHECKING:
+    from harness.policy.hosts import HostPattern
+
 Table: TypeAlias = Mapping[str, object]
 
 TOP_KEYS = ("version", "name", "tools", "unattended", "limits", "sandbox", "rule")
 RULE_KEYS = (
-    "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "where", "read_only", "write",
+    "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "host", "where", "read_only", "write",
     "network", "reason", "hint", "match", "not_match",
 )  # fmt: skip
 _FORMS = ("path", "host")
@@ -324,6 +327,7 @@ class _Loader:
             hint=self.string(table, "hint", "rule", index),
             write=self.places(table, "write", index, "rule"),
             network=bool(self.value(table, "network", "flag", "rule", index)),
+            hosts=self.hosts(table, index),
             where=self.where(table, index),
             read_only=bool(self.value(table, "read_only", "flag", "rule", index)),
         )
@@ -386,6 +390,16 @@ class _Loader:
                 self.fail("rule", index, key, f"the pattern {pattern!r} {problem}")
         return PathPatterns(patterns=patterns)
 
+    def hosts(self, table: Table, index: int) -> tuple[HostPattern, ...]:
+        if "host" not in table:
+            return ()
+        from harness.policy.hosts import host_patterns
+
+        try:
+            return host_patterns(self.strings(table, "host", index))
+        except ValueError as error:
+            self.fail("rule", index, "host", str(error))
+
     def where(self, table: Table, index: int) -> tuple[ArgumentPatterns, ...]:
         said = table.get("where")
         if said is None:
@@ -419,6 +433,9 @@ class _Loader:
         return ArgumentPatterns(name=name, hosts=texts) if form == "host" else ArgumentPatterns(name=name, words=texts)
 
     def run_examples(self, rule: Rule, table: Table, index: int) -> None:
+        if rule.hosts:
+            self.run_hosts(rule, table, index)
+            return
         if rule.of_tools:
             self.run_calls(rule, table, index)
             return
@@ -430,6 +447,20 @@ class _Loader:
         for example in self.strings(table, "not_match", index):
             if example_matches(rule, example):
                 self.fail("rule", index, "not_match", f"the rule matches its counter-example {example!r}")
+
+    def run_hosts(self, rule: Rule, table: Table, index: int) -> None:
+        """Run the examples of a rule about hosts: each is one."""
+        from harness.policy.rule_examples import example_host_matches
+
+        for key, wanted in (("match", True), ("not_match", False)):
+            for example in self.strings(table, key, index):
+                try:
+                    matches = example_host_matches(rule, example)
+                except ValueError as error:
+                    self.fail("rule", index, key, f"{example!r} {error}")
+                if matches is not wanted:
+                    said = "does not match its example" if wanted else "matches its counter-example"
+                    self.fail("rule", index, key, f"the rule {said} {example!r}")
 
     def run_calls(self, rule: Rule, table: Table, index: int) -> None:
         """Run the examples of a rule about tools from outside: each holds the arguments of a call."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from harness.limits import Limits
 from harness.policy.effects import Sandbox, SandboxTable, sandbox_of
 from harness.policy.rules import Decision, Layer, Readers, Rule, ToolDefault
 from harness.record import Record, replace
+
+if TYPE_CHECKING:
+    from harness.policy.hosts import HostPattern
 
 
 class PolicySource(Record):
@@ -38,6 +43,13 @@ class Policy(Record):
     readers: tuple[Readers, ...] = ()
     sandbox_tables: tuple[SandboxTable, ...] = ()
     """What the files say under [sandbox], one entry a file that says anything."""
+
+    @property
+    def named_hosts(self) -> tuple[HostPattern, ...]:
+        """The hosts that rules name to go to, at least with a person's yes: not those of a project that nobody trusts."""
+        untrusted = {source.layer for source in self.sources if not source.trusted}
+        may = [rule for rule in self.rules if rule.decision <= Decision.CONFIRM and rule.layer not in untrusted]
+        return tuple(dict.fromkeys(pattern for rule in may for pattern in rule.hosts))
 
     @property
     def sandbox(self) -> Sandbox:

@@ -39,6 +39,17 @@ def example_use_matches(rule: Rule, arguments: Mapping[str, object]) -> bool:
     return _decides(rule, _action(tool, (use,), ""))
 
 
+def example_host_matches(rule: Rule, example: str) -> bool:
+    """Say whether the rule alone would decide a call that goes to this host, `example.org` or `example.org:8080`. Raises
+    ValueError for what is no host."""
+    from harness.policy.hosts import USUAL_PORTS, canonical_host, split_port
+
+    host, port = split_port(example)
+    tool = rule.tools[0].replace("*", "x") if rule.tools else "tool"
+    use = ToolUse(tool=tool, host=canonical_host(host), port=port or USUAL_PORTS[-1])
+    return _decides(rule, _action(tool, (use,), ""))
+
+
 def plain_command(words: Sequence[str]) -> Command | None:
     """Return these words as the one command that bash reads in them; None for one that runs another or steers the shell."""
     from harness.shell.builtins import KNOWN_BUILTINS, UNKNOWN_BUILTINS
@@ -124,8 +135,12 @@ def rule_problem(rule: Rule) -> Problem | None:
     """Return why a rule cannot be: it could never match, or would let through what no rule can vouch for."""
     if rule.walled:  # whatever the words say, and the variables, the kernel holds it
         return None
-    if rule.argv is None and rule.path is None and not (rule.text or rule.env or rule.tools or rule.where):
-        return "", "matches nothing: give argv, path, text, env, where or tool"
+    if (
+        rule.argv is None
+        and rule.path is None
+        and not (rule.text or rule.env or rule.tools or rule.where or rule.hosts)
+    ):
+        return "", "matches nothing: give argv, path, text, env, where, host or tool"
     if problem := _tools_problem(rule):
         return problem
     if rule.tools and not _runs(rule.tools) and (rule.argv or rule.text or rule.env):
@@ -145,6 +160,8 @@ def rule_problem(rule: Rule) -> Problem | None:
 
 def _tools_problem(rule: Rule) -> Problem | None:
     """Return why a rule cannot be about tools from outside, where it says that it is."""
+    if rule.hosts and (rule.argv or rule.path or rule.text or rule.env or rule.where or rule.read_only):
+        return "host", "is about tools that go to a host, which have no argv, path, text, env or where"
     key = "where" if rule.where else "read_only"
     if not rule.where and not rule.read_only:
         return None
@@ -167,7 +184,7 @@ def _auto_problems(rule: Rule) -> Iterator[Problem]:
     if rule.of_tools and not rule.arguments_sha256:
         if not rule.tools and (rule.where or rule.read_only):
             yield "tool", "an auto rule names the tools from outside that it is about"
-        if not rule.tools or any(tool in SHIPPED_TOOLS for tool in rule.tools):
+        if not (rule.tools or rule.hosts) or any(tool in SHIPPED_TOOLS for tool in rule.tools):
             yield "", "an auto rule needs argv or path; a whole tool is set under [tools]"
     if rule.argv is not None:
         yield from _argv_problems(rule.argv)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, IntEnum
+from functools import partial
+from typing import TYPE_CHECKING
 
 from harness.actions import (
     Access,
@@ -30,6 +32,9 @@ from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.programs.catalog import is_more_than_a_name
 from harness.record import Record
 from harness.tool_kinds import is_named
+
+if TYPE_CHECKING:
+    from harness.policy.hosts import HostPattern
 
 
 class Decision(IntEnum):
@@ -100,6 +105,8 @@ class Rule(Record):
     is held by the kernel, or does not run (verdict._effects)."""
     exact: bool = False
     """Of a grant for one file: its pattern is that very name, and nothing below a folder of the name."""
+    hosts: tuple[HostPattern, ...] = ()
+    """Hosts that a tool goes to; a rule that names some is about such tools alone."""
     where: tuple[ArgumentPatterns, ...] = ()
     """What is said of the arguments of a tool from outside; a rule that says something is about such tools alone."""
     read_only: bool = False
@@ -141,12 +148,14 @@ class Rule(Record):
         if self.arguments_sha256 and self.arguments_sha256 != arguments_digest(action.arguments):
             return False
         uses = [facet for facet in action.facets if isinstance(facet, ToolUse)]
-        return bool(self.tools and uses) and all(map(self._covers_use, uses))
+        return bool((self.tools or self.hosts) and uses) and all(map(self._covers_use, uses))
 
     def _covers_use(self, use: ToolUse) -> bool:
         if use.says_destroys and use.tool not in self.tools:  # a star means what nobody thought of
             return False
         if self.read_only and not (use.only_reads or (use.says_reads and not use.says_destroys)):
+            return False
+        if self.hosts and not (use.host and any(one.matches(use.host, use.port) for one in self.hosts)):
             return False
         return all(each.covers(use.arguments) for each in self.where)
 
@@ -193,7 +202,7 @@ class Rule(Record):
             return False
         if self.text and self.text not in action.text:
             return False
-        if self.where and not isinstance(facet, ToolUse):
+        if (self.where or self.hosts) and not isinstance(facet, ToolUse):
             return False
         match facet:
             case Command():
@@ -208,6 +217,8 @@ class Rule(Record):
                 return self.argv is None and self.path is None and not self.env and not self.text
 
     def _hits_use(self, use: ToolUse) -> bool:
+        if self.hosts and not (use.host and any(map(partial(_may_mean, use), self.hosts))):
+            return False
         if self.where:
             return all(each.hit_in(use.arguments) is not None for each in self.where)
         return self.path is None or self.argument_hit(use) is not None
@@ -271,6 +282,13 @@ def _is_here(path: PathAccess) -> bool:
 
 def _hits_any(patterns: PathPatterns, path: PathAccess) -> bool:
     return patterns.hits(path.names) or next(patterns.hit_among(path.below), None) is not None
+
+
+def _may_mean(use: ToolUse, pattern: HostPattern) -> bool:
+    """Say whether a strict rule means a host: at any port where it names none, and with the name below which it means all."""
+    if pattern.port not in (None, use.port):
+        return False
+    return pattern.matches(use.host, pattern.port or 443) or (pattern.below and use.host == pattern.host)
 
 
 def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:

@@ -36,6 +36,7 @@ from harness.record import Record, replace
 from harness.text.visible import visible_line
 from harness.tool_kinds import WRITE_FILE, is_named
 
+_DECISIONS = {Severity.CONFIRM: Decision.CONFIRM, Severity.DENY: Decision.DENY, Severity.BLOCK: Decision.BLOCK}
 _SHOWN_NAME = 100
 """Characters of the name of an argument."""
 
@@ -165,6 +166,7 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verd
         open_ended=any(not is_bounded(f.facet) and (asked or f not in by_rules) for f in facets),
         tables=policy.sandbox_tables,
         keep=policy.guarded,
+        named_hosts=policy.named_hosts,
     )
     verdict = Verdict(decision=decision, facets=facets, effects=effects)
     if not asked and not _is_held_by_walls(action, verdict):
@@ -464,10 +466,10 @@ class _Judge:
 
     def _by_built_in(self, facet: Facet) -> FacetVerdict | None:
         """Return what is built in, above every rule."""
-        finding = inspect_facet(facet, self._policy.guarded)
+        finding = inspect_facet(facet, self._policy.guarded, self._policy.named_hosts)
         if finding is None:
             return None
-        decision = Decision.BLOCK if finding.severity is Severity.BLOCK else Decision.CONFIRM
+        decision = _DECISIONS[finding.severity]
         return FacetVerdict(
             facet=facet,
             decision=decision,
