@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import Action, JsonValue
+from harness.cli.chosen_tools import chosen_tools
 from harness.cli.config.provider import model_from, not_for, withhold
 from harness.cli.config.settings import Settings, settings_from
 from harness.cli.console import complain
@@ -45,7 +46,7 @@ from harness.process.environment import child_environment
 from harness.process.hardening import undumpable
 from harness.process.lent_terminal import LentTerminal
 from harness.record import Record, replace
-from harness.tools import builtin_tools, named_in, optional_tools
+from harness.tools import builtin_tools
 from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
@@ -133,8 +134,9 @@ class SessionParts:
             log=log,
             scripts=tuple(self.extensions.tools.values()),
         )
-        self.tools += optional_tools(named_in(self.policy))
         self.level = check_confinement(self.policy, self.tools)
+        self.chosen = chosen_tools(self.settings.tools)
+        self.tools = self.chosen.of(self.tools, self.policy)
         self.prices = self.settings.prices.value
         self.context_tokens = self.settings.context_tokens.value
         self.on_wait: Callable[[float], None] = time.sleep
@@ -211,7 +213,7 @@ class SessionParts:
         from harness.cli.extensions.session_servers import SessionServers
 
         self._servers = SessionServers(self, approver)
-        return self._servers.news
+        return self.chosen.outside(self._servers.news)
 
     def close(self) -> None:
         """End what was started for the session."""

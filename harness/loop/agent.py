@@ -36,9 +36,10 @@ from harness.loop.offered_tools import OfferedTools, OutsideTools, no_more_tools
 from harness.loop.reply_calls import ENDED_HERE, ReplyCalls, is_cut, no_answer, unusable
 from harness.loop.run import Run, Session
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
-from harness.model import Model, Prices
+from harness.model import Model, Prices, ToolSpec
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
+from harness.policy.refused_tools import denies_altogether
 from harness.policy.session_grants import Grant
 from harness.policy.verdict import Source, Verdict
 from harness.record import Record, replace
@@ -166,6 +167,12 @@ class Agent:
         """The tools on offer, held to the limits in force."""
         return self.gate.tools
 
+    @property
+    def offered(self) -> tuple[ToolSpec, ...]:
+        """What the model is told of: all tools but those of which the policy refuses every call."""
+        policy = self.gate.policy
+        return tuple(spec for spec in self.registry.specs if not denies_altogether(policy, spec.name))
+
     def _limited(self, policy: Policy) -> tuple[Limits, ToolRegistry]:
         """Return the limits of `policy` and of whoever made the agent, and the tools held to them. Raises ValueError."""
         limits = strictest([policy.limits, self._parts.limits or Limits()]).filled()
@@ -202,7 +209,7 @@ class Agent:
                 "harness": __version__,
                 "python": platform.python_version(),
                 "model": self.model.name,
-                "tools": [spec.name for spec in self.registry.specs],
+                "tools": [spec.name for spec in self.offered],
                 **policy_fields(self.gate.policy),
                 **({"dry_run": True} if self._parts.dry_run else {}),
                 "confinement": self.registry.level,
@@ -424,7 +431,7 @@ class Agent:
             doing = "tools were waited for"
             self.take_tools(run.session)
             doing = "the model was answering"
-            response = self._requests.ask(run, self.registry.specs)
+            response = self._requests.ask(run, self.offered)
         except KeyboardInterrupt:
             run.stop(StopReason.INTERRUPTED, f"interrupted while {doing}")
             return None

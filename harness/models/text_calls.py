@@ -25,7 +25,7 @@ It runs in the workspace, and the next message holds what it printed. Say what y
 A reply without such a block is your answer, and ends the work."""
 """What the model is told of the form, behind the system prompt."""
 
-_LANGUAGES = ("bash", "sh", "shell")
+_LANGUAGES = (BASH.name, "sh", "shell")
 _ONE_ONLY = (
     "The reply holds {count} fenced bash blocks, and nothing of it ran. Write exactly one block a reply; join commands that "
     "belong together in it."

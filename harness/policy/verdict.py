@@ -523,9 +523,9 @@ def _which(rule: Rule, facet: Facet) -> str:
     return f" (git tracks {name}" + (f"; -- . ':!{name}' leaves it out)" if facet.names == (".",) else ")")
 
 
-def _defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> list[ToolDefault]:
+def stated_defaults(defaults: Sequence[ToolDefault], tool: str) -> list[ToolDefault]:
     """Return what each file says of `tool`: by its name, or the longest beginning of it with a star, else by the file's
-    `default`; and of what no model covers.
+    `default`.
     """
     by_file: dict[tuple[Layer, str], ToolDefault] = {}
     for default in defaults:
@@ -534,8 +534,13 @@ def _defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> l
             other = by_file.get(key)
             if other is None or (named and (other.tool == "default" or _says_more(default.tool, other.tool))):
                 by_file[key] = default
+    return [*by_file.values()]
+
+
+def _defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> list[ToolDefault]:
+    """Return what each file says of `tool`, and of what no model covers."""
     uncovered = [default for default in defaults if default.tool == UNCOVERED and _is_uncovered(facet)]
-    return [*by_file.values(), *uncovered]
+    return [*stated_defaults(defaults, tool), *uncovered]
 
 
 def _says_more(name: str, other: str) -> bool:

@@ -76,6 +76,8 @@ class Settings(Record):
     """How many tokens the model takes; None where nobody said."""
     prices: Setting[Prices | None]
     """Of the model; None where nobody said."""
+    tools: Setting[str]
+    """The names of the tools that are offered, with commas between; empty where nobody chose."""
     system: Setting[str]
     """The path of a system prompt's template; empty where none is named."""
     instructions: Setting[bool]
@@ -212,6 +214,7 @@ class _Layers:
             bounds={name: self.plain(f"bounds.{name}", int) for name in field_names(ReplyBounds)},
             context_tokens=self.context_tokens(),
             prices=self.file.prices.get(model.value) or Setting[Prices | None](value=None, origin=DEFAULT),
+            tools=self.plain("tools", str),
             system=self.system(),
             instructions=self.plain("instructions", bool),
             terminal=TerminalSettings(

@@ -1,0 +1,59 @@
+"""Which tools a session has: those that a person names, else those that ship and the ones that the policy names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from harness.cli.config.config_file import Setting
+from harness.errors import UsageError, nearest
+from harness.gate.tool import Tool
+from harness.loop.offered_tools import OutsideTools
+from harness.policy.policy import Policy
+from harness.record import Record, replace
+from harness.text.visible import visible_line
+from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS, is_from_outside, is_named
+from harness.tools import named_in, optional_tools
+
+
+class ChosenTools(Record):
+    """The names that a person gave (`--tools`, or `tools` in the configuration); none: nobody chose."""
+
+    names: tuple[str, ...] = ()
+    origin: str = ""
+
+    def has(self, tool: str) -> bool:
+        """Say whether a tool is among them."""
+        return not self.names or is_named(tool, self.names)
+
+    def of(self, tools: Sequence[Tool], policy: Policy) -> tuple[Tool, ...]:
+        """Return those of `tools` that are chosen, and the optional ones that are, or that the policy names.
+
+        Raises UsageError where none of them is.
+        """
+        wanted = self.names or named_in(policy)
+        chosen = tuple(tool for tool in (*tools, *optional_tools(wanted)) if self.has(tool.spec.name))
+        if not chosen:
+            raise UsageError(f"{self.origin}: name at least one tool that needs no server: {', '.join(SHIPPED_TOOLS)}")
+        return chosen
+
+    def outside(self, news: Callable[[], OutsideTools | None]) -> Callable[[], OutsideTools | None]:
+        """Return `news` of tools of servers, with those alone that are chosen."""
+
+        def chosen() -> OutsideTools | None:
+            found = news()
+            if found is None:
+                return None
+            return replace(found, tools=tuple(tool for tool in found.tools if self.has(tool.spec.name)))
+
+        return chosen if self.names else news
+
+
+def chosen_tools(setting: Setting[str]) -> ChosenTools:
+    """Return what the setting names: words with commas between. Raises UsageError for a tool that there is not."""
+    names = tuple(dict.fromkeys(word.strip() for word in setting.value.split(",") if word.strip()))
+    known = (*SHIPPED_TOOLS, *OPTIONAL_TOOLS)
+    for name in names:
+        if name not in known and not is_from_outside(name):
+            said = f"{setting.origin}: there is no tool {visible_line(repr(name), 100)}{nearest(name, known)}"
+            raise UsageError(f"{said}; those from outside are mcp__SERVER__TOOL and script__NAME")
+    return ChosenTools(names=names, origin=setting.origin)

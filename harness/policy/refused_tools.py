@@ -1,0 +1,42 @@
+"""Tools of which a policy refuses every call, whatever its arguments are: no model is told of them."""
+
+from __future__ import annotations
+
+from harness.actions import Access
+from harness.policy.policy import Policy
+from harness.policy.rules import Decision, Rule
+from harness.policy.verdict import stated_defaults
+from harness.tool_kinds import Does, is_named, tool_kind
+
+
+def denies_altogether(policy: Policy, tool: str) -> bool:
+    """Say whether no call of `tool` can run: its default refuses, and no rule or reader could lift that.
+
+    It errs towards False: a tool that is on offer is still judged call by call.
+    """
+    stated = stated_defaults(policy.defaults, tool)
+    does = tool_kind(tool).does
+    if (
+        does is Does.OTHER
+    ):  # of tools that can do nothing but read, and of those that stay here, no other default speaks
+        stated = [default for default in stated if default.tool != "default" and not default.spares_reading]
+    if all(default.decision < Decision.DENY for default in stated):
+        return False
+    if does is Does.RUNS and any(readers.on for readers in policy.readers):
+        return False
+    return not any(_may_lift(rule, tool, does) for rule in policy.rules)
+
+
+def _may_lift(rule: Rule, tool: str, does: Does) -> bool:
+    """Say whether a rule might let a call of the tool run, or have it asked about."""
+    if rule.decision > Decision.CONFIRM or (rule.tools and not is_named(tool, rule.tools)):
+        return False
+    match does:
+        case Does.READS:
+            return rule.argv is None and rule.path is not None and Access.READ in rule.access
+        case Does.WRITES:
+            return rule.argv is None and rule.path is not None and Access.WRITE in rule.access
+        case Does.RUNS:
+            return not rule.hosts and not rule.where
+        case Does.OTHER:
+            return bool(rule.tools or rule.hosts or rule.where)
