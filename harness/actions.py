@@ -314,6 +314,8 @@ class Effects(Record):
     """Whether it may reach the network."""
     named_hosts: tuple[str, ...] = ()
     """Of a tool that goes to a host: the patterns by which rules name hosts, and addresses that are not for everybody."""
+    hosts: tuple[str, ...] = ()
+    """Where not: the hosts that it may reach all the same, by the harness's proxy; as a policy names them."""
     hide: tuple[str, ...] = ()
     """Folders and files that it cannot read, named like `granted`."""
     keep: tuple[str, ...] = ()
@@ -325,6 +327,11 @@ class Effects(Record):
     """Whether it may connect to Unix sockets of other programs, where it may write at all."""
     unasked: bool
     """Whether nobody was asked: then programs are kept from running what a repository's configuration names."""
+
+    @property
+    def reaches(self) -> bool:
+        """Whether there is any way to the network."""
+        return self.network or bool(self.hosts)
 
 
 def _as_it_is(text: str) -> str:

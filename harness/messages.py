@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from harness.host_connection import HostConnection
 from harness.record import Record
 
 
@@ -81,6 +82,10 @@ class ToolResult(Record):
     after_sha256: str | None = None
     error_code: str = ""
     """What kind of thing went wrong with a file, where a tool says so; see errors.ErrorCode."""
+    connections: tuple[HostConnection, ...] = ()
+    """What came of its connections, where it may reach some hosts only; the first of many."""
+    connection_count: int = 0
+    """How many it asked for."""
 
 
 class Usage(Record):

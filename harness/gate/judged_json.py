@@ -77,6 +77,7 @@ def effect_fields(effects: Effects) -> JsonValue:
     """Return what a run may do; of many paths the first, and how many there are."""
     fields: dict[str, JsonValue] = {
         "network": effects.network,
+        **({"hosts": list(effects.hosts)} if effects.hosts else {}),
         "unasked": effects.unasked,
         "granted": list(effects.granted),
         "enforcement": effects.enforcement.value,

@@ -8,13 +8,14 @@ from typing import Protocol, Self, runtime_checkable
 
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ToolError, WorkspaceError
+from harness.host_connection import HostConnection
 from harness.limits import Limits
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
-from harness.record import Record
+from harness.record import Record, replace
 
 Arguments = Mapping[str, JsonValue]
 
@@ -47,6 +48,9 @@ class ToolOutput(Record):
     before_sha256: str | None = None
     after_sha256: str | None = None
     error_code: str = ""
+    connections: tuple[HostConnection, ...] = ()
+    """See ToolResult."""
+    connection_count: int = 0
 
 
 class Tool(Protocol):
@@ -265,6 +269,10 @@ class Attempt:
             after_sha256=output.after_sha256,
             error_code=output.error_code,
             terminal=output.terminal,
+            connections=tuple(
+                replace(each, host=redact(each.host), why_not=redact(each.why_not)) for each in output.connections
+            ),
+            connection_count=output.connection_count,
         )
 
 

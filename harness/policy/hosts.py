@@ -135,6 +135,11 @@ def canonical_host(text: str) -> str:
     return name
 
 
+def is_address(host: str) -> bool:
+    """Say whether a host, written as `canonical_host` returns it, is an address."""
+    return _address(host) is not None
+
+
 def _ascii(name: str) -> str:
     if name.isascii():
         return name

@@ -133,12 +133,12 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     """
     reads = effects.write == ()
     held = (
-        not effects.sockets and not effects.network
+        not effects.sockets and not effects.reaches
     )  # a hook that another command left there gets no more than that one
     own = [one for one in _UNASKED_GIT if not held or one[0] != "core.hooksPath"]
-    settings = (*own, *(() if effects.network else (OFFLINE,)), *(_READING_GIT if reads else ()))
+    settings = (*own, *(() if effects.reaches else (OFFLINE,)), *(_READING_GIT if reads else ()))
     variables = as_variables(settings)
-    if not effects.network:
+    if not effects.reaches:
         variables |= _WITHOUT_NETWORK
     if reads:
         variables["PATH"] = path_without_surprise(path, root)

@@ -9,8 +9,9 @@ import termios
 import time
 from _thread import allocate_lock, get_native_id, start_new_thread
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from harness.record import Record
 
@@ -29,6 +30,22 @@ class NotConfinedError(OSError):
     """The walls could not be put up; nothing was started."""
 
 
+class NetworkOfItsOwn(Protocol):
+    """A network that the child makes for itself before it becomes the program."""
+
+    def make(self) -> None:
+        """Make it, in the child. Raises OSError, of which `made` tells."""
+        ...
+
+    def bind(self) -> None:
+        """Bind the child, as `Launch.confine` binds a thread. Raises OSError."""
+        ...
+
+    def made(self) -> None:
+        """Begin to serve it, in the harness. Raises OSError if it was not made."""
+        ...
+
+
 class Launch(Record):
     """A program to be started."""
 
@@ -38,6 +55,8 @@ class Launch(Record):
     environment: Mapping[str, str]
     confine: Callable[[], None] | None = None
     """Binds the calling thread for ever, and thereby what it starts; raises OSError where it cannot. None: no walls."""
+    network: NetworkOfItsOwn | None = None
+    """Made before the walls are put up, which then bind the child and not the thread: `confine` is not called."""
     prefix: Sequence[str] = ()
     """Put in front of the command line: a program that confines, and starts `executable` in its turn."""
     descriptors: Sequence[int] = ()
@@ -91,12 +110,45 @@ def start(launch: Launch, stdin: int, output: int, errors: int | None = None) ->
                 bufsize=0,
                 start_new_session=True,
                 pass_fds=launch.descriptors,
-                preexec_fn=None if launch.terminal is None else _take_terminal,  # noqa: PLW1509 - it makes one call
+                preexec_fn=_in_child(launch),  # noqa: PLW1509 - it makes a few system calls
             )
         except subprocess.SubprocessError as error:  # something wrote into the pipe by which the start is reported
             raise OSError(errno.EIO, str(error)) from error
 
-    return _on_a_thread_that_ends(launch.confine, popen)
+    if launch.network is None:
+        return _on_a_thread_that_ends(launch.confine, popen)
+    return _on_a_thread_that_ends(None, partial(_with_network, launch.network, popen))
+
+
+def _with_network(network: NetworkOfItsOwn, popen: Callable[[], Popen[bytes]]) -> Popen[bytes]:
+    """Start a program that makes its own network; serve that before the program begins."""
+    try:
+        process = popen()
+    except OSError as error:
+        _put_up(network.made)  # raises what it was, if it was the network
+        raise NotConfinedError(error.errno or errno.EIO, error.strerror or str(error)) from error
+    try:
+        _put_up(network.made)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return process
+
+
+def _in_child(launch: Launch) -> Callable[[], None] | None:
+    """Return what the child does before it becomes the program; None: nothing, so that no copy of the harness is made."""
+    if launch.network is None:
+        return None if launch.terminal is None else _take_terminal
+    network, terminal = launch.network, launch.terminal
+
+    def prepare() -> None:
+        if terminal is not None:
+            _take_terminal()
+        network.make()
+        network.bind()
+
+    return prepare
 
 
 def _take_terminal() -> None:

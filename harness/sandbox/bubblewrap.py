@@ -30,7 +30,7 @@ def arguments(bubblewrap: str, walls: Walls, filter_descriptor: int | None) -> t
     Unenforceable for a writable path that is reached over a link now; bwrap itself follows one that comes later.
     """
     words = [bubblewrap, *BASE]
-    if not walls.network:
+    if not walls.internet:
         words.append("--unshare-net")
     if os.geteuid() == 0:
         words += ["--cap-drop", "ALL"]

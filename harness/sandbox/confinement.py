@@ -65,6 +65,10 @@ class Confinement:
             raise OSError(errno.EBADF, "these walls were closed before anything went behind them")
         if get_native_id() == os.getpid():
             raise RuntimeError("the main thread would be confined for ever: enter on a thread that starts one command")
+        self.enter_as_child()
+
+    def enter_as_child(self) -> None:
+        """Do as `enter` in a child that is about to become the command. Raises OSError."""
         kernel.forbid_new_privileges()
         if self._capabilities is not None:
             kernel.keep_capabilities(self._capabilities)
@@ -104,7 +108,7 @@ def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REF
         raise Unenforceable("; ".join(machine.reasons) or "system calls cannot be filtered on this machine")
     kernel.load()
     calls = seccomp.Calls(
-        network=walls.network,
+        network=walls.internet,
         sockets=walls.sockets,
         metadata=not walls.reader,
         terminal=walls.terminal,
@@ -155,7 +159,7 @@ def _by_bubblewrap(path: str, walls: Walls, version: int, program: bytes) -> Con
         os.write(descriptor, program)
         os.lseek(descriptor, 0, os.SEEK_SET)
         prefix = bubblewrap.arguments(path, walls, descriptor)
-        ruleset = landlock.scopes(version, network=walls.network)
+        ruleset = landlock.scopes(version, network=walls.internet)
     except BaseException:
         os.close(descriptor)
         raise

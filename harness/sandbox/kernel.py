@@ -75,6 +75,17 @@ def load() -> None:
         _library.function(function)
 
 
+def load_for_namespaces() -> None:
+    """Do as `load`, for a child that is to make namespaces. Raises OSError."""
+    load()
+    _library.function("unshare")
+
+
+def new_namespaces(flags: int) -> None:
+    """Move the calling process into new namespaces (unshare(2)). Raises OSError."""
+    _library.call("unshare", flags)
+
+
 def landlock_version() -> int:
     """Return the version of Landlock's interface, 1 or more. Raises OSError: ENOSYS, EOPNOTSUPP if it is turned off."""
     return _library.call("syscall", LANDLOCK_CREATE_RULESET, None, 0, 1)

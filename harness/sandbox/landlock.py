@@ -192,7 +192,9 @@ class Built:
         self.settled = all(changed < began - SETTLED_NANOSECONDS for changed in self._changes)
         self.gaps = _gaps(walls, hidden, found)
         """What was to be hidden and is not, a sentence each."""
-        rules = Rules(version=version, readable=found, write=walls.writable, network=walls.network, reader=walls.reader)
+        rules = Rules(
+            version=version, readable=found, write=walls.writable, network=walls.internet, reader=walls.reader
+        )
         self.ruleset = ruleset(rules)
         """Its descriptor: a command gets a copy."""
         self._held = _held((*walls.writable, *walls.show))

@@ -25,6 +25,8 @@ class Walls(Record):
     """Folders, files and Unix sockets that cannot be opened. Names and sizes stay visible (see landlock)."""
     show: tuple[str, ...] = ()
     """What may be read although it lies below a hidden folder."""
+    own_network: bool = False
+    """Whether it is started in a network of its own (own_network): there it may do what it likes, `network` or not."""
     keep: tuple[str, ...] = ()
     """Files and folders that stay as they are though they lie in a folder that may be written: by bubblewrap alone, Landlock
     takes nothing out of a folder."""
@@ -48,6 +50,11 @@ class Walls(Record):
     def writable(self) -> tuple[str, ...]:
         """Everything that it may write."""
         return self.write if self.temporary is None else (*self.write, self.temporary)
+
+    @property
+    def internet(self) -> bool:
+        """Whether it may make sockets of the internet, wherever these lead."""
+        return self.network or self.own_network
 
     @property
     def sockets(self) -> bool:

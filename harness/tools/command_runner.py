@@ -11,7 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
-from harness.actions import Effects
+from harness.actions import Effects, Enforcement
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.gate.tool import ToolOutput
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from harness.process.capture import Capture, OutputFolder
     from harness.process.command import Ended, Pace
     from harness.process.lent_terminal import LentTerminal
+    from harness.sandbox.confinement import Confinement
+    from harness.tools.command_network import CommandNetwork
 
 NOT_KEPT = "[it had the person's terminal: what it showed there was not kept]"
 MAX_NAMES = 10
@@ -140,8 +142,9 @@ class CommandRunner:
         capture = Capture(result_characters(self.limits), spill)
         try:
             with lending or nullcontext() as lent:
-                ended, walls = self._run(start, effects, capture, lent)
-            return _output(start, capture, ended, walls, lent=lent is not None)
+                ended, walls, network = self._run(start, effects, capture, lent)
+            output = _output(start, capture, ended, walls, lent=lent is not None)
+            return _with_network(output, effects, network)
         except NotConfinedError as error:
             raise ToolError(f"Cannot confine {start.noun}: {error.strerror}; nothing was run.") from None
         except OSError as error:
@@ -152,8 +155,9 @@ class CommandRunner:
 
     def _run(
         self, start: CommandStart, effects: Effects, capture: Capture, lent: LentTerminal | None
-    ) -> tuple[Ended, HeldTo | None]:
-        """Run it to its end, within walls if there are to be any; return its end, and what held it. Raises OSError.
+    ) -> tuple[Ended, HeldTo | None, CommandNetwork | None]:
+        """Run it to its end, within walls if there are to be any; return its end, what held it, and its own network.
+        Raises OSError.
 
         At a terminal that was lent to it a command takes as long as the person does.
         """
@@ -167,12 +171,19 @@ class CommandRunner:
         # Noted before a granted program, whose sockets are closed.
         hold = () if effects.sockets else self.places.held
         confinement = self.walls.confinement(effects, self._temporary.path, hold, terminal=lent is not None)
+        network = None
         try:
+            network = _network_of(effects, confinement)
             launch = Launch(
                 argv=start.argv,
                 executable=bash,
                 cwd=start.cwd,
-                environment={**self._variables(effects, lent), **start.variables},
+                environment={
+                    **self._variables(effects, lent),
+                    **({} if network is None else network.variables),
+                    **start.variables,
+                },
+                network=network,
                 confine=None if confinement is None else confinement.enter,
                 prefix=() if confinement is None else confinement.prefix,
                 descriptors=(*start.descriptors, *(() if confinement is None else confinement.descriptors)),
@@ -186,8 +197,14 @@ class CommandRunner:
                 interrupts=self._interrupts,
                 pace=self._pace or STANDARD_PACE,
             )
-            return ended, None if confinement is None else HeldTo(walls=confinement.walls, gaps=confinement.gaps)
+            if network is not None:
+                network.close()
+            if confinement is None:
+                return ended, None, network
+            return ended, HeldTo(walls=confinement.walls, gaps=confinement.gaps), network
         finally:
+            if network is not None:
+                network.close()
             if confinement is not None:
                 confinement.close()
 
@@ -198,11 +215,39 @@ class CommandRunner:
             variables = at_a_terminal(variables, lent.environment)
         if not only_looks(effects):
             variables = {**variables, "TMPDIR": self._temporary.path()}
-        if not effects.sockets and not effects.network:
+        if not effects.sockets and not effects.reaches:
             variables = {**variables, **walled_variables(self._temporary.path())}
         if not effects.unasked:
             return variables
         return {**variables, **unasked_variables(effects, self.environment["PATH"], self.workspace.root)}
+
+
+def _network_of(effects: Effects, confinement: Confinement | None) -> CommandNetwork | None:
+    """Return the network of a command that may reach some hosts; None for any other, and where none can be had."""
+    if confinement is None or not confinement.walls.own_network:
+        return None
+    from harness.tools.command_network import CommandNetwork
+
+    return CommandNetwork(effects.hosts, confinement.enter_as_child)
+
+
+def _with_network(output: ToolOutput, effects: Effects, network: CommandNetwork | None) -> ToolOutput:
+    """Return a result that says what became of the connections of a command that may reach some hosts only."""
+    if not effects.hosts or effects.network or effects.enforcement is Enforcement.OFF:
+        return output
+    from harness.sandbox.own_network import why_none
+
+    if network is not None:
+        notes = network.notes(failed=output.status is not ResultStatus.OK)
+    else:
+        notes = [f"[no network: it may be reached by host only, and {why_none() or 'nothing confines commands here'}]"]
+    body, newline, last_line = output.content.rpartition("\n")
+    return replace(
+        output,
+        content=f"{body}{newline}" + "\n".join((*notes, last_line)),
+        connections=() if network is None else network.connections,
+        connection_count=0 if network is None else network.total,
+    )
 
 
 def _output(start: CommandStart, capture: Capture, ended: Ended, held: HeldTo | None, *, lent: bool) -> ToolOutput:

@@ -188,6 +188,7 @@ class CommandWalls:
         Raises ToolError where the walls are required and cannot be put up, NotConfinedError where the system refuses.
         """
         from harness.sandbox import Unenforceable, Unhidden, prepare
+        from harness.sandbox.own_network import why_none
 
         if effects.enforcement is Enforcement.OFF:
             return None
@@ -202,7 +203,8 @@ class CommandWalls:
             for folder in missing_folders(effects, self._workspace):
                 os.makedirs(folder, exist_ok=True)
             walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
-            walls = replace(walls, hold=tuple(hold), terminal=terminal)
+            apart = bool(effects.hosts) and not effects.network and not why_none()
+            walls = replace(walls, hold=tuple(hold), terminal=terminal, own_network=apart)
             return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
             raise ToolError(f"This command cannot be confined to what it may do: {error}. Nothing was run.") from None
@@ -218,7 +220,7 @@ def _against(rule: Rule | None, what: str) -> str:
 
 def only_looks(effects: Effects) -> bool:
     """Say whether effects permit neither a write nor the network."""
-    return effects.write == () and not effects.granted and not effects.network
+    return effects.write == () and not effects.granted and not effects.reaches
 
 
 def walls_for(
@@ -384,7 +386,7 @@ def wall_notes(output: str, held: HeldTo, *, failed: bool) -> list[str]:
         notes.append(
             f"[confined: it may write {_places(held.walls)}; a refused write or a hidden file may come from that]"
         )
-    if not held.walls.network and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
+    if not held.walls.internet and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
         notes.append("[confined: it has no network; that it could not connect may come from that]")
     if failed and _TERMINAL.search(output):
         notes.append(

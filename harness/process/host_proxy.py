@@ -1,0 +1,306 @@
+"""The proxy that is a command's only way out: it asks where a connection may go, and passes bytes both ways.
+
+It never reads what it passes. Each connection has one thread, of which MOST_CONNECTIONS run at a time; the rest wait at the
+door. A block is taken from one side only when the other side has taken the one before: a slow reader costs a block.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable, Mapping
+
+from harness.host_connection import HostConnection
+from harness.process.proxy_request import END, MAX_HEAD_BYTES, read_request
+from harness.record import Record, replace
+
+MOST_CONNECTIONS = 256
+MOST_KEPT = 50
+"""Different ends of connections that are told one by one."""
+BLOCK_BYTES = 1 << 16
+HEAD_SECONDS = 30.0
+"""How long a program may take to say where it wants to go."""
+CONNECT_SECONDS = 20.0
+"""How long one address may take to answer."""
+CLOSE_SECONDS = 2.0
+"""How long the connections of a command that is over are waited for."""
+MAX_SHOWN = 255
+"""Characters of a host that nobody could read as one."""
+
+
+class Route(Record):
+    """Where a connection may go."""
+
+    host: str
+    port: int
+    addresses: tuple[str, ...] = ()
+    """Tried one after the other; without one, `problem` says why."""
+    problem: str = ""
+
+
+Finds = Callable[[str], Route]
+"""Takes `host:port` as a program wrote it, and says where that may lead. Never raises."""
+
+
+class HostProxy:
+    """Answers at one door until it is closed."""
+
+    def __init__(self, door: socket.socket, find: Finds) -> None:
+        """Begin to answer. `door` listens, and is closed with this."""
+        self._door = door
+        self._find = find
+        self._lock = allocate_lock()
+        self._found: dict[tuple[str, int, str, str], HostConnection] = {}
+        self._open: set[socket.socket] = set()
+        self._running = 0
+        self._is_over = False
+        self._door.setblocking(False)  # who waits at it may go away again
+        self._wake, self._woken = socket.socketpair()
+        self.total = 0
+        """How many connections were asked for."""
+        start_new_thread(self._answer, ())
+
+    @property
+    def connections(self) -> tuple[HostConnection, ...]:
+        """What came of them, at most MOST_KEPT ends."""
+        with self._lock:
+            return tuple(self._found.values())
+
+    def close(self) -> None:
+        """End every connection, and wait until they have been counted. May be called again."""
+        with self._lock:
+            self._is_over = True
+            for each in self._open:
+                _shut(each)
+        self._nudge()
+        deadline = time.monotonic() + CLOSE_SECONDS
+        while self._running and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self._wake.close()
+
+    def _answer(self) -> None:
+        """Take connections from the door, as long as there is room."""
+        waiting = select.poll()
+        waiting.register(self._woken, select.POLLIN)
+        at_door = False
+        while not self._is_over:
+            if (self._running < MOST_CONNECTIONS) is not at_door:
+                at_door = not at_door
+                if at_door:
+                    waiting.register(self._door, select.POLLIN)
+                else:
+                    waiting.unregister(self._door)
+            ready = {descriptor for descriptor, _ in waiting.poll()}
+            if self._woken.fileno() in ready:
+                self._woken.recv(BLOCK_BYTES)
+            if self._door.fileno() in ready:
+                self._take_one()
+        self._door.close()
+        self._woken.close()
+
+    def _take_one(self) -> None:
+        try:
+            client, _ = self._door.accept()
+        except OSError:
+            return
+        with self._lock:
+            self._running += 1
+        try:
+            start_new_thread(self._serve, (client,))
+        except RuntimeError:  # no thread can be had
+            client.close()
+            self._done()
+
+    def _done(self) -> None:
+        with self._lock:
+            self._running -= 1
+        self._nudge()
+
+    def _nudge(self) -> None:
+        try:
+            self._wake.send(b".", socket.MSG_DONTWAIT)
+        except OSError:
+            pass  # it is awake
+
+    def _hold(self, end: socket.socket) -> bool:
+        """Have a socket shut when this is closed; say whether that is still to come."""
+        with self._lock:
+            if not self._is_over:
+                self._open.add(end)
+            return not self._is_over
+
+    def _drop(self, end: socket.socket) -> None:
+        with self._lock:
+            self._open.discard(end)
+        end.close()
+
+    def _note(self, route: Route, *, address: str = "", why_not: str = "", sent: int = 0, received: int = 0) -> None:
+        """Count what came of a connection, with others to the same end."""
+        host = route.host[:MAX_SHOWN]
+        key = (host, route.port, address, why_not)
+        with self._lock:
+            self.total += 1
+            before = self._found.get(key)
+            if before is not None:
+                self._found[key] = replace(
+                    before, times=before.times + 1, sent=before.sent + sent, received=before.received + received
+                )
+            elif len(self._found) < MOST_KEPT:
+                self._found[key] = HostConnection(
+                    host=host, port=route.port, address=address, why_not=why_not, sent=sent, received=received
+                )
+
+    def _serve(self, client: socket.socket) -> None:
+        """Serve one connection to its end."""
+        try:
+            if self._hold(client):
+                self._carry(client)
+        except OSError:
+            pass  # one of the two went away
+        finally:
+            self._drop(client)
+            self._done()
+
+    def _carry(self, client: socket.socket) -> None:
+        try:
+            head, rest = _head(client)
+            request = read_request(head)
+        except ValueError as error:
+            self._note(Route(host="", port=0), why_not=str(error))
+            _refuse(client, 400, "Bad Request", str(error))
+            return
+        route = self._find(request.target)
+        if not route.addresses:
+            self._note(route, why_not=route.problem)
+            _refuse(client, 403, "Forbidden", route.problem)
+            return
+        server, address, problem = self._reach(route)
+        if server is None:
+            self._note(route, address=address, why_not=problem)
+            _refuse(client, 502, "Bad Gateway", problem)
+            return
+        counts = [0, 0]
+        try:
+            if request.is_tunnel:
+                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            first = rest if request.is_tunnel else request.head + rest
+            _pass_both_ways(client, server, first, counts)
+        finally:
+            self._drop(server)
+            self._note(route, address=address, sent=counts[0], received=counts[1])
+
+    def _reach(self, route: Route) -> tuple[socket.socket | None, str, str]:
+        """Return the server, its address, and why it was not reached where it was not."""
+        address = problem = ""
+        for address in route.addresses:
+            server = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+            if not self._hold(server):
+                server.close()
+                return None, address, "the command is over"
+            try:
+                server.settimeout(CONNECT_SECONDS)
+                server.connect((address, route.port))
+            except OSError as error:
+                self._drop(server)
+                problem = f"{route.host} could not be reached at {address}: {error.strerror or error}"
+                continue
+            return server, address, ""
+        return None, address, problem
+
+
+def _head(client: socket.socket) -> tuple[bytes, bytes]:
+    """Return what was said up to the empty line, and what came behind it. Raises ValueError, OSError."""
+    deadline = time.monotonic() + HEAD_SECONDS
+    data = b""
+    while END not in data:
+        if len(data) > MAX_HEAD_BYTES:
+            raise ValueError(f"a request whose head is longer than {MAX_HEAD_BYTES:,} bytes")
+        client.settimeout(max(deadline - time.monotonic(), 0.001))
+        block = client.recv(BLOCK_BYTES)
+        if not block:
+            raise OSError("it said nothing more")
+        data += block
+    head, _, rest = data.partition(END)
+    if len(head) > MAX_HEAD_BYTES:
+        raise ValueError(f"a request whose head is longer than {MAX_HEAD_BYTES:,} bytes")
+    return head, rest
+
+
+def _refuse(client: socket.socket, status: int, words: str, why: str) -> None:
+    """Answer with one line that says why, and end the connection."""
+    line = f"harness: {why}\n".encode("utf-8", "replace")
+    head = f"HTTP/1.1 {status} {words}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    client.settimeout(CLOSE_SECONDS)
+    client.sendall(f"{head}Content-Length: {len(line)}\r\nConnection: close\r\n\r\n".encode() + line)
+    client.shutdown(socket.SHUT_WR)
+    while client.recv(BLOCK_BYTES):  # what comes unread would take the answer away with it (tcp(7))
+        pass
+
+
+def _pass_both_ways(client: socket.socket, server: socket.socket, first: bytes, counts: list[int]) -> None:
+    """Pass bytes until both sides have said their last; `counts` are those sent and those received. Raises OSError."""
+    client.setblocking(False)
+    server.setblocking(False)
+    ways = (_Way(client, server, first), _Way(server, client, b""))
+    counts[0] += len(first)
+    while not all(way.is_done for way in ways):
+        poll = select.poll()
+        for end in (client, server):
+            if events := sum(way.wants(end) for way in ways):  # each way wants another event of an end
+                poll.register(end, events)  # of an end that nobody waits for, its closing would be told for ever
+        ready = dict(poll.poll())
+        for which, way in enumerate(ways):
+            counts[which] += way.step(ready)
+
+
+class _Way:
+    """One direction of a connection."""
+
+    def __init__(self, source: socket.socket, sink: socket.socket, waiting: bytes) -> None:
+        self._source = source
+        self._sink = sink
+        self._waiting = memoryview(waiting)
+        self._ended = False
+        self.is_done = False
+
+    def wants(self, end: socket.socket) -> int:
+        """Return the event of one end for which this direction waits."""
+        if self._waiting:
+            return select.POLLOUT if end is self._sink else 0
+        return select.POLLIN if end is self._source and not self._ended else 0
+
+    def step(self, ready: Mapping[int, int]) -> int:
+        """Do what can be done without waiting; return how many bytes were taken. Raises OSError."""
+        taken = 0
+        broken = select.POLLERR | select.POLLHUP | select.POLLNVAL
+        if not self._waiting and not self._ended and ready.get(self._source.fileno(), 0) & (select.POLLIN | broken):
+            try:
+                block = self._source.recv(BLOCK_BYTES)
+            except BlockingIOError:
+                return 0
+            self._waiting, self._ended, taken = memoryview(block), not block, len(block)
+        if self._waiting and ready.get(self._sink.fileno(), select.POLLOUT) & (select.POLLOUT | broken):
+            try:
+                self._waiting = self._waiting[self._sink.send(self._waiting) :]
+            except BlockingIOError:
+                return taken
+        if self._ended and not self._waiting and not self.is_done:
+            self.is_done = True
+            _shut_writing(self._sink)
+        return taken
+
+
+def _shut_writing(end: socket.socket) -> None:
+    try:
+        end.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # it is gone
+
+
+def _shut(end: socket.socket) -> None:
+    try:
+        end.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # not connected

@@ -1,0 +1,83 @@
+"""What a program asks of a proxy (RFC 9110, 9112): `CONNECT host:port`, or a plain request with the whole address in it.
+
+Read strictly: what is not plain is refused, since a server could read it in another way. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.record import Record
+from harness.regex import regex
+
+MAX_HEAD_BYTES = 32_768
+"""Of the lines before the body."""
+END = b"\r\n\r\n"
+_METHOD = regex(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}\Z")
+_FIELD = regex(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_OF_THE_WAY = frozenset(
+    ("connection", "proxy-connection", "keep-alive", "proxy-authorization", "upgrade", "te", "host")
+)
+"""Fields that are for the proxy alone, or that it says anew."""
+
+
+class ProxyRequest(Record):
+    """One request, as it was understood."""
+
+    target: str
+    """The host and the port, as the program wrote them: `example.org:443`."""
+    is_tunnel: bool
+    """Whether bytes are to be passed as they are; else `head` goes first."""
+    head: bytes = b""
+    """What is sent to the server in place of what the program sent: a request for the path alone."""
+
+
+def read_request(head: bytes) -> ProxyRequest:
+    """Return what is asked with `head`, all up to the empty line. Raises ValueError, whose text says what is wrong."""
+    text = head.removesuffix(END).decode("latin-1")
+    lines = text.split("\r\n")
+    if any(not 32 <= ord(char) != 127 and char != "\t" for line in lines for char in line):
+        raise ValueError("a control character in the request")
+    if not lines[0].isascii():
+        raise ValueError("a request line that is not ASCII")
+    words = lines[0].split(" ")
+    if len(words) != 3 or not _METHOD.match(words[0]) or words[2] not in ("HTTP/1.1", "HTTP/1.0"):
+        raise ValueError("no request of HTTP/1.1 or HTTP/1.0")
+    method, target, _version = words
+    fields = tuple(_fields(lines[1:]))
+    if method == "CONNECT":
+        if ":" not in target.rpartition("]")[2]:
+            raise ValueError("CONNECT without a port")
+        return ProxyRequest(target=target, is_tunnel=True)
+    return _plain_request(method, target, fields)
+
+
+def _fields(lines: list[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not _FIELD.match(name):
+            raise ValueError("a line that is no field of a request")
+        yield name, value.strip()
+
+
+def _plain_request(method: str, target: str, fields: tuple[tuple[str, str], ...]) -> ProxyRequest:
+    scheme, slashes, rest = target.partition("://")
+    if not slashes or scheme.lower() != "http":
+        raise ValueError("a request that is neither CONNECT nor one with an address that begins with http://")
+    authority, slash, path = rest.partition("/")
+    if "?" in authority:
+        authority, _, query = rest.partition("?")
+        slash, path = "/", f"?{query}"
+    if not authority or set(authority) & set("@#?\\"):
+        raise ValueError("an address whose host is not plain")
+    if not slash:
+        path = ""
+    # Other connections than this one server's could be meant by what follows, so nothing follows: each is asked for anew.
+    lines = [f"{method} /{path} HTTP/1.1", f"Host: {authority}", "Connection: close"]
+    named = {
+        word.strip().lower() for name, value in fields if name.lower() == "connection" for word in value.split(",")
+    }
+    lines += [f"{name}: {value}" for name, value in fields if name.lower() not in _OF_THE_WAY | named]
+    with_port = authority if ":" in authority.rpartition("]")[2] else f"{authority}:80"
+    head = "\r\n".join(lines).encode("latin-1") + END
+    return ProxyRequest(target=with_port, is_tunnel=False, head=head)

@@ -1,0 +1,141 @@
+"""A network of its own for one command: only loopback, and a door in it at which the harness itself answers.
+
+A network namespace (network_namespaces(7)) has no way out. A socket belongs for ever to the namespace that it was made in,
+so a listener which the child makes there, and hands over before it becomes the command, is answered from outside: no bridge
+runs inside. Without CAP_SYS_ADMIN that takes a user namespace as well (user_namespaces(7)), which only a process with one
+thread may make; so all of this happens in the child, between fork and exec.
+"""
+
+from __future__ import annotations
+
+import array
+import errno
+import fcntl
+import os
+import socket
+import struct
+from functools import cache
+
+from harness.sandbox import kernel
+from harness.sandbox.walls import KEPT_BITS
+
+NEW_NETWORK = 0x40000000  # CLONE_NEWNET of <linux/sched.h>
+NEW_USER = 0x10000000  # CLONE_NEWUSER
+GET_FLAGS, SET_FLAGS = 0x8913, 0x8914  # SIOCGIFFLAGS, SIOCSIFFLAGS of <linux/sockios.h>
+UP = 0x1  # IFF_UP of <linux/if.h>
+DOOR = ("127.0.0.1", 3128)
+"""Where the proxy stands in every such network; nothing else is in there."""
+WAITING = 1024
+"""Connections that may wait at the door."""
+_GOOD = b"+"
+_MAX_SAID = 200
+
+
+class OwnNetwork:
+    """A network that is still to be made. Close it when its command is over, or was not started."""
+
+    def __init__(self) -> None:
+        """Make the way over which the door is handed. Raises OSError."""
+        kernel.load_for_namespaces()
+        self._near, self._far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._user, self._group = os.geteuid(), os.getegid()
+        self._held = kernel.capabilities()
+
+    def make(self) -> None:
+        """Put the calling process into a new network, and hand its door over. Raises OSError, which is told to `door` too.
+
+        INVARIANT: called by a child with one thread, before any wall is put up. It has no more rights over the rest of the
+        machine than before, and none that would change this network.
+        """
+        try:
+            is_apart = _leave(self._user, self._group)
+            _loopback_up()
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as door:
+                door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                door.bind(DOOR)
+                door.listen(WAITING)
+                rights = array.array("i", [door.fileno()])
+                if is_apart:
+                    _drop_gained(self._held)
+                self._far.sendmsg([_GOOD], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        except OSError as error:
+            said = f"{error.errno or errno.EIO} {error.strerror or error}"
+            self._far.send(said.encode("utf-8", "replace")[:_MAX_SAID])
+            raise
+
+    def door(self) -> socket.socket:
+        """Return the listener that was made inside. Raises OSError where there is none: the text says why."""
+        self._far.close()  # a child that ended early has left nothing, and is not waited for
+        said, rights, _flags, _address = self._near.recvmsg(_MAX_SAID, socket.CMSG_SPACE(4))
+        for level, kind, data in rights:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                (descriptor,) = struct.unpack("i", data[:4])
+                os.set_inheritable(descriptor, False)
+                return socket.socket(fileno=descriptor)
+        number, _, words = said.decode("utf-8", "replace").partition(" ")
+        raise OSError(int(number) if number.isdigit() else errno.EIO, words or "it ended before it had a network")
+
+    def close(self) -> None:
+        """Close both ends. May be called again."""
+        self._near.close()
+        self._far.close()
+
+
+def _leave(user: int, group: int) -> bool:
+    """Leave the network of the machine; say whether that took a user namespace, in which one has every capability."""
+    try:
+        kernel.new_namespaces(NEW_NETWORK)
+    except OSError as error:
+        if error.errno != errno.EPERM:
+            raise
+    else:
+        return False
+    kernel.new_namespaces(NEW_USER | NEW_NETWORK)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+    return True
+
+
+def _drop_gained(held: int) -> None:
+    """Give up every capability but those that were `held` and that commands keep. Raises OSError."""
+    kernel.forbid_new_privileges()
+    kernel.keep_capabilities(held & KEPT_BITS)
+
+
+def _loopback_up() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+        asked = struct.pack("16sH22x", b"lo", 0)
+        (flags,) = struct.unpack_from("H", fcntl.ioctl(wire, GET_FLAGS, asked), 16)
+        fcntl.ioctl(wire, SET_FLAGS, struct.pack("16sH22x", b"lo", flags | UP))
+
+
+@cache
+def why_none() -> str:
+    """Return why no command can have a network of its own on this machine, or nothing. Tried once, in a child."""
+    import subprocess
+
+    try:
+        network = OwnNetwork()
+    except OSError as error:
+        return f"namespaces cannot be made: {error}"
+
+    def make_and_end() -> None:
+        network.make()
+        os._exit(0)
+
+    try:
+        child = subprocess.Popen("/bin/true", preexec_fn=make_and_end, env={})  # noqa: PLW1509 - it never becomes `true`
+        child.wait()
+    except (OSError, subprocess.SubprocessError):
+        pass  # what it was is told by the network
+    try:
+        network.door().close()
+    except OSError as error:
+        return f"this machine gives commands no network of their own: {error.strerror or error}"
+    finally:
+        network.close()
+    return ""

@@ -1,0 +1,82 @@
+"""The network of one command that may reach some hosts only: a network of its own, with our proxy as the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from harness.host_connection import HostConnection
+from harness.policy.hosts import LOOPBACK, host_patterns, is_listed
+from harness.process.host_proxy import HostProxy
+from harness.sandbox.own_network import DOOR, OwnNetwork
+from harness.text.visible import visible_line
+from harness.tools.host_routes import Looks, look_up, route_to
+
+PROXY = f"http://{DOOR[0]}:{DOOR[1]}"
+_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+MAX_TOLD = 5
+"""Hosts and refusals that are named in a line."""
+
+
+class CommandNetwork:
+    """A way to some hosts. Close it when its command is over, or was not started."""
+
+    def __init__(self, hosts: Sequence[str], bind: Callable[[], None], look: Looks = look_up) -> None:
+        """`hosts` are as a policy writes them; `bind` puts up the command's walls in the child. Raises OSError."""
+        self.hosts = tuple(hosts)
+        self.bind = bind
+        self._patterns = host_patterns(self.hosts)
+        self._look = look
+        self._own = OwnNetwork()
+        self._proxy: HostProxy | None = None
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What tells programs of the proxy; they go past it only to what runs in their own network."""
+        ours = any(is_listed([pattern], host, pattern.port or 80) for pattern in self._patterns for host in LOOPBACK)
+        around = "" if ours else ",".join(("localhost", *LOOPBACK))
+        told = dict.fromkeys(_VARIABLES, PROXY)
+        return {**told, "no_proxy": around, "NO_PROXY": around, "NODE_USE_ENV_PROXY": "1"}
+
+    def make(self) -> None:
+        """Make the network, in the child. Raises OSError."""
+        self._own.make()
+
+    def made(self) -> None:
+        """Begin to answer at its door. Raises OSError where there is none."""
+        self._proxy = HostProxy(self._own.door(), partial(route_to, patterns=self._patterns, look=self._look))
+
+    def close(self) -> None:
+        """End what is open. May be called again."""
+        if self._proxy is not None:
+            self._proxy.close()
+        self._own.close()
+
+    @property
+    def connections(self) -> tuple[HostConnection, ...]:
+        """What came of the connections so far."""
+        return () if self._proxy is None else self._proxy.connections
+
+    @property
+    def total(self) -> int:
+        """How many connections were asked for."""
+        return 0 if self._proxy is None else self._proxy.total
+
+    def notes(self, *, failed: bool) -> list[str]:
+        """Return what to tell of a command that is over: what was refused, and where it had a way that it did not take."""
+        refused = [each for each in self.connections if each.why_not]
+        told = [f"[network: refused: {visible_line(each.why_not, 200)}]" for each in refused[:MAX_TOLD]]
+        if failed and not any(not each.why_not for each in self.connections):
+            tried = (
+                ""
+                if self.total
+                else "; nothing was asked of it: a program that does not know http_proxy has no network"
+            )
+            told.append(f"[network only through the proxy to: {in_words(self.hosts)}{tried}]")
+        return told
+
+
+def in_words(hosts: Sequence[str]) -> str:
+    """Return hosts in one line, the first of them by name."""
+    shown = ", ".join(visible_line(host, 100) for host in hosts[:MAX_TOLD])
+    return shown if len(hosts) <= MAX_TOLD else f"{shown} and {len(hosts) - MAX_TOLD} more"

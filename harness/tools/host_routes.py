@@ -1,0 +1,59 @@
+"""Where a command's connection may lead: the name judged by the list, looked up once, and each address judged again."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Sequence
+
+from harness.policy.hosts import (
+    LOCALHOST,
+    LOOPBACK,
+    HostPattern,
+    address_problem,
+    canonical_host,
+    is_address,
+    is_listed,
+    shown_host,
+    split_port,
+)
+from harness.process.host_proxy import Route
+from harness.text.visible import visible_line
+
+MOST_ADDRESSES = 8
+"""Of one name, that are tried."""
+
+Looks = Callable[[str, int], Iterable[str]]
+"""Takes a name and a port, and returns the addresses of the name. Raises OSError."""
+
+
+def look_up(name: str, port: int) -> Iterable[str]:
+    """Return the addresses that the system finds for a name. Raises OSError."""
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return dict.fromkeys(str(address[0]) for *_, address in found)
+
+
+def route_to(target: str, patterns: Sequence[HostPattern], look: Looks = look_up) -> Route:
+    """Return where `host:port` may lead by a list of hosts. Never raises: a route without an address says why.
+
+    INVARIANT: it leads to addresses that were judged; nobody looks the name up again, who could be answered otherwise.
+    """
+    try:
+        host, port = split_port(target)
+        host = canonical_host(host)
+    except ValueError as error:
+        return Route(host=visible_line(target, 100), port=0, problem=f"{visible_line(target, 100)} {error}")
+    if port is None:
+        return Route(host=host, port=0, problem=f"{host} has no port")
+    if not is_listed(patterns, host, port):
+        return Route(host=host, port=port, problem=f"{shown_host(host)}:{port} is not among the hosts it may reach")
+    try:
+        addresses = [host] if is_address(host) else LOOPBACK if host == LOCALHOST else list(look(host, port))
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else None
+        return Route(host=host, port=port, problem=f"{host} was not found: {why or error}")
+    problems = {address: address_problem(patterns, address, port) for address in addresses[:MOST_ADDRESSES]}
+    good = tuple(address for address, problem in problems.items() if not problem)
+    if good:
+        return Route(host=host, port=port, addresses=good)
+    why_not = next(iter(problems.values()), "it has no address")
+    return Route(host=host, port=port, problem=why_not if is_address(host) else f"{host}: {why_not}")

@@ -1,0 +1,195 @@
+"""A command that may reach some hosts only, run for real: through the proxy to a server of ours, and past it to nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import socketserver
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from harness.actions import Effects, Enforcement
+from harness.files.workspace import Workspace
+from harness.gate.tool import ToolOutput
+from harness.messages import ResultStatus
+from harness.sandbox import probe
+from harness.sandbox.machine import enforces
+from harness.sandbox.own_network import why_none
+from harness.tools.command_runner import CommandRunner, CommandStart
+from tests.support.rows import all_rows
+
+pytestmark = pytest.mark.skipif(
+    not enforces(probe()) or bool(why_none()), reason="this machine gives commands no network of their own"
+)
+
+
+class _Answers(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "http://169.254.169.254/latest/meta-data/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        body = f"hello {self.path} for {self.headers['Host']}\n".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    """The port of a server on this machine's loopback."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield serving.server_address[1]
+        serving.shutdown()
+
+
+class _Echo(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        while block := self.request.recv(65536):
+            self.request.sendall(block)
+        self.request.sendall(b"the end")
+
+
+@pytest.fixture
+def echo() -> Iterator[int]:
+    """The port of a server that sends back what it gets, and says so when that ends."""
+    socketserver.ThreadingTCPServer.daemon_threads = True
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Echo) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield serving.server_address[1]
+        serving.shutdown()
+
+
+def run(base: Path, command: str, *hosts: str, seconds: float = 30.0, **said: object) -> ToolOutput:
+    """Run a command that may write its workspace, and reach these hosts."""
+    (base / "work").mkdir(exist_ok=True)
+    workspace = Workspace(str(base / "work"), str(base))
+    effects = Effects(
+        read=None,
+        write=None,
+        granted=(".",),
+        network=False,
+        hosts=hosts,
+        unasked=False,
+        enforcement=Enforcement.REQUIRED,
+    )
+    start = CommandStart(
+        noun="the command",
+        argv=("bash", "--noprofile", "--norc", "-c", "--", command),
+        cwd=workspace.root,
+        seconds=seconds,
+    )
+    return CommandRunner(workspace).run(start, effects)
+
+
+PYTHON = f"{sys.executable} -I -c"
+
+
+def python(code: str) -> str:
+    return f"{PYTHON} {code!r}" if "'" not in code else f'{PYTHON} "{code}"'
+
+
+def test_python_and_curl_reach_a_listed_host_through_the_proxy(tmp_path: Path, server: int) -> None:
+    url = f"http://127.0.0.1:{server}/x?y=1"
+    done = run(tmp_path, python(f"import urllib.request as u; print(u.urlopen('{url}').read())"), f"127.0.0.1:{server}")
+    assert f"hello /x?y=1 for 127.0.0.1:{server}" in done.content
+    assert done.status is ResultStatus.OK
+    (one,) = done.connections
+    assert (one.host, one.port, one.address, one.why_not, one.times) == ("127.0.0.1", server, "127.0.0.1", "", 1)
+    assert one.sent > 0
+    assert one.received > 0
+    if os.path.exists("/usr/bin/curl"):
+        done = run(tmp_path, f"curl -sS {url}; curl -sSp {url}", f"localhost:{server}")
+        assert done.content.count("hello /x?y=1") == 2
+        assert [each.times for each in done.connections] == [2]
+
+
+def test_what_is_not_listed_is_refused_and_told(tmp_path: Path, server: int) -> None:
+    url = f"http://127.0.0.1:{server}/moved"
+    done = run(
+        tmp_path,
+        python(f"import urllib.request as u; print(u.urlopen('{url}').read())"),
+        f"127.0.0.1:{server}",
+        "example.org",
+    )
+    assert done.status is ResultStatus.FAILED
+    assert "169.254.169.254:80 is not among the hosts it may reach" in done.content
+    assert [each.why_not != "" for each in sorted(done.connections, key=lambda each: each.port)] == [True, False]
+    assert done.connection_count == 2
+
+
+@all_rows(
+    "code",
+    [
+        "import socket; socket.create_connection(('127.0.0.1', {port}), 3)",
+        "import socket; socket.create_connection(('192.0.2.7', 80), 3)",
+        "import socket; socket.create_connection(('2001:db8::7', 80), 3)",
+        "import socket; socket.getaddrinfo('example.org', 80)",
+        "import socket; socket.socket(2, 2).sendto(b'x', ('192.0.2.7', 53))",
+    ],
+)
+def test_past_the_proxy_there_is_no_network(tmp_path: Path, server: int, code: str) -> None:
+    done = run(tmp_path, python(code.format(port=server)), f"127.0.0.1:{server}")
+    assert done.status is ResultStatus.FAILED
+    assert "network only through the proxy to" in done.content
+    assert "a program that does not know http_proxy has no network" in done.content
+    assert done.connection_count == 0
+
+
+def test_the_network_of_a_command_is_its_own(tmp_path: Path) -> None:
+    look = "import os; print(os.readlink('/proc/self/ns/net'))"
+    done = run(tmp_path, python(look) + "; cat /proc/net/dev | wc -l", "example.org")
+    assert os.readlink("/proc/self/ns/net") not in done.content
+    assert "\n3\n" in done.content  # two lines of heads, and loopback
+    done = run(
+        tmp_path,
+        python("import os; os.unshare if 0 else None; print(os.setns(os.open('/proc/1/ns/net', 0)))")
+        if sys.version_info >= (3, 12)
+        else "nsenter -n -t 1 true",
+        "example.org",
+    )
+    assert done.status is ResultStatus.FAILED
+
+
+def test_a_half_closed_connection_goes_on_the_other_way(tmp_path: Path, echo: int) -> None:
+    code = f"""
+import socket
+wire = socket.create_connection(('127.0.0.1', 3128))
+wire.sendall(b'CONNECT 127.0.0.1:{echo} HTTP/1.1' + bytes([13, 10, 13, 10]))
+head = wire.recv(1000)
+assert b' 200 ' in head, head
+wire.sendall(b'x' * 100000)
+wire.shutdown(socket.SHUT_WR)
+got = b''
+while block := wire.recv(65536): got += block
+print(len(got), got[-7:])
+"""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/it.py").write_text(code)
+    done = run(tmp_path, f"{sys.executable} it.py", f"127.0.0.1:{echo}")
+    assert "100007 b'the end'" in done.content, done.content
+    (one,) = done.connections
+    assert (one.sent, one.received) == (100_000, 100_007)
+
+
+def test_unix_sockets_are_as_before(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "work/s"))
+        listening.listen()
+        done = run(tmp_path, python("import socket; socket.socket(socket.AF_UNIX).connect('s')"), "example.org")
+    assert done.status is ResultStatus.OK, done.content
