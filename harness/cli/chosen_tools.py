@@ -12,7 +12,7 @@ from harness.policy.policy import Policy
 from harness.record import Record, replace
 from harness.text.visible import visible_line
 from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS, is_from_outside, is_named
-from harness.tools import named_in, optional_tools
+from harness.tools import named_in
 
 
 class ChosenTools(Record):
@@ -25,13 +25,13 @@ class ChosenTools(Record):
         """Say whether a tool is among them."""
         return not self.names or is_named(tool, self.names)
 
-    def of(self, tools: Sequence[Tool], policy: Policy) -> tuple[Tool, ...]:
-        """Return those of `tools` that are chosen, and the optional ones that are, or that the policy names.
+    def optional(self, policy: Policy) -> tuple[str, ...]:
+        """Return the names of the optional tools to have: those that are chosen, else those that the policy names."""
+        return self.names or named_in(policy)
 
-        Raises UsageError where none of them is.
-        """
-        wanted = self.names or named_in(policy)
-        chosen = tuple(tool for tool in (*tools, *optional_tools(wanted)) if self.has(tool.spec.name))
+    def of(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        """Return those of `tools` that are chosen. Raises UsageError where none is."""
+        chosen = tuple(tool for tool in tools if self.has(tool.spec.name))
         if not chosen:
             raise UsageError(f"{self.origin}: name at least one tool that needs no server: {', '.join(SHIPPED_TOOLS)}")
         return chosen

@@ -46,7 +46,7 @@ from harness.process.environment import child_environment
 from harness.process.hardening import undumpable
 from harness.process.lent_terminal import LentTerminal
 from harness.record import Record, replace
-from harness.tools import builtin_tools
+from harness.tools import builtin_tools, optional_tools
 from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
@@ -134,9 +134,14 @@ class SessionParts:
             log=log,
             scripts=tuple(self.extensions.tools.values()),
         )
-        self.level = check_confinement(self.policy, self.tools)
         self.chosen = chosen_tools(self.settings.tools)
-        self.tools = self.chosen.of(self.tools, self.policy)
+        self.tools += optional_tools(
+            self.chosen.optional(self.policy),
+            environment=environment,
+            interrupts=lambda: self.interrupt.count,
+        )
+        self.level = check_confinement(self.policy, self.tools)
+        self.tools = self.chosen.of(self.tools)
         self.prices = self.settings.prices.value
         self.context_tokens = self.settings.context_tokens.value
         self.on_wait: Callable[[float], None] = time.sleep

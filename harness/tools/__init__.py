@@ -93,17 +93,33 @@ def _script_tools(scripts: Sequence[ScriptDeclaration], commands: CommandRunner)
     return [ScriptTool(declared, commands) for declared in scripts]
 
 
-def optional_tools(names: Collection[str]) -> tuple[Tool, ...]:
-    """Return those of tool_kinds.OPTIONAL_TOOLS that are named here, and that need nothing of the loop."""
+def optional_tools(
+    names: Collection[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    interrupts: Callable[[], int] | None = None,
+) -> tuple[Tool, ...]:
+    """Return those of tool_kinds.OPTIONAL_TOOLS that are named here, and that need nothing of the loop.
+
+    `environment` and `interrupts` are as in `builtin_tools`.
+    """
     tools: list[Tool] = []
     if "todo" in names:
         from harness.tools.todo import TodoTool
 
         tools.append(TodoTool())
+    if "web_fetch" in names:
+        from harness.tools.web_fetch import WebFetchTool
+
+        tools.append(WebFetchTool(environment=environment or {}, interrupts=interrupts))
     return tuple(tools)
 
 
 def named_in(policy: Policy) -> tuple[str, ...]:
-    """Return the optional tools that a policy names with other than a refusal."""
+    """Return the optional tools that a policy names with other than a refusal, under [tools] or in a rule with its `tool`."""
     said = {name: [one.decision.word for one in policy.defaults if one.tool == name] for name in OPTIONAL_TOOLS}
-    return tuple(name for name, words in said.items() if words and not {"deny", "block"}.intersection(words))
+    for rule in policy.rules:
+        for name in said:
+            if name in rule.tools:
+                said[name] += [rule.decision.word] if rule.decision.word in ("auto", "confirm") else []
+    return tuple(name for name, words in said.items() if {"auto", "confirm"}.intersection(words))

@@ -20,6 +20,7 @@ from harness.errors import PolicyError
 from harness.limits import Limits
 from harness.policy.argument_patterns import ArgumentPatterns
 from harness.policy.effects import SandboxTable
+from harness.policy.hosts import HostPattern
 from harness.policy.loader import (
     DECISION_WORDS,
     LIMIT_KEYS,
@@ -131,6 +132,11 @@ decision = "auto"
 tool = ["mcp__srv__*"]
 where = {path = ["src/"], url = {host = ["*.example.org"]}, mode = ["fast"]}
 read_only = true
+
+[[rule]]
+id = "docs"
+decision = "auto"
+host = ["*.example.org", "localhost:8000"]
 """.replace("TOOLS", "\n".join(f'{tool} = "{said.word}"   # a comment' for tool, said in FULL_TOOLS.items()))
 
 
@@ -187,6 +193,16 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                     ArgumentPatterns(name="mode", words=("fast",)),
                 ),
                 read_only=True,
+            ),
+            Rule(
+                id="docs",
+                decision=Decision.AUTO,
+                origin=Origin(file="p.toml", line=line_of('id = "docs"') - 1),
+                layer=Layer.USER,
+                hosts=(
+                    HostPattern(host="example.org", below=True),
+                    HostPattern(host="localhost", port=8000),
+                ),
             ),
         ),
         defaults=tuple(

@@ -1,0 +1,87 @@
+"""An address of the web, read strictly: what two programs could read in two ways is refused."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urljoin
+
+from harness.errors import ToolError
+from harness.policy.hosts import canonical_host, port_of, shown_host
+from harness.record import Record
+
+MOST_CHARACTERS = 4_000
+PORTS = {"http": 80, "https": 443}
+_KEPT = "%/?:@!$&'()*+,;=-._~[]"
+"""Characters of a path and a query that stay as they are (RFC 3986)."""
+
+
+class WebAddress(Record):
+    """Where a request goes."""
+
+    scheme: str
+    """`http` or `https`."""
+    host: str
+    """As policy/hosts.py writes one: a name in ASCII, or an address."""
+    port: int
+    target: str
+    """Path and query, in ASCII, as the request line has them."""
+
+    @property
+    def place(self) -> str:
+        """Host and port, as they stand in an address: the port where it is not the usual one."""
+        shown = shown_host(self.host)
+        return shown if self.port == PORTS[self.scheme] else f"{shown}:{self.port}"
+
+    @property
+    def text(self) -> str:
+        """The whole address."""
+        return f"{self.scheme}://{self.place}{self.target}"
+
+    def is_same_place(self, other: WebAddress) -> bool:
+        """Say whether a redirect to `other` stays where it was judged: the same host and port, or TLS in the place of none."""
+        if self.host != other.host:
+            return False
+        upgraded = (self.scheme, self.port, other.scheme, other.port) == ("http", 80, "https", 443)
+        return upgraded or (self.scheme, self.port) == (other.scheme, other.port)
+
+
+def web_address(text: str) -> WebAddress:
+    """Return the address that `text` is. Raises ToolError, whose text says what is wrong with it."""
+    if len(text) > MOST_CHARACTERS:
+        raise ToolError(f"The address is {len(text)} characters long; at most {MOST_CHARACTERS} are taken.")
+    if any(not char.isprintable() or char.isspace() or char == "\\" for char in text):
+        raise ToolError(
+            "The address has a blank, a backslash or a character that cannot be shown; nothing was fetched."
+        )
+    scheme, colon, rest = text.partition("://")
+    scheme = scheme.lower()
+    if not colon or scheme not in PORTS:
+        raise ToolError("The address must begin with https:// or http://.")
+    end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
+    place, target = rest[:end], rest[end:].partition("#")[0]
+    if "@" in place:
+        raise ToolError("The address has a user or a password in front of the host: leave it out.")
+    try:
+        host, port = _host_and_port(place)
+        host = canonical_host(host)
+    except ValueError as error:
+        raise ToolError(f"The host of the address {error}.") from None
+    target = quote(target if target.startswith("/") else f"/{target}", safe=_KEPT)
+    return WebAddress(scheme=scheme, host=host, port=port or PORTS[scheme], target=target)
+
+
+def redirected(address: WebAddress, location: str) -> WebAddress:
+    """Return where a redirect leads. Raises ToolError as `web_address` does."""
+    return web_address(urljoin(address.text, location.strip(" \t")))
+
+
+def _host_and_port(place: str) -> tuple[str, int | None]:
+    """Return both as they are written. Raises ValueError."""
+    if place.startswith("["):
+        inner, closed, rest = place[1:].partition("]")
+        if not closed or ":" not in inner or (rest and not rest.startswith(":")):
+            raise ValueError("is no address in brackets")
+        return inner, port_of(rest[1:]) if rest else None
+    if place.count(":") > 1:
+        raise ValueError("is an address of IPv6 without brackets")
+    host, colon, port = place.partition(":")
+    return host, port_of(port) if colon else None
