@@ -407,8 +407,8 @@ BAD = [
         ),
         "11: [[rule]] id: 'a' is taken by the rule at line 2",
     ),
-    (rule(""), "2: [[rule]]: matches nothing: give argv, path, text, env, where or tool"),
-    (rule("reason = 'x'", "auto"), "2: [[rule]]: matches nothing: give argv, path, text, env, where or tool"),
+    (rule(""), "2: [[rule]]: matches nothing: give argv, path, text, env, where, host or tool"),
+    (rule("reason = 'x'", "auto"), "2: [[rule]]: matches nothing: give argv, path, text, env, where, host or tool"),
     # argv
     (rule("argv = 'git push'"), f"5: [[rule]] argv: {ARGV}"),
     (rule("argv = []"), f"5: [[rule]] argv: {ARGV}"),
