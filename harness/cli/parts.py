@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
     from harness.redaction.redactor import Redactor
+    from harness.tools.ask_user import UserAnswer, UserQuestion
     from harness.tools.script_declaration import ScriptDeclaration
 
 
@@ -120,6 +121,8 @@ class SessionParts:
         self.interrupt = Interrupt()
         self.on_output: Callable[[str], None] = _ignore
         """Told what a command prints while it runs; set by whoever shows it."""
+        self.ask_person: Callable[[UserQuestion], UserAnswer] | None = None
+        """Puts a question of the model to the person; set by whoever has a terminal."""
         self.lend: Callable[[], AbstractContextManager[LentTerminal]] | None = None
         """Lends the terminal to a command; set by whoever runs one that the person typed, and only while it runs."""
         self.settings: Settings = settings_from(arguments, environment, self.workspace.root)
@@ -139,6 +142,7 @@ class SessionParts:
             self.chosen.optional(self.policy),
             environment=environment,
             interrupts=lambda: self.interrupt.count,
+            ask=lambda question: None if self.ask_person is None else self.ask_person(question),
         )
         self.level = check_confinement(self.policy, self.tools)
         self.tools = self.chosen.of(self.tools)

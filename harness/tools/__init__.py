@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness.gate.tool import Tool
     from harness.policy.policy import Policy
     from harness.process.lent_terminal import LentTerminal
+    from harness.tools.ask_user import UserAnswer, UserQuestion
     from harness.tools.command_runner import CommandRunner
     from harness.tools.script_declaration import ScriptDeclaration
 
@@ -98,12 +99,18 @@ def optional_tools(
     *,
     environment: Mapping[str, str] | None = None,
     interrupts: Callable[[], int] | None = None,
+    ask: Callable[[UserQuestion], UserAnswer | None] | None = None,
 ) -> tuple[Tool, ...]:
     """Return those of tool_kinds.OPTIONAL_TOOLS that are named here, and that need nothing of the loop.
 
-    `environment` and `interrupts` are as in `builtin_tools`.
+    `environment` and `interrupts` are as in `builtin_tools`; `ask` puts a question to the person, and returns None where
+    nobody is there.
     """
     tools: list[Tool] = []
+    if "ask_user" in names:
+        from harness.tools.ask_user import AskUserTool
+
+        tools.append(AskUserTool(ask))
     if "todo" in names:
         from harness.tools.todo import TodoTool
 

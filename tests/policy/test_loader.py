@@ -39,7 +39,7 @@ from harness.policy.rules import Decision, Layer, Origin, Rule, ToolDefault
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import STEERING
 from harness.text.toml_places import key_lines
-from harness.tool_kinds import SHIPPED_TOOLS
+from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS
 
 
 def parse(text: str, *, layer: Layer = Layer.FILE) -> Policy:
@@ -441,7 +441,7 @@ BAD = [
     (rule("tool = 'bash'"), f"5: [[rule]] tool: {LIST}"),
     (rule("tool = []"), "5: [[rule]] tool: must not be empty"),
     (rule("tool = ['writefile']"), "5: [[rule]] tool: unknown tool 'writefile'; did you mean write_file?"),
-    (rule("tool = ['default']"), f"5: [[rule]] tool: unknown tool 'default'; known: {', '.join(SHIPPED_TOOLS)}"),
+    (rule("tool = ['default']"), f"5: [[rule]] tool: unknown tool 'default'; known: {', '.join((*SHIPPED_TOOLS, *OPTIONAL_TOOLS))}"),
     (
         rule("tool = ['read_file']\nargv = ['x']"),
         "5: [[rule]] tool: argv, text and env are about bash, which is not among the tools",

@@ -194,6 +194,7 @@ class Repl:
         self._screen, self._ahead = self._terminal.screen, self._terminal.ahead
         parts.log.observers.append(self._screen.record)
         parts.on_output, parts.on_wait = self._screen.live, self._screen.countdown
+        parts.ask_person = self._terminal.ask_user
         parts.tell = lambda said: self._screen.line(visible_line(said, 2_000), Tone.WARNING)
         state, root = parts.state, parts.workspace.root
         kept = KeptGrants(state.grants, state.name_of(root), root)

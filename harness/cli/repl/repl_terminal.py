@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from harness.cli.terminal.question import Usual
     from harness.process.lent_terminal import LentTerminal
     from harness.redaction.redactor import Redactor
+    from harness.tools.ask_user import UserAnswer, UserQuestion
 
 TWICE_SECONDS = 2.0
 """Two Ctrl-C at an empty prompt within this time leave."""
@@ -108,6 +109,10 @@ class Terminal:
     def ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
         """Ask about protected places that a granted program changed."""
         return self.approver.ask_places(question)
+
+    def ask_user(self, question: UserQuestion) -> UserAnswer:
+        """Put a question of the model."""
+        return self.approver.ask_user(question)
 
     def prompt_line(
         self,

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
 from harness.cli.terminal.choices import permanent_line
@@ -24,6 +25,9 @@ from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
+
+if TYPE_CHECKING:
+    from harness.tools.ask_user import UserAnswer, UserQuestion
 
 NOT_GRANTED = "there are no grants here"
 
@@ -123,6 +127,26 @@ class TerminalApprover:
                 return PlacesAnswer.NOBODY
             finally:
                 self._screen.keep()  # what was changed stays told
+                self._screen.settle()
+                self._last = self._monotonic()
+
+    def ask_user(self, question: UserQuestion) -> UserAnswer:
+        """Put a question of the model, and return the answer; where there is no terminal any more nobody is there."""
+        from harness.cli.terminal.user_question_dialog import UserQuestionDialog
+        from harness.tools.ask_user import Replied, UserAnswer
+
+        with self._paused():
+            try:
+                self._screen.settle()
+                with self._seat() as seat:
+                    dialog = UserQuestionDialog(question, seat, self._echo)
+                    return dialog.answer(away_since=self._last, began=self._monotonic())
+            except OSError:
+                return UserAnswer(replied=Replied.NOBODY)
+            except KeyboardInterrupt:
+                return UserAnswer(replied=Replied.STOP)
+            finally:
+                self._screen.keep()  # what was asked stays told
                 self._screen.settle()
                 self._last = self._monotonic()
 

@@ -1,0 +1,120 @@
+"""The tool `ask_user`: the model asks the person something, with choices or in free words. It touches nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from harness.actions import SUMMARY_CHARACTERS, Action, Effects, ToolBounds, ToolUse
+from harness.errors import ToolError
+from harness.gate.arguments import text
+from harness.gate.tool import Arguments, ToolOutput
+from harness.messages import ResultStatus, ToolCall
+from harness.model import ToolSpec
+from harness.record import Record
+from harness.text.visible import visible, visible_line
+from harness.tool_kinds import OPTIONAL_TOOLS
+
+MOST_CHOICES = 8
+"""As many as there are keys for."""
+MOST_QUESTION_CHARACTERS = 4_000
+MOST_CHOICE_CHARACTERS = 200
+NOBODY_THERE = (
+    "Nobody is there to answer. Decide by yourself what is safe and can be taken back, and say in your answer what you "
+    "assumed; where nothing is, end with the question."
+)
+NO_ANSWER = "The person gave no answer. Do not ask the same again: go on without it, or end with what is open."
+
+
+class UserQuestion(Record):
+    """What the model asks. Text of a model: to be made safe before it is shown."""
+
+    question: str
+    choices: tuple[str, ...] = ()
+
+
+class Replied(Enum):
+    """What became of a question."""
+
+    ANSWERED = "answered"
+    NO_ANSWER = "no answer"
+    NOBODY = "nobody there"
+    STOP = "stop"
+    """The person wants the turn to end."""
+
+
+class UserAnswer(Record):
+    """What the person said."""
+
+    replied: Replied
+    text: str = ""
+    """Of ANSWERED: a choice, or their words."""
+
+
+class AskUserTool:
+    """Asks the person."""
+
+    kind = OPTIONAL_TOOLS["ask_user"]
+
+    def __init__(self, ask: Callable[[UserQuestion], UserAnswer | None] | None = None) -> None:
+        """Take what puts a question to the person, and returns None where nobody is there; None: nobody ever is."""
+        self._ask = ask
+        self.spec = ToolSpec(
+            name=self.kind.name,
+            description=(
+                "Ask the person a question, where their wish decides and you cannot find it out. Give choices where there are "
+                "few; they may answer in other words, too. Never ask for passwords or keys. Nobody may be there."
+            ),
+            parameters={
+                "properties": {
+                    "question": {"type": "string", "minLength": 1, "maxLength": MOST_QUESTION_CHARACTERS},
+                    "choices": {
+                        "type": "array",
+                        "maxItems": MOST_CHOICES,
+                        "items": {"type": "string", "minLength": 1, "maxLength": MOST_CHOICE_CHARACTERS},
+                    },
+                },
+                "required": ["question"],
+            },
+        )
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        """Return the action: the question and its choices. Raises ToolError for choices that look the same."""
+        question = UserQuestion(question=text(arguments, "question"), choices=_choices(arguments))
+        if not question.question.strip() or not all(map(str.strip, question.choices)):
+            raise ToolError("The question or a choice holds nothing but blanks.")
+        shown = [visible_line(choice, MOST_CHOICE_CHARACTERS).strip().casefold() for choice in question.choices]
+        if len(set(shown)) < len(shown):
+            raise ToolError("Two choices look the same.")
+        listed = (f"{number}. {visible_line(choice, 1_000)}" for number, choice in enumerate(question.choices, 1))
+        return Action(
+            call=call,
+            tool=self.spec.name,
+            arguments=arguments,
+            facets=(ToolUse(tool=self.spec.name, bounds=ToolBounds(), stays_here=True),),
+            summary=visible_line(question.question, SUMMARY_CHARACTERS),
+            preview="\n".join((visible(question.question), *listed)),
+            request=question,
+            described=self.kind,
+        )
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - as every tool has it
+        """Ask, and return the answer. Raises KeyboardInterrupt where the person stops the turn at the question."""
+        if not isinstance(action.request, UserQuestion):
+            raise TypeError(f"the action was not prepared by {self.spec.name}")
+        asked = None if self._ask is None else self._ask(action.request)
+        answer = asked or UserAnswer(replied=Replied.NOBODY)
+        match answer.replied:
+            case Replied.ANSWERED:
+                return ToolOutput(content=f"The person answered: {answer.text}")
+            case Replied.NO_ANSWER:
+                return ToolOutput(content=NO_ANSWER)
+            case Replied.NOBODY:
+                return ToolOutput(content=NOBODY_THERE, status=ResultStatus.FAILED)
+            case Replied.STOP:
+                raise KeyboardInterrupt
+
+
+def _choices(arguments: Arguments) -> tuple[str, ...]:
+    listed = arguments.get("choices")
+    return tuple(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else ()
