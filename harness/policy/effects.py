@@ -166,10 +166,13 @@ def effects_of(
     """
     sandbox = sandbox_of(tables)
     bounds = next((part.bounds for part in parts if isinstance(part, ToolUse)), None)
-    if any(isinstance(part, ToolUse) and part.host for part in parts):
+    own = next((part for part in parts if isinstance(part, ToolUse) and (part.host or part.stays_here)), None)
+    if own is not None:
         # What [sandbox] says of the network is about commands: the host of this tool was judged by its name.
-        named = tuple(pattern.text for pattern in named_hosts)
-        return Effects(read=(), write=(), network=True, named_hosts=named, keep=tuple(keep), unasked=not asked)
+        named = tuple(pattern.text for pattern in named_hosts) if own.host else ()
+        return Effects(
+            read=(), write=(), network=bool(own.host), named_hosts=named, keep=tuple(keep), unasked=not asked
+        )
     if bounds is not None:
         lists = [said.write for said in tables if said.write is not None]
         return Effects(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from harness.actions import SUMMARY_CHARACTERS, Action, Effects, ToolBounds, ToolUse
+from harness.actions import SUMMARY_CHARACTERS, Action, Effects, ToolUse
 from harness.errors import ToolError
 from harness.gate.arguments import text
 from harness.gate.tool import Arguments, ToolOutput
@@ -91,7 +91,7 @@ class AskUserTool:
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=(ToolUse(tool=self.spec.name, bounds=ToolBounds(), stays_here=True),),
+            facets=(ToolUse(tool=self.spec.name, stays_here=True),),
             summary=visible_line(question.question, SUMMARY_CHARACTERS),
             preview="\n".join((visible(question.question), *listed)),
             request=question,

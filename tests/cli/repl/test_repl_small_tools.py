@@ -1,0 +1,113 @@
+"""The small tools at the prompt: a list above it, and questions of the model; and what they are where nobody is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from repl_scene import Prompt, Start, prompts
+from screen_scene import CTRL_C, ENTER, ESC
+
+from harness.models.scripted import Reply, call, replies
+
+if TYPE_CHECKING:
+    from program import Program
+
+pytestmark = pytest.mark.terminal
+
+POLICY = 'version = 1\n[tools]\ntodo = "auto"\nask_user = "auto"\nweb_fetch = "confirm"\n'
+DONE = Reply(text="Done.")
+WHICH = Reply(calls=(call("ask_user", question="Which\x1b[2J one?", choices=["the first", "the second"]),))
+LIST = Reply(
+    calls=(call("todo", items=[{"text": "read\x1b[2J it", "status": "done"}, {"text": "write it", "status": "doing"}]),)
+)
+
+
+@pytest.fixture
+def start(program: Program) -> Iterator[Start]:
+    with prompts(program) as starting:
+        yield starting
+
+
+def named(program: Program) -> tuple[str, str]:
+    path = program.home / "policy.toml"
+    path.write_text(POLICY)
+    return "--policy", str(path)
+
+
+def outcomes(program: Program) -> list[tuple[object, object]]:
+    return [(record["status"], record["content"]) for record in program.records() if record["kind"] == "outcome"]
+
+
+def asked(prompt: Prompt, count: int) -> None:
+    prompt.wait_count("the model asks you", count)
+    prompt.wait_keys()
+
+
+def test_a_question_of_the_model_is_answered_at_the_terminal(program: Program, start: Start) -> None:
+    prompt = start(replies(WHICH, DONE, WHICH, DONE, WHICH, DONE), *named(program))
+    prompt.type("go")
+    asked(prompt, 1)
+    assert "Which\\x1b[2J one?" in prompt.unwrapped()
+    prompt.send("2")
+    prompt.wait_count("tokens in, ", 1)
+    prompt.type("again")
+    asked(prompt, 2)
+    prompt.send("r")
+    prompt.send_words("your answer (Enter sends it, Esc goes back): ", "neither")
+    prompt.send(ENTER)
+    prompt.wait_count("tokens in, ", 2)
+    prompt.type("again")
+    asked(prompt, 3)
+    prompt.send(ESC)
+    prompt.wait_count("tokens in, ", 3)
+    assert prompt.leave() == 0
+    said = [content for _, content in outcomes(program)]
+    assert said[:2] == ["The person answered: the second", "The person answered: neither"]
+    assert str(said[2]).startswith("The person gave no answer.")
+    assert program.run("audit", "verify").code == 0
+
+
+def test_ctrl_c_at_a_question_of_the_model_stops_the_turn(program: Program, start: Start) -> None:
+    prompt = start(replies(WHICH, DONE), *named(program))
+    prompt.type("go")
+    asked(prompt, 1)
+    prompt.send(CTRL_C)
+    prompt.wait_count("tokens in, ", 1)
+    assert len(program.players[0].requests) == 1
+    prompt.ask("hello", "Done.")
+    assert prompt.leave() == 0
+    assert [status for status, _ in outcomes(program)] == ["interrupted"]
+
+
+def test_the_list_stands_above_the_prompt_and_again_where_the_session_is_resumed(
+    program: Program, start: Start
+) -> None:
+    prompt = start(replies(LIST, DONE), *named(program))
+    prompt.ask("go", "Done.")
+    prompt.wait_for("[x] read\\x1b[2J it")
+    prompt.wait_for("[>] write it")
+    assert "todo  1 of 2 done, doing: write it" in prompt.unwrapped()
+    assert prompt.leave() == 0
+    again = start(replies(DONE), *named(program), "--continue")
+    again.wait_for("[>] write it")
+    assert again.leave() == 0
+
+
+def test_unattended_nobody_is_there_and_the_run_goes_on(program: Program) -> None:
+    url = program.serve(replies(WHICH, LIST, DONE))
+    done = program.run("run", "go", "--base-url", url, *named(program))
+    assert (done.code, done.out) == (0, "Done.\n")
+    (question, answer), (listed, _) = outcomes(program)
+    assert (question, listed) == ("failed", "ok")
+    assert str(answer).startswith("Nobody is there to answer.")
+    assert "+ todo  1 of 2 done, doing: write it" in done.err
+
+
+def test_they_are_not_offered_where_no_policy_names_them(program: Program) -> None:
+    done = program.run("run", "go", "--base-url", program.serve(replies(DONE)), "--policy", "ci")
+    assert done.code == 0
+    tools = program.players[0].requests[0]["tools"]
+    assert isinstance(tools, list)
+    assert {tool["function"]["name"] for tool in tools if isinstance(tool, dict)} & {"todo", "ask_user"} == set()
