@@ -58,9 +58,10 @@ FOREIGN = {
     "duckdb": "cli",
     "jsonschema": "cli mcp",
     "jsonschema_specifications": "cli",
+    "selectolax": "tools",  # in a process of its own
     "referencing": "cli",
 }
-LAZY = frozenset(("difflib", "duckdb", "jsonschema", "openai", "pathspec", "rich", "subprocess"))
+LAZY = frozenset(("difflib", "duckdb", "jsonschema", "openai", "pathspec", "rich", "selectolax", "subprocess"))
 """Slow to import (10 to 500 ms): outside of cli/ only inside of functions."""
 NEVER = frozenset(("dataclasses", "httpx", "inspect", "pathlib", "pickle", "requests"))
 """What start-up cannot afford, or what openai alone is for."""

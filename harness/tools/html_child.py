@@ -31,7 +31,7 @@ _AROUND = {
 """What stands before and behind the text of an element."""
 
 
-class Text:
+class PageLines:
     """Text that is being put together, line by line."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ def text_of(html: str) -> str:
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(html)
-    text = Text()
+    text = PageLines()
     title = tree.css_first("title")
     if title is not None and title.text().strip():
         text.add(title.text())
@@ -81,7 +81,7 @@ def text_of(html: str) -> str:
     return text.whole
 
 
-def _walk(parent: Any, text: Text, depth: int) -> None:
+def _walk(parent: Any, text: PageLines, depth: int) -> None:
     node = parent.child
     while node is not None:
         tag = node.tag or ""
@@ -126,7 +126,3 @@ def main() -> int:
     _bind()
     sys.stdout.buffer.write(text_of(html).encode("utf-8", "replace"))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -16,6 +16,8 @@ PARSE_SECONDS = 15.0
 MOST_TEXT_BYTES = 8_000_000
 """Of what the parser prints."""
 NO_PARSER = "the tags stand in it: the extra `web` (pip install 'harness[web]') makes text of HTML"
+_START = "import runpy, sys; sys.exit(runpy.run_path(sys.argv[1])['main']())"
+"""Starts the child by its file: nothing of the harness is imported there."""
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXTS = frozenset(
     "application/json application/xml application/javascript application/x-javascript application/ecmascript "
@@ -87,7 +89,7 @@ def _html_page(
     child = os.path.join(os.path.dirname(os.path.abspath(__file__)), "html_child.py")
     try:
         done = ask_program(
-            (sys.executable, "-I", child),
+            (sys.executable, "-I", "-c", _START, child),
             html.encode("utf-8", "replace"),
             environment={"PATH": environment.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
             folder="/",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
@@ -17,7 +18,7 @@ from harness.shell.facets import read_call
 from harness.text.fields import kind_of
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible_line
-from harness.tool_kinds import READ_FILE, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
+from harness.tool_kinds import OPTIONAL_TOOLS, READ_FILE, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
 
 if TYPE_CHECKING:
     from harness.model import ToolSpec
@@ -53,6 +54,8 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
         case Does.OTHER if is_from_outside(tool):
             use = call_from_outside(ToolUse(tool=tool), text, workspace)
             return replace(use, summary=visible_line(text), preview=text)
+        case Does.OTHER if tool in OPTIONAL_TOOLS:
+            return optional_call(tool, json.dumps({kind.subject: text}) if kind.subject else text)
         case Does.OTHER:
             raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         case _:
@@ -108,6 +111,14 @@ def call_from_outside(use: ToolUse, arguments: str, workspace: Workspace) -> Act
     return replace(tool_use(use.tool), arguments=told, facets=(facet,), reads_as=READ_FILE.name)
 
 
+def optional_call(tool: str, arguments: str) -> Action:
+    """Return the action of a call of an optional tool, as the tool itself prepares it. Raises ToolError."""
+    from harness.gate.registry import ToolRegistry
+    from harness.tools import optional_tools
+
+    return ToolRegistry(optional_tools((tool,))).prepare(ToolCall(id="explain", name=tool, arguments=arguments))
+
+
 class CallReader:
     """Turns raw arguments, as a model sends them, into actions, by the schemas of the real tools.
 
@@ -131,6 +142,8 @@ class CallReader:
             return self._scripts.action(tool, arguments, workspace) or call_from_outside(
                 ToolUse(tool=tool), arguments, workspace
             )
+        if tool in OPTIONAL_TOOLS:
+            return optional_call(tool, arguments)
         if tool not in self._specs:
             raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         parsed = parse_arguments(arguments, self._specs[tool])

@@ -111,3 +111,23 @@ def test_they_are_not_offered_where_no_policy_names_them(program: Program) -> No
     tools = program.players[0].requests[0]["tools"]
     assert isinstance(tools, list)
     assert {tool["function"]["name"] for tool in tools if isinstance(tool, dict)} & {"todo", "ask_user"} == set()
+
+
+def test_their_calls_are_explained_and_judged_again(program: Program) -> None:
+    _, policy = named(program)
+    rule = '[[rule]]\nid = "docs"\ndecision = "auto"\nhost = ["*.example.org"]\n'
+    with open(policy, "a", encoding="utf-8") as file:
+        file.write(rule)
+    for url, said in (
+        ("https://a.example.org/x", "rule docs"),
+        ("https://other.example/", "default for web_fetch"),
+        ("http://169.254.169.254/", "private-address"),
+    ):
+        done = program.run("policy", "explain", "--policy", policy, "--tool", "web_fetch", url)
+        assert said in done.out + done.err, url
+    url = program.serve(replies(LIST, DONE))
+    assert program.run("run", "go", "--base-url", url, "--policy", policy).code == 0
+    (log,) = program.logs()
+    again = program.run("policy", "replay", "--policy", policy, str(log))
+    assert again.code == 0
+    assert "1 call" in again.out + again.err
