@@ -5,6 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +30,9 @@ from harness.policy.hosts import host_patterns
 from harness.policy.loader import parse_policy
 from harness.tools.web_address import web_address
 from harness.tools.web_fetch import WebFetchTool
+from harness.tools.web_page import is_text
 from harness.tools.web_request import MOST_BYTES, Deadline, looked_up
+from harness.tools.web_request import fetched as fetched_from
 
 HTML = b"""<!doctype html><title>Docs</title><script>evil()</script><h1>Head</h1><p>Some <a href="/x">words</a>.</p>"""
 
@@ -253,3 +262,63 @@ def test_what_no_rule_lets_through_sends_nothing(tmp_path: Path) -> None:
         found = outcomes(tmp_path, silent, *({"url": url} for url in urls))
         assert server.connections == 0
     assert [(one["status"], "private-address" in one["content"]) for one in found] == [("denied", True)] * len(urls)
+
+
+def test_a_person_stops_a_request(tmp_path: Path) -> None:
+    """As Ctrl-C does it: whatever the request waits for, it ends at once, and its connection with it."""
+    main = threading.main_thread().ident
+    assert main is not None
+    with FaultServer([Answer(steps=(Send(data=b"HTTP/1.1 200 OK\r\n"), End.STALL))]) as server:
+
+        def stop() -> None:
+            while not server.requests:
+                time.sleep(0.01)
+            signal.pthread_kill(main, signal.SIGINT)
+
+        threading.Thread(target=stop, daemon=True).start()
+        url = f"http://127.0.0.1:{server.port}/"
+        (outcome,) = outcomes(tmp_path, rule(f"127.0.0.1:{server.port}"), {"url": url})
+        assert server.hung_up.wait(20.0)
+    assert outcome["status"] == "interrupted"
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl makes a certificate here")
+def test_a_certificate_counts_by_the_name(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = "openssl req -x509 -newkey rsa:2048 -nodes -days 9 -subj /CN=x -addext subjectAltName=IP:127.0.0.1"
+    words = [*made.split(), "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(words, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def serve() -> None:
+            while True:
+                try:
+                    with context.wrap_socket(listener.accept()[0], server_side=True) as connection:
+                        connection.recv(65_536)
+                        connection.sendall(
+                            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok"
+                        )
+                except ssl.SSLError:
+                    continue  # a client that does not trust it
+                except OSError:
+                    return  # the test is over
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        named = host_patterns((f"127.0.0.1:{port}", f"localhost:{port}"))
+
+        def get(host: str, trusted: ssl.SSLContext | None) -> bytes:
+            address = web_address(f"https://{host}:{port}/")
+            return fetched_from(address, named, Deadline(20.0, time.monotonic), wants=is_text, trusted=trusted).body
+
+        assert get("127.0.0.1", trusted) == b"ok"
+        with pytest.raises(ToolError, match="no valid certificate"):
+            get("127.0.0.1", None)
+        with pytest.raises(ToolError, match="no valid certificate"):
+            get("localhost", trusted)
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(20.0)
