@@ -15,7 +15,7 @@ from harness.tools.web_request import WebAnswer
 PARSE_SECONDS = 15.0
 MOST_TEXT_BYTES = 8_000_000
 """Of what the parser prints."""
-NO_PARSER = "the tags stand in it: the extra `web` (pip install 'harness[web]') makes text of HTML"
+NO_PARSER = "the tags stand in it: the extra `web` (pip install 'permission-harness[web]') makes text of HTML"
 _START = "import runpy, sys; sys.exit(runpy.run_path(sys.argv[1])['main']())"
 """Starts the child by its file: nothing of the harness is imported there."""
 _HTML = ("text/html", "application/xhtml+xml")
