@@ -159,7 +159,7 @@ def _catches(strict: Rule, rule: Rule) -> bool:
         return False
     if not set(strict.where) <= set(rule.where):
         return False
-    if strict.hosts and not (rule.hosts and set(rule.hosts) <= set(strict.hosts)):
+    if strict.goes_to and not (rule.goes_to and set(rule.goes_to) <= set(strict.goes_to)):
         return False
     if strict.text and strict.text not in rule.text:
         return False
@@ -302,7 +302,7 @@ def _without_examples(policy: Policy) -> set[tuple[str, str]]:
     whole = {
         (rule.origin.file, rule.id)
         for rule in policy.rules
-        if rule.argv is None and rule.path is None and not (rule.env or rule.text or rule.where or rule.hosts)
+        if rule.argv is None and rule.path is None and not (rule.env or rule.text or rule.where or rule.goes_to)
     }
     return {
         (source.path, item["id"])

@@ -327,7 +327,7 @@ class _Loader:
             hint=self.string(table, "hint", "rule", index),
             write=self.places(table, "write", index, "rule"),
             network=bool(self.value(table, "network", "flag", "rule", index)),
-            hosts=self.hosts(table, index),
+            goes_to=self.goes_to(table, index),
             where=self.where(table, index),
             read_only=bool(self.value(table, "read_only", "flag", "rule", index)),
         )
@@ -390,7 +390,7 @@ class _Loader:
                 self.fail("rule", index, key, f"the pattern {pattern!r} {problem}")
         return PathPatterns(patterns=patterns)
 
-    def hosts(self, table: Table, index: int) -> tuple[HostPattern, ...]:
+    def goes_to(self, table: Table, index: int) -> tuple[HostPattern, ...]:
         if "host" not in table:
             return ()
         from harness.policy.hosts import host_patterns
@@ -433,7 +433,7 @@ class _Loader:
         return ArgumentPatterns(name=name, hosts=texts) if form == "host" else ArgumentPatterns(name=name, words=texts)
 
     def run_examples(self, rule: Rule, table: Table, index: int) -> None:
-        if rule.hosts:
+        if rule.goes_to:
             self.run_hosts(rule, table, index)
             return
         if rule.of_tools:

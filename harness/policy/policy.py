@@ -49,7 +49,7 @@ class Policy(Record):
         """The hosts that rules name to go to, at least with a person's yes: not those of a project that nobody trusts."""
         untrusted = {source.layer for source in self.sources if not source.trusted}
         may = [rule for rule in self.rules if rule.decision <= Decision.CONFIRM and rule.layer not in untrusted]
-        return tuple(dict.fromkeys(pattern for rule in may for pattern in rule.hosts))
+        return tuple(dict.fromkeys(pattern for rule in may for pattern in rule.goes_to))
 
     @property
     def sandbox(self) -> Sandbox:

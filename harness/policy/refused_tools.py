@@ -37,6 +37,6 @@ def _may_lift(rule: Rule, tool: str, does: Does) -> bool:
         case Does.WRITES:
             return rule.argv is None and rule.path is not None and Access.WRITE in rule.access
         case Does.RUNS:
-            return not rule.hosts and not rule.where
+            return not rule.goes_to and not rule.where
         case Does.OTHER:
-            return bool(rule.tools or rule.hosts or rule.where)
+            return bool(rule.tools or rule.goes_to or rule.where)

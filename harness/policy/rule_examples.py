@@ -138,7 +138,7 @@ def rule_problem(rule: Rule) -> Problem | None:
     if (
         rule.argv is None
         and rule.path is None
-        and not (rule.text or rule.env or rule.tools or rule.where or rule.hosts)
+        and not (rule.text or rule.env or rule.tools or rule.where or rule.goes_to)
     ):
         return "", "matches nothing: give argv, path, text, env, where, host or tool"
     if problem := _tools_problem(rule):
@@ -160,7 +160,7 @@ def rule_problem(rule: Rule) -> Problem | None:
 
 def _tools_problem(rule: Rule) -> Problem | None:
     """Return why a rule cannot be about tools from outside, where it says that it is."""
-    if rule.hosts and (rule.argv or rule.path or rule.text or rule.env or rule.where or rule.read_only):
+    if rule.goes_to and (rule.argv or rule.path or rule.text or rule.env or rule.where or rule.read_only):
         return "host", "is about tools that go to a host, which have no argv, path, text, env or where"
     key = "where" if rule.where else "read_only"
     if not rule.where and not rule.read_only:
@@ -184,7 +184,7 @@ def _auto_problems(rule: Rule) -> Iterator[Problem]:
     if rule.of_tools and not rule.arguments_sha256:
         if not rule.tools and (rule.where or rule.read_only):
             yield "tool", "an auto rule names the tools from outside that it is about"
-        if not (rule.tools or rule.hosts) or any(tool in SHIPPED_TOOLS for tool in rule.tools):
+        if not (rule.tools or rule.goes_to) or any(tool in SHIPPED_TOOLS for tool in rule.tools):
             yield "", "an auto rule needs argv or path; a whole tool is set under [tools]"
     if rule.argv is not None:
         yield from _argv_problems(rule.argv)

@@ -105,7 +105,7 @@ class Rule(Record):
     is held by the kernel, or does not run (verdict._effects)."""
     exact: bool = False
     """Of a grant for one file: its pattern is that very name, and nothing below a folder of the name."""
-    hosts: tuple[HostPattern, ...] = ()
+    goes_to: tuple[HostPattern, ...] = ()
     """Hosts that a tool goes to; a rule that names some is about such tools alone."""
     where: tuple[ArgumentPatterns, ...] = ()
     """What is said of the arguments of a tool from outside; a rule that says something is about such tools alone."""
@@ -148,14 +148,14 @@ class Rule(Record):
         if self.arguments_sha256 and self.arguments_sha256 != arguments_digest(action.arguments):
             return False
         uses = [facet for facet in action.facets if isinstance(facet, ToolUse)]
-        return bool((self.tools or self.hosts) and uses) and all(map(self._covers_use, uses))
+        return bool((self.tools or self.goes_to) and uses) and all(map(self._covers_use, uses))
 
     def _covers_use(self, use: ToolUse) -> bool:
         if use.says_destroys and use.tool not in self.tools:  # a star means what nobody thought of
             return False
         if self.read_only and not (use.only_reads or (use.says_reads and not use.says_destroys)):
             return False
-        if self.hosts and not (use.host and any(one.matches(use.host, use.port) for one in self.hosts)):
+        if self.goes_to and not (use.host and any(one.matches(use.host, use.port) for one in self.goes_to)):
             return False
         return all(each.covers(use.arguments) for each in self.where)
 
@@ -202,7 +202,7 @@ class Rule(Record):
             return False
         if self.text and self.text not in action.text:
             return False
-        if (self.where or self.hosts) and not isinstance(facet, ToolUse):
+        if (self.where or self.goes_to) and not isinstance(facet, ToolUse):
             return False
         match facet:
             case Command():
@@ -217,7 +217,7 @@ class Rule(Record):
                 return self.argv is None and self.path is None and not self.env and not self.text
 
     def _hits_use(self, use: ToolUse) -> bool:
-        if self.hosts and not (use.host and any(map(partial(_may_mean, use), self.hosts))):
+        if self.goes_to and not (use.host and any(map(partial(_may_mean, use), self.goes_to))):
             return False
         if self.where:
             return all(each.hit_in(use.arguments) is not None for each in self.where)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from rows import all_rows
 
 from harness.policy.hosts import address_problem, canonical_host, host_pattern, host_patterns, is_listed, split_port
-from tests.support.rows import all_rows
 
 
 @all_rows(

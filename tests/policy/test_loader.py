@@ -441,7 +441,10 @@ BAD = [
     (rule("tool = 'bash'"), f"5: [[rule]] tool: {LIST}"),
     (rule("tool = []"), "5: [[rule]] tool: must not be empty"),
     (rule("tool = ['writefile']"), "5: [[rule]] tool: unknown tool 'writefile'; did you mean write_file?"),
-    (rule("tool = ['default']"), f"5: [[rule]] tool: unknown tool 'default'; known: {', '.join((*SHIPPED_TOOLS, *OPTIONAL_TOOLS))}"),
+    (
+        rule("tool = ['default']"),
+        f"5: [[rule]] tool: unknown tool 'default'; known: {', '.join((*SHIPPED_TOOLS, *OPTIONAL_TOOLS))}",
+    ),
     (
         rule("tool = ['read_file']\nargv = ['x']"),
         "5: [[rule]] tool: argv, text and env are about bash, which is not among the tools",
