@@ -32,6 +32,8 @@ class CallEffects(Record):
     may_write: tuple[str, ...]
     """What it might write besides, with everything below, as a policy names it: `.` is the workspace."""
     network: bool
+    hosts: tuple[str, ...]
+    """Where it could not reach all of it: the hosts that it could reach, as a policy names them."""
     left_out: int
     """Paths that the log does not name: it keeps the first 20."""
     is_unheld: bool
@@ -51,7 +53,7 @@ class CallEffects(Record):
             for paths in (self.reads, self.writes)
         )
         may_write = tuple(place for place in self.may_write if _is_outside(place, workspace))
-        if not (reads or writes or may_write or self.network or self.is_unheld):
+        if not (reads or writes or may_write or self.network or self.hosts or self.is_unheld):
             return None
         return replace(self, reads=reads, writes=writes, may_write=may_write)
 
@@ -65,6 +67,7 @@ class CallEffects(Record):
             "writes_known": self.writes_known,
             "may_write": list[JsonValue](self.may_write),
             "network": self.network,
+            **({"hosts": list[JsonValue](self.hosts)} if self.hosts else {}),
             "left_out": self.left_out,
             "unheld": self.is_unheld,
         }
@@ -94,6 +97,8 @@ def effects_words(reach: CallEffects, *, outside: bool = False) -> str:
         told.append("could write what its walls let it")
     if reach.network:
         told.append("could reach the network")
+    elif reach.hosts:
+        told.append(f"could reach only {_listed(reach.hosts)}")
     if reach.is_unheld:
         told.append("nothing held it: it could do whatever its user may")
     return "; ".join(told)
@@ -151,6 +156,7 @@ def effects_of(call: LoggedCall) -> CallEffects | None:
         writes_known=write is not None and not _left_out(effects, "write"),
         may_write=_paths(effects, "granted") or (),
         network=effects.get("network") is True,
+        hosts=_paths(effects, "hosts") or (),
         left_out=_left_out(effects, "read") + _left_out(effects, "write"),
         is_unheld=is_off or is_loose,
     )

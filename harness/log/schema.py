@@ -146,6 +146,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "access": "list of text",
         "write": "list of text",
         "network": "flag",
+        "hosts?": "list of text",
         "folder": "text",
         "program?": "flag",
         "variables?": "list of text",

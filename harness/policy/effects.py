@@ -19,6 +19,7 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
+from harness.policy.hosts import Reach, meet
 from harness.policy.rules import Layer, Origin, Rule
 from harness.record import Record
 
@@ -48,6 +49,8 @@ class SandboxTable(Record):
     layer: Layer
     required: bool = False
     network: bool | None = None
+    hosts: tuple[str, ...] | None = None
+    """Where `network` is a list of hosts: those; then `network` is None."""
     write: tuple[str, ...] | None = None
     hide: tuple[str, ...] = ()
     show: tuple[str, ...] | None = None
@@ -62,11 +65,17 @@ class SandboxTable(Record):
             layer=self.layer,
             required=self.required,
             network=False if self.network is False else None,
+            hosts=self.hosts,
             write=self.write,
             hide=self.hide,
             show=self.show,
             trusted=False,
         )
+
+    @property
+    def reach(self) -> Reach:
+        """The hosts that it lets be reached."""
+        return () if self.network is False else self.hosts
 
 
 class Sandbox(Record):
@@ -74,6 +83,8 @@ class Sandbox(Record):
 
     write: tuple[str, ...]
     network: bool
+    hosts: tuple[str, ...]
+    """Where not: the hosts that may be reached all the same."""
     hide: tuple[str, ...]
     required: Origin | None
     """Where it is said that a command which cannot be confined must not run; None where nobody says so."""
@@ -93,13 +104,22 @@ def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
     ]
     hidden = [place for place in DEFAULT_HIDE if not shown or any(place not in places for places in shown)]
     hidden += [place for said in tables for place in said.hide]
+    reach = _reach_in(None, tables)
     entries = dict.fromkeys(posixpath.normpath(entry) for entries in lists for entry in entries)
     return Sandbox(
         write=tuple(entry for entry in entries if _is_in_all(entry, lists)),
-        network=all(said.network is not False for said in tables),
+        network=reach is None,
+        hosts=reach or (),
         hide=tuple(dict.fromkeys(hidden)),
         required=next((said.origin for said in tables if said.required), None),
     )
+
+
+def _reach_in(reach: Reach, tables: Sequence[SandboxTable]) -> Reach:
+    """Return what of some hosts every file lets be reached."""
+    for said in tables:
+        reach = meet(reach, said.reach)
+    return reach
 
 
 def _is_in_all(entry: str, lists: Sequence[Sequence[str]]) -> bool:
@@ -136,15 +156,15 @@ def place_problem(place: str) -> str:
     return ""
 
 
-def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[str, ...], bool]:
-    """Return what a rule grants to write, and whether the network: no more than every other file lets be granted at all.
+def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[str, ...], Reach]:
+    """Return what a rule grants to write, and to reach: no more than every other file lets be granted at all.
 
     Within its own file a rule is the exception that it was written as; over other files it has no say.
     """
     others = [said for said in tables if said.origin.file != rule.origin.file]
     lists = [said.write for said in others if said.write is not None]
     write = tuple(entry for entry in rule.write if _is_in_all(entry, lists))
-    return write, rule.network and all(said.network is not False for said in others)
+    return write, _reach_in(rule.reach, others)
 
 
 def effects_of(
@@ -180,6 +200,7 @@ def effects_of(
             write=None,
             granted=tuple(entry for entry in bounds.write if _is_in_all(entry, lists)),
             network=bounds.network and sandbox.network,
+            hosts=sandbox.hosts if bounds.network else (),
             hide=sandbox.hide,
             keep=tuple(keep),
             enforcement=Enforcement.POSSIBLE if sandbox.required is None else Enforcement.REQUIRED,
@@ -190,16 +211,18 @@ def effects_of(
     bounded = all(is_bounded(part) for part in parts)
     written = _surely_written(parts)
     granted: list[str] = []
-    network = False
+    network, hosts = False, dict[str, None]()
     for rule in autos:
-        write, reaches = _granted_by_rule(rule, tables)
+        write, reach = _granted_by_rule(rule, tables)
         granted += write
-        network = network or reaches
+        network = network or reach is None
+        hosts |= dict.fromkeys(reach or ())
     if open_ended:
         granted += sandbox.write
     if open_ended or asked:
         reaches = not bounded or any(isinstance(part, Command) and part.network for part in parts)
         network = network or (sandbox.network and reaches)
+        hosts |= dict.fromkeys(sandbox.hosts if reaches else ())
     unconfined = any(isinstance(part, Unconfined) for part in parts)
     walled = not asked and any(rule.walled for rule in autos)
     required = walled or sandbox.required is not None
@@ -211,6 +234,7 @@ def effects_of(
         entries=() if walled else _places([path for path in written if path.entry], Access.READ),
         granted=tuple(dict.fromkeys(granted)),
         network=network or unconfined,
+        hosts=() if network or unconfined else tuple(hosts),
         hide=sandbox.hide,
         keep=tuple(keep),
         enforcement=Enforcement.OFF if unconfined else enforcement,

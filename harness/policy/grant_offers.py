@@ -19,7 +19,7 @@ from harness.actions import (
 )
 from harness.paths import is_within
 from harness.policy.destruction import destroys
-from harness.policy.effects import DEFAULT_WRITE
+from harness.policy.effects import DEFAULT_WRITE, Sandbox
 from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
@@ -198,6 +198,7 @@ class _Question:
                     argv=facet.argv,
                     write=effects.granted,
                     network=effects.network,
+                    hosts=effects.hosts,
                     folder=facet.folder,
                 )
             case _:
@@ -242,12 +243,13 @@ class _Question:
         if command is None:
             return self.exact(facet)
         sandbox = self._policy.sandbox
-        if not self._walls.confines or not sandbox.network or (not command.network and command.act in MODELLED):
+        reaches = command.network or command.act not in MODELLED
+        if not (self._walls.confines and reaches and (sandbox.network or sandbox.hosts)):
             return "it does not reach the network"
         if self._walls.exposed:
             return f"nothing holds {self._walls.exposed[0]} here, so not with the network"
         found = self._program(command)
-        return found if isinstance(found, str) else replace(found, network=True, write=sandbox.write)
+        return found if isinstance(found, str) else _with_reach(found, sandbox)
 
     def any_command(self, facet: Facet) -> GrantPattern | str:
         """Return the pattern for every command that plainly works in the workspace, and what such a line writes there."""
@@ -338,6 +340,11 @@ def _is_opaque(verdict: FacetVerdict) -> bool:
     return isinstance(verdict.facet, Opaque) and (verdict.facet.given_to is None or not verdict.facet.whole)
 
 
+def _with_reach(pattern: GrantPattern, sandbox: Sandbox) -> GrantPattern:
+    """Return a pattern with what a command gets that a person approves."""
+    return replace(pattern, network=sandbox.network, hosts=sandbox.hosts, write=sandbox.write)
+
+
 def _rule_problem(verdict: FacetVerdict) -> str:
     """Return why a part that is asked about cannot be granted, whatever it is; or nothing."""
     is_text = isinstance(verdict.facet, Opaque) and verdict.source is Source.OPAQUE
@@ -350,6 +357,8 @@ def _more(after: Effects, shown: Effects) -> Iterator[str]:
     """Yield what a run may do with the grant and could not do with the yes."""
     if after.network and not shown.network:
         yield "the network"
+    if not shown.network:
+        yield from (host for host in after.hosts if host not in shown.hosts)
     # The workspace: a program inside walls may write it, and the choice says so.
     yield from (place for place in after.granted if place not in (*shown.granted, *DEFAULT_WRITE))
     if after.enforcement is Enforcement.OFF and shown.enforcement is not Enforcement.OFF:

@@ -171,6 +171,32 @@ def shown_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+Reach: TypeAlias = "tuple[str, ...] | None"
+"""Which hosts may be reached, as policies name them. None: every one; empty: none."""
+
+
+def meet(one: Reach, other: Reach) -> Reach:
+    """Return what both let be reached. Of entries whose ranges only touch, neither counts."""
+    if one is None or other is None:
+        return other if one is None else one
+    both = [text for text in one if _lies_in(text, other)] + [text for text in other if _lies_in(text, one)]
+    return tuple(dict.fromkeys(both))
+
+
+def _lies_in(text: str, listed: tuple[str, ...]) -> bool:
+    """Say whether all that an entry means is meant by one of a list."""
+    (inner,) = host_patterns((text,))
+    return any(_covers(outer, inner) for outer in host_patterns(listed))
+
+
+def _covers(outer: HostPattern, inner: HostPattern) -> bool:
+    if outer.port != inner.port:
+        return False
+    if outer.below:
+        return inner.host.endswith(f".{outer.host}") or (inner.below and inner.host == outer.host)
+    return not inner.below and (inner.host == outer.host or (outer.host == LOCALHOST and inner.host in LOOPBACK))
+
+
 def is_listed(patterns: Iterable[HostPattern], host: str, port: int) -> bool:
     """Say whether a list means that port of a host, which is written as `canonical_host` returns it."""
     return any(pattern.matches(host, port) for pattern in patterns)

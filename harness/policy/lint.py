@@ -268,7 +268,7 @@ def _grants(rule: Rule) -> Iterator[str]:
     if command.act in (Act.CHANGES, Act.RUNS) and not rule.write:
         does = "runs code" if command.act is Act.RUNS else "changes files"
         yield f'{" ".join(words)} {does} and may write nothing here: say what, as in write = ["."]'
-    if command.act is Act.CHANGES and command.network and not rule.network:
+    if command.act is Act.CHANGES and command.network and not rule.reaches:
         yield f"{' '.join(words)} may not reach the network here: say network = true if it should"
 
 

@@ -15,6 +15,7 @@ from harness.errors import PolicyError, nearest
 from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
 from harness.policy.argument_patterns import ArgumentPatterns, host_problem
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, place_problem
+from harness.policy.hosts import host_patterns
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, argv_pattern, check_pattern
 from harness.policy.policy import Policy, PolicySource
 from harness.policy.rule_examples import rule_problem
@@ -210,6 +211,14 @@ class _Loader:
                 self.fail(name, index, key, f"{place!r} {problem}")
         return places
 
+    def hosts(self, table: Table, name: str, index: int) -> tuple[str, ...]:
+        """Return the hosts that `network` lists, each as patterns are written."""
+        texts = self.strings(table, "network", index, name)
+        try:
+            return tuple(dict.fromkeys(pattern.text for pattern in host_patterns(texts)))
+        except ValueError as error:
+            self.fail(name, index, "network", str(error))
+
     def shown(self, table: Table) -> tuple[str, ...] | None:
         """Return the places that are hidden where nobody says anything, and need not be here."""
         if "show" not in table:
@@ -226,12 +235,14 @@ class _Loader:
             return ()
         table = self.table(parent, "sandbox")
         self.check_keys(table, SANDBOX_KEYS, "sandbox", 0)
+        said = table.get("network")
         return (
             SandboxTable(
                 origin=Origin(file=self.file, line=self.line("sandbox", 0, "required")),
                 layer=self.layer,
                 required=bool(self.value(table, "required", "flag", "sandbox")),
-                network=self.value(table, "network", "flag", "sandbox"),
+                network=None if isinstance(said, list) else self.value(table, "network", "flag", "sandbox"),
+                hosts=self.hosts(table, "sandbox", 0) if isinstance(said, list) else None,
                 write=self.places(table, "write", 0, "sandbox") if "write" in table else None,
                 hide=self.places(table, "hide", 0, "sandbox"),
                 show=self.shown(table),
@@ -311,6 +322,7 @@ class _Loader:
         decision = self.decision(table["decision"], "rule", index, "decision", DECISION_WORDS)
         if decision in (Decision.DENY, Decision.BLOCK) and "reason" not in table:
             self.fail("rule", index, "decision", f"a rule that says {decision.word} needs a reason")
+        said = table.get("network")
         rule = Rule(
             id=self.string(table, "id", "rule", index),
             decision=decision,
@@ -326,7 +338,8 @@ class _Loader:
             reason=self.string(table, "reason", "rule", index),
             hint=self.string(table, "hint", "rule", index),
             write=self.places(table, "write", index, "rule"),
-            network=bool(self.value(table, "network", "flag", "rule", index)),
+            network=not isinstance(said, list) and bool(self.value(table, "network", "flag", "rule", index)),
+            hosts=self.hosts(table, "rule", index) if isinstance(said, list) else (),
             goes_to=self.goes_to(table, index),
             where=self.where(table, index),
             read_only=bool(self.value(table, "read_only", "flag", "rule", index)),

@@ -145,7 +145,7 @@ def rule_problem(rule: Rule) -> Problem | None:
         return problem
     if rule.tools and not _runs(rule.tools) and (rule.argv or rule.text or rule.env):
         return "tool", f"argv, text and env are about {BASH.name}, which is not among the tools"
-    for key, given in (("write", rule.write), ("network", rule.network)):
+    for key, given in (("write", rule.write), ("network", rule.reaches)):
         if given and (rule.decision is not Decision.AUTO or rule.argv is None):
             return key, "is what an auto rule grants to the commands of its argv"
     if rule.decision is Decision.AUTO:

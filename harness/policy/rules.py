@@ -28,6 +28,7 @@ from harness.digest import digest_of
 from harness.paths import is_within
 from harness.policy.argument_patterns import ArgumentPatterns
 from harness.policy.granted_programs import MODELLED, is_known_work
+from harness.policy.hosts import Reach
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.programs.catalog import is_more_than_a_name
 from harness.record import Record
@@ -97,6 +98,8 @@ class Rule(Record):
     `Effects.granted`."""
     network: bool = False
     """Of an auto rule for commands: whether they may reach the network."""
+    hosts: tuple[str, ...] = ()
+    """Where not: the hosts that they may reach all the same (policy/hosts.py)."""
     folder: str = ""
     """Of a grant for a command: the folder that it runs in. INVARIANT: a grant covers no command that is fed."""
     walled: bool = False
@@ -113,6 +116,16 @@ class Rule(Record):
     """Of an auto rule: it covers only tools that can do nothing but read, or of which their server says so."""
     arguments_sha256: str = ""
     """Of a grant for one call of a tool: `arguments_digest` of what it was called with."""
+
+    @property
+    def reaches(self) -> bool:
+        """Whether it grants any way to the network."""
+        return self.network or bool(self.hosts)
+
+    @property
+    def reach(self) -> Reach:
+        """The hosts that it lets be reached."""
+        return None if self.network else self.hosts
 
     @property
     def label(self) -> str:
@@ -180,7 +193,7 @@ class Rule(Record):
         begins = tuple(token[0] for token in self.argv.tokens)
         is_program = any(words[: len(begins)] == begins for words in (command.argv, *command.run_by))
         known = all(name in self.env for name in command.variables)
-        return is_program and known and (self.network or not command.network or command.act not in MODELLED)
+        return is_program and known and (self.reaches or not command.network or command.act not in MODELLED)
 
     def _covers_path(self, path: PathAccess) -> bool:
         if self.path is None or path.place is not Place.INSIDE or not self._accounts_for(path.access):

@@ -18,6 +18,7 @@ from harness.place_changes import PlaceChange
 from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.effects import DEFAULT_WRITE, place_problem
 from harness.policy.granted_programs import granted_words
+from harness.policy.hosts import host_patterns
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
@@ -56,6 +57,8 @@ class GrantPattern(Record):
     write: tuple[str, ...] = ()
     """Of a command: what it may write, named as in `Effects.granted`."""
     network: bool = False
+    hosts: tuple[str, ...] = ()
+    """Where it may not: the hosts that it may reach all the same."""
     folder: str = ""
     """Of a command: the folder that it runs in; of a program, that folder and those below it."""
     program: bool = False
@@ -114,7 +117,13 @@ class GrantPattern(Record):
             outside = [*(place for place in outside if place not in caches), "caches"]
         places = ["the workspace" if place == "." else place for place in inside] + outside
         writes = f"writes {', '.join(places)}" if places else "writes what it names"
-        network = "reaches the network" if self.network else "no network"
+        network = (
+            "reaches the network"
+            if self.network
+            else f"reaches only {', '.join(self.hosts)}"
+            if self.hosts
+            else "no network"
+        )
         more = f" and {len(self.exposes) - _MOST_EXPOSED} more" if len(self.exposes) > _MOST_EXPOSED else ""
         exposed = f", could read or change {', '.join(self.exposes[:_MOST_EXPOSED])}{more}" if self.exposes else ""
         where = f", in {_folder(self.folder, here)}" if self.folder not in (here, "") else ""
@@ -140,6 +149,8 @@ def pattern_fields(pattern: GrantPattern) -> dict[str, JsonValue]:
         "network": pattern.network,
         "folder": pattern.folder,
     }
+    if pattern.hosts:
+        fields["hosts"] = list(pattern.hosts)
     if pattern.program:
         fields |= {"program": True, "variables": list(pattern.variables), "exposes": list(pattern.exposes)}
     if pattern.arguments_sha256:
@@ -164,6 +175,7 @@ def pattern_from(fields: Mapping[str, JsonValue]) -> GrantPattern:
         access=tuple(Access(word) for word in _texts(fields.get("access"))),
         write=_texts(fields.get("write")),
         network=network,
+        hosts=_texts(fields.get("hosts", [])),
         folder=folder,
         program="program" in fields,
         variables=_texts(fields.get("variables", [])),
@@ -211,6 +223,7 @@ class Grant(Record):
             reason=f"a person granted {pattern.name} for this {self.scope.value}",
             write=pattern.write,
             network=pattern.network,
+            hosts=pattern.hosts,
             folder=pattern.folder,
             exact=bool(pattern.path) and not pattern.path.endswith("/**"),
             exceptions=_ENTRY_POINTS if pattern.path == EVERYTHING else None,
@@ -242,6 +255,10 @@ def pattern_problem(pattern: GrantPattern) -> str:
     """Return why a pattern that was kept cannot be one that was ever offered, or nothing."""
     if bool(pattern.argv) == bool(pattern.path) or not pattern.tools:
         return "it is neither a command nor files"
+    try:
+        host_patterns(pattern.hosts)
+    except ValueError as error:
+        return f"its host {error}"
     if pattern.argv:
         misplaced = next((place for place in pattern.write if place_problem(place)), "")
         granted = Command(text="", argv=pattern.argv, folder=pattern.folder)
@@ -252,7 +269,13 @@ def pattern_problem(pattern: GrantPattern) -> str:
             return begins if isinstance(begins, str) else ""
         unsound = rule_problem(session_grant("kept", pattern).rule)
         return exact_problem(granted) or (unsound[1] if unsound else "")
-    if pattern.folder or pattern.write or pattern.network or not set(pattern.access) <= {Access.READ, Access.WRITE}:
+    if (
+        pattern.folder
+        or pattern.write
+        or pattern.network
+        or pattern.hosts
+        or not set(pattern.access) <= {Access.READ, Access.WRITE}
+    ):
         return "it grants more than files"
     name = pattern.path.removesuffix("/**")
     parts = name.split("/")
@@ -274,7 +297,9 @@ def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
     """
     if pattern.program:
         if list(words) == ["offline"]:
-            return replace(pattern, network=False, write=DEFAULT_WRITE) if pattern.network else "it has no network"
+            has_network = pattern.network or pattern.hosts
+            offline = replace(pattern, network=False, hosts=(), write=DEFAULT_WRITE)
+            return offline if has_network else "it has no network"
         further = words[len(pattern.argv) :] if pattern.argv == tuple(words[: len(pattern.argv)]) else words
         longer = replace(pattern, argv=(*pattern.argv, *further), path="", access=())
         return pattern_problem(longer) or (longer if further else "it is for that already")

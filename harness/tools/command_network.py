@@ -8,7 +8,7 @@ from functools import partial
 from harness.host_connection import HostConnection
 from harness.policy.hosts import LOOPBACK, host_patterns, is_listed
 from harness.process.host_proxy import HostProxy
-from harness.sandbox.own_network import DOOR, OwnNetwork
+from harness.sandbox.own_network import DOOR, OwnNetwork, why_none
 from harness.text.visible import visible_line
 from harness.tools.host_routes import Looks, look_up, route_to
 
@@ -74,6 +74,12 @@ class CommandNetwork:
             )
             told.append(f"[network only through the proxy to: {in_words(self.hosts)}{tried}]")
         return told
+
+
+def reach_words(hosts: Sequence[str]) -> str:
+    """Return what a command may reach that may reach some hosts only, as this machine can hold it to that."""
+    why = why_none()
+    return f"reach nothing: it would reach hosts by name, and {why}" if why else f"reach only {in_words(hosts)}"
 
 
 def in_words(hosts: Sequence[str]) -> str:

@@ -190,6 +190,17 @@ PLAIN: Mapping[str, st.SearchStrategy[JsonValue]] = {
             "before_mode": st.none() | st.integers(0, 0o777),
         }
     ),
+    "connection": st.fixed_dictionaries(
+        {
+            "host": st.text(max_size=4),
+            "port": st.integers(0, 65535),
+            "allowed": st.booleans(),
+            "times": st.integers(0),
+            "sent": st.integers(0),
+            "received": st.integers(0),
+        },
+        optional={"address": st.text(max_size=4), "why_not": st.text(max_size=4)},
+    ),
     "place": st.fixed_dictionaries(
         {
             "path": st.text(max_size=4),

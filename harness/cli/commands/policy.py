@@ -112,7 +112,8 @@ def _show(conversation: Conversation) -> None:
     sandbox = held.sandbox
     places = ", ".join(sandbox.write) or "nothing"
     network = "may" if sandbox.network else "may not"
-    conversation.say_line(f"  a command that you approve may write {places}, and {network} reach the network")
+    reached = "the network" if not sandbox.hosts else f"any host but {', '.join(sandbox.hosts)}"
+    conversation.say_line(f"  a command that you approve may write {places}, and {network} reach {reached}")
     conversation.say_line(f"  confinement: {conversation.parts.level}")
 
 

@@ -49,6 +49,10 @@ def effects_lines(verdict: Verdict, *, most: int = MAX_PATHS) -> list[str]:
     if any(use.bounds is None for use in uses):
         return ["effects: nobody here knows what it may do"]
     network = "may reach the network" if effects.network else "no network"
+    if effects.hosts:
+        from harness.tools.command_network import reach_words
+
+        network = f"may {reach_words(effects.hosts)}"
     granted = _listed([WORKSPACE if path == "." else path for path in effects.granted], most)
     names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
     if effects.read is None or effects.write is None:
@@ -190,6 +194,7 @@ def _effects_json(verdict: Verdict) -> dict[str, JsonValue]:
         "named": list(effects.named),
         "granted": list(effects.granted),
         "network": effects.network,
+        "hosts": list(effects.hosts),
         "hide": list(effects.hide),
         "enforcement": effects.enforcement.value,
         "unasked": effects.unasked,

@@ -169,6 +169,8 @@ def _granted(rule: Rule) -> str:
     may = [f"write {_listed(rule.write)}"] if rule.write else []
     if rule.network:
         may.append("reach the network")
+    elif rule.hosts:
+        may.append(f"reach only {_listed(rule.hosts)}")
     return f" (it may {' and '.join(may)})" if may else ""
 
 

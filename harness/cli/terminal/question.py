@@ -245,6 +245,10 @@ def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
     elif question.action.cwd:
         if effects.network and not any(part.asks and part.reaches_network for part in parts):
             quiet.append("reach the network")
+        if effects.hosts:
+            from harness.tools.command_network import reach_words
+
+            quiet.append(reach_words(effects.hosts))
         places = [place for place in effects.granted if place not in question.usual.write and not _is_here(place)]
         if places:
             quiet.append(f"write {', '.join(map(one_line, places))}")

@@ -1,0 +1,121 @@
+"""`network` as a list of hosts, in rules and under [sandbox]: what a verdict grants, and what several files leave of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.actions import Action
+from harness.errors import PolicyError
+from harness.messages import ToolCall
+from harness.policy.hosts import Reach, meet
+from harness.policy.loader import combine, parse_policy, tightening_only
+from harness.policy.policy import Policy
+from harness.policy.rule_examples import EXAMPLE_DISK
+from harness.policy.session_grants import GrantPattern, narrowed, pattern_fields, pattern_from, pattern_problem
+from harness.policy.verdict import evaluate
+from harness.shell.facets import read_commands
+from tests.support.rows import all_rows
+
+FETCH = '[[rule]]\nid = "fetch"\ndecision = "auto"\nargv = ["pip", "download", "..."]\nwrite = ["wheels"]\n'
+
+
+def policy(text: str, file: str = "p.toml") -> Policy:
+    return parse_policy(b'version = 1\n[tools]\nbash = "confirm"\n' + text.encode(), file)
+
+
+def effects(held: Policy, command: str) -> tuple[bool, tuple[str, ...]]:
+    facets = read_commands(command, EXAMPLE_DISK)
+    call = ToolCall(id="1", name="bash", arguments="{}")
+    action = Action(
+        call=call, tool="bash", arguments={}, facets=facets, summary=command, preview=command, request=None, text=command,
+        cwd="/workspace",
+    )  # fmt: skip
+    found = evaluate(held, action).effects
+    return found.network, found.hosts
+
+
+@all_rows(
+    "rule, sandbox, network, hosts",
+    [
+        ('network = ["pypi.org", "*.pythonhosted.org"]', "", False, ("pypi.org", "*.pythonhosted.org")),
+        ('network = ["PyPI.org."]', "", False, ("pypi.org",)),
+        ("network = true", "", True, ()),
+        ("network = false", "", False, ()),
+        ("", "", False, ()),
+        ('network = ["pypi.org"]', "network = false", False, ()),
+        ('network = ["pypi.org"]', "network = true", False, ("pypi.org",)),
+        ('network = ["pypi.org", "a.org"]', 'network = ["pypi.org"]', False, ("pypi.org",)),
+        ('network = ["*.a.org"]', 'network = ["x.a.org"]', False, ("x.a.org",)),
+        ('network = ["x.a.org"]', 'network = ["*.a.org"]', False, ("x.a.org",)),
+        ("network = true", 'network = ["pypi.org"]', False, ("pypi.org",)),
+    ],
+)
+def test_a_rule_grants_hosts_and_no_more_than_other_files_let(
+    rule: str, sandbox: str, network: bool, hosts: tuple[str, ...]
+) -> None:
+    layers = [policy(FETCH + rule), policy(f"[sandbox]\n{sandbox}", "other.toml")]
+    for order in (layers, layers[::-1]):
+        assert effects(combine(order), "pip download x") == (network, hosts)
+
+
+def test_what_a_person_approves_reaches_the_hosts_of_the_sandbox() -> None:
+    held = policy('[sandbox]\nnetwork = ["pypi.org", "a.org:8080"]')
+    assert effects(held, "make") == (False, ("pypi.org", "a.org:8080"))
+    assert effects(held, "ls") == (False, ())
+    both = combine([held, policy('[sandbox]\nnetwork = ["a.org:8080"]', "other.toml")])
+    assert effects(both, "make") == (False, ("a.org:8080",))
+    untrusted = combine([policy(""), tightening_only(policy('[sandbox]\nnetwork = ["a.org"]', "other.toml"))])
+    assert effects(untrusted, "make") == (False, ("a.org",))
+    assert effects(combine([held, policy("[sandbox]\nnetwork = []", "other.toml")]), "make") == (False, ())
+
+
+@all_rows(
+    "said, problem",
+    [
+        ('network = ["*"]', "means every host"),
+        ('network = ["https://a.org"]', "'https://a.org' is more than a host"),
+        ("network = []", "must not be empty"),
+        ("network = [1]", "network"),
+        ('network = "a.org"', "network"),
+        ('network = ["127.1"]', "ends in a number"),
+    ],
+)
+def test_a_list_that_is_not_plain_does_not_load(said: str, problem: str) -> None:
+    with pytest.raises(PolicyError, match=r"p\.toml:") as refused:
+        policy(FETCH + said)
+    assert problem in str(refused.value)
+    with pytest.raises(PolicyError, match="is what an auto rule grants"):
+        policy('[[rule]]\nid = "x"\ndecision = "confirm"\nargv = ["make"]\nnetwork = ["a.org"]')
+
+
+@all_rows(
+    "one, other, both",
+    [
+        (None, None, None),
+        (None, (), ()),
+        (None, ("a.org",), ("a.org",)),
+        (("a.org",), ("b.org",), ()),
+        (("a.org:8080",), ("a.org",), ()),
+        (("*.a.org",), ("a.org",), ()),
+        (("*.a.org",), ("*.b.a.org",), ("*.b.a.org",)),
+        (("*.a.org",), ("*.a.org",), ("*.a.org",)),
+        (("localhost:1",), ("127.0.0.1:1",), ("127.0.0.1:1",)),
+        (("*.org", "x.net"), ("a.org", "x.net", "y.net"), ("x.net", "a.org")),
+    ],
+)
+def test_two_lists_leave_what_both_let(one: Reach, other: Reach, both: Reach) -> None:
+    assert meet(one, other) == both
+    turned = meet(other, one)
+    assert (turned and set(turned)) == (both and set(both))
+
+
+def test_a_grant_keeps_its_hosts() -> None:
+    pattern = GrantPattern(
+        tools=("bash",), argv=("python3",), write=(".",), hosts=("a.org",), folder="/workspace", program=True
+    )
+    assert pattern_from(pattern_fields(pattern)) == pattern
+    assert "reaches only a.org" in pattern.text
+    assert pattern_problem(GrantPattern(tools=("bash",), argv=("python3",), hosts=("*",), program=True, folder="/w"))
+    offline = narrowed(pattern, ["offline"])
+    assert isinstance(offline, GrantPattern)
+    assert offline.hosts == ()
