@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import socketserver
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,9 +20,10 @@ from harness.files.workspace import Workspace
 from harness.gate.tool import ToolOutput
 from harness.messages import ResultStatus
 from harness.sandbox import probe
-from harness.sandbox.machine import enforces
+from harness.sandbox.machine import enforces, hides_where_it_may_write
 from harness.sandbox.own_network import why_none
 from harness.tools.command_runner import CommandRunner, CommandStart
+from tests.support.places import ROOT
 from tests.support.rows import all_rows
 
 pytestmark = pytest.mark.skipif(
@@ -74,7 +77,9 @@ def echo() -> Iterator[int]:
         serving.shutdown()
 
 
-def run(base: Path, command: str, *hosts: str, seconds: float = 30.0, **said: object) -> ToolOutput:
+def run(
+    base: Path, command: str, *hosts: str, seconds: float = 30.0, hide: tuple[str, ...] = (), unasked: bool = False
+) -> ToolOutput:
     """Run a command that may write its workspace, and reach these hosts."""
     (base / "work").mkdir(exist_ok=True)
     workspace = Workspace(str(base / "work"), str(base))
@@ -84,7 +89,8 @@ def run(base: Path, command: str, *hosts: str, seconds: float = 30.0, **said: ob
         granted=(".",),
         network=False,
         hosts=hosts,
-        unasked=False,
+        hide=hide,
+        unasked=unasked,
         enforcement=Enforcement.REQUIRED,
     )
     start = CommandStart(
@@ -155,13 +161,7 @@ def test_the_network_of_a_command_is_its_own(tmp_path: Path) -> None:
     done = run(tmp_path, python(look) + "; cat /proc/net/dev | wc -l", "example.org")
     assert os.readlink("/proc/self/ns/net") not in done.content
     assert "\n3\n" in done.content  # two lines of heads, and loopback
-    done = run(
-        tmp_path,
-        python("import os; os.unshare if 0 else None; print(os.setns(os.open('/proc/1/ns/net', 0)))")
-        if sys.version_info >= (3, 12)
-        else "nsenter -n -t 1 true",
-        "example.org",
-    )
+    done = run(tmp_path, "nsenter -n -t 1 true", "example.org")
     assert done.status is ResultStatus.FAILED
 
 
@@ -193,3 +193,81 @@ def test_unix_sockets_are_as_before(tmp_path: Path) -> None:
         listening.listen()
         done = run(tmp_path, python("import socket; socket.socket(socket.AF_UNIX).connect('s')"), "example.org")
     assert done.status is ResultStatus.OK, done.content
+
+
+INNER = """
+import sys
+from pathlib import Path
+from tests.tools.test_command_network import python, run
+
+done = run(Path.cwd(), python("import socket; socket.create_connection(('127.0.0.1', 1), 3)"), "example.org")
+print(done.content, done.connection_count)
+print(run(Path.cwd(), "env", "example.org").content)
+"""
+
+
+def test_where_no_network_of_its_own_can_be_had_it_has_none_and_is_told(tmp_path: Path) -> None:
+    """Inside the walls of another command, which lets nobody make namespaces."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/inner.py").write_text(INNER)
+    done = run(tmp_path, f"PYTHONPATH={ROOT} {sys.executable} inner.py", "example.org", seconds=60)
+    assert "[no network: it may be reached by host only, and this machine gives commands no network" in done.content
+    assert "Operation not permitted" in done.content
+    assert "3128" not in done.content  # nothing speaks of a proxy that is not there
+    assert done.status is ResultStatus.OK
+
+
+KILLED = """
+from pathlib import Path
+from tests.tools.test_command_network import run
+
+run(Path.cwd(), "echo $$ > begun; sleep 1000 & sleep 1000", "example.org", seconds=600)
+"""
+
+
+def test_a_harness_that_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path, env={**os.environ, "PYTHONPATH": ROOT})
+    begun = tmp_path / "work/begun"
+    try:
+        while not (begun.exists() and begun.read_text().strip()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        namespace = os.readlink(f"/proc/{begun.read_text().strip()}/ns/net")
+        assert namespace != os.readlink("/proc/self/ns/net")
+    finally:
+        process.kill()
+        process.wait()
+    while namespace in set(_namespaces()):
+        time.sleep(0.01)
+
+
+def _namespaces() -> Iterator[str]:
+    """Yield the network of every process."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            yield os.readlink(f"/proc/{name}/ns/net")
+        except OSError:
+            pass
+
+
+def test_it_holds_where_something_is_hidden_by_bubblewrap_too(tmp_path: Path, server: int) -> None:
+    if not hides_where_it_may_write(probe()):
+        pytest.skip("bubblewrap does not work here")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/.env").write_text("KEY=1")
+    url = f"http://127.0.0.1:{server}/x"
+    fetch = python(f"import urllib.request as u; print(u.urlopen('{url}').read())")
+    past = python(f"import socket; socket.create_connection(('127.0.0.1', {server}), 3)")
+    done = run(tmp_path, f"cat .env; {fetch}; {past}", f"127.0.0.1:{server}", hide=(".env",))
+    assert "hello /x" in done.content
+    assert "KEY" not in done.content
+    assert "refused" in done.content
+    assert done.connection_count == 1
+
+
+def test_a_command_that_nobody_was_asked_about_has_its_git_and_its_way(tmp_path: Path) -> None:
+    done = run(tmp_path, "env", "example.org", "localhost:8080", unasked=True)
+    assert "https_proxy=http://127.0.0.1:3128" in done.content
+    assert "\nno_proxy=\n" in done.content
+    assert "GIT_ALLOW_PROTOCOL" not in done.content
+    assert "\nno_proxy=localhost,127.0.0.1,::1\n" in run(tmp_path, "env", "example.org").content
