@@ -183,7 +183,7 @@ class Figures:
         outside = reach.outside
         if outside is not None:
             self.outside += bool(outside.reads or outside.writes or outside.may_write or outside.is_unheld)
-            self.network += outside.network
+            self.network += bool(outside.network or outside.hosts)
         self.commands += is_command(reach)
         self.reads_unknown += not reach.reads_known
         for path in reach.reads:

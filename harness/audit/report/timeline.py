@@ -339,6 +339,8 @@ def _about_run(call: LoggedCall) -> list[tuple[str, str]]:
         ("error", line(outcome.get("error_code"), 60)),
         ("took", duration(milliseconds / 1000) if milliseconds is not None else line(outcome.get("duration_ms"))),
         ("output", f"{line(outcome['output_bytes'], 20)} bytes" if "output_bytes" in outcome else ""),
+        ("connections", f"<code>{line(outcome['connections'], 3000)}</code>" if "connections" in outcome else ""),
+        ("of them in all", line(outcome.get("connection_count"), 20)),
         ("output was cut for the model", line(outcome.get("truncated"), 10)),
         ("changed", f"<code>{line(outcome['changed_path'], 1000)}</code>" if "changed_path" in outcome else ""),
         ("before", digest(outcome.get("before_sha256")) if "changed_path" in outcome else ""),

@@ -221,7 +221,7 @@ def _outside(logs: ChosenLogs, output: AnswerWriter) -> None:
         calls += 1
         read += bool(outside.reads)
         written += bool(outside.writes or outside.may_write)
-        network += outside.network
+        network += bool(outside.network or outside.hosts)
         output.row(outside.fields("outside"))
         output.entry(OUTSIDE, *outside_cells(outside, output))
     counts: dict[str, JsonValue] = {"calls": calls, "read": read, "wrote": written, "network": network}

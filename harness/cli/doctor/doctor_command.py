@@ -22,6 +22,7 @@ from harness.process.hardening import undumpable
 from harness.process.start import find_bash
 from harness.record import Record, replace
 from harness.sandbox import Machine, Walls, bubblewrap, describe, enforces, missing, probe
+from harness.sandbox.own_network import why_none
 from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class MachineFindings(Record):
     state: str
     state_writable: bool
     root: bool
+    no_own_network: str = ""
+    """Why commands can have no network of their own, by which some hosts alone are reached; empty where they can."""
 
 
 class Report(Record):
@@ -153,6 +156,7 @@ def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindin
         state=state,
         state_writable=_writable(state),
         root=os.geteuid() == 0,
+        no_own_network=why_none() if machine.seccomp else "nothing confines commands here",
     )
 
 
@@ -174,6 +178,10 @@ def _found(report: Report) -> Iterator[tuple[str, str, Tone]]:
         yield "missing", text, Tone.WARNING
     if found.machine.bubblewrap:
         yield "bubblewrap", found.machine.bubblewrap, Tone.PLAIN
+    if found.no_own_network:
+        yield "missing", f"network by host: {found.no_own_network}; such commands get no network", Tone.WARNING
+    else:
+        yield "network", "can be held to single hosts (network = [...] in a policy)", Tone.PLAIN
     yield "bash", found.bash or "none: commands cannot run", Tone.PLAIN if found.bash else Tone.BAD
     can = "can be written" if found.state_writable else "CANNOT be written: there will be no log, and no session"
     yield "state folder", f"{found.state} ({can})", Tone.PLAIN if found.state_writable else Tone.BAD
@@ -245,6 +253,7 @@ def _fields(report: Report) -> dict[str, JsonValue]:
         "seccomp": found.machine.seccomp or None,
         "bubblewrap": found.machine.bubblewrap or None,
         "missing": list(missing(found.machine)),
+        "network_by_host": not found.no_own_network,
         "bash": found.bash or None,
         "state_folder": found.state,
         "state_writable": found.state_writable,
