@@ -63,12 +63,14 @@ class Confinement:
         """
         if not self._open:
             raise OSError(errno.EBADF, "these walls were closed before anything went behind them")
+        if self.walls.own_network:
+            raise RuntimeError("these walls leave the network open: only a child that made its own goes behind them")
         if get_native_id() == os.getpid():
             raise RuntimeError("the main thread would be confined for ever: enter on a thread that starts one command")
         self.enter_as_child()
 
     def enter_as_child(self) -> None:
-        """Do as `enter` in a child that is about to become the command. Raises OSError."""
+        """Do as `enter` in a child that has its own network, and is about to become the command. Raises OSError."""
         kernel.forbid_new_privileges()
         if self._capabilities is not None:
             kernel.keep_capabilities(self._capabilities)

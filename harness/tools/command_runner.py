@@ -170,7 +170,9 @@ class CommandRunner:
             raise ToolError(f"Cannot start {start.noun}: there is no bash.")
         # Noted before a granted program, whose sockets are closed.
         hold = () if effects.sockets else self.places.held
-        confinement = self.walls.confinement(effects, self._temporary.path, hold, terminal=lent is not None)
+        confinement = self.walls.confinement(
+            effects, self._temporary.path, hold, terminal=lent is not None, by_host=True
+        )
         network = None
         try:
             network = _network_of(effects, confinement)

@@ -177,13 +177,20 @@ class CommandWalls:
         return f"{visible_line(inside, 200)} {words}" if inside else ""
 
     def confinement(
-        self, effects: Effects, temporary: Callable[[], str], hold: Sequence[str] = (), *, terminal: bool = False
+        self,
+        effects: Effects,
+        temporary: Callable[[], str],
+        hold: Sequence[str] = (),
+        *,
+        terminal: bool = False,
+        by_host: bool = False,
     ) -> Confinement | None:
         """Return the walls for one command, to be entered by the thread that starts it; None where it runs without.
 
         `hold` are further absolute paths that stay as they are, where these walls can do that. `temporary` makes or names
         the folder for temporary files of commands that may write at all. `terminal`: it has one of its own on its standard
-        streams. Folders that a rule grants and that are missing are made.
+        streams. `by_host`: where some hosts may be reached, the caller starts it in a network of its own, from which it reaches
+        them; without, it reaches nothing. Folders that a rule grants and that are missing are made.
 
         Raises ToolError where the walls are required and cannot be put up, NotConfinedError where the system refuses.
         """
@@ -203,7 +210,7 @@ class CommandWalls:
             for folder in missing_folders(effects, self._workspace):
                 os.makedirs(folder, exist_ok=True)
             walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
-            apart = bool(effects.hosts) and not effects.network and not why_none()
+            apart = by_host and bool(effects.hosts) and not effects.network and not why_none()
             walls = replace(walls, hold=tuple(hold), terminal=terminal, own_network=apart)
             return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:

@@ -23,6 +23,7 @@ from harness.sandbox import probe
 from harness.sandbox.machine import enforces, hides_where_it_may_write
 from harness.sandbox.own_network import why_none
 from harness.tools.command_runner import CommandRunner, CommandStart
+from harness.tools.command_walls import CommandWalls
 from tests.support.places import ROOT
 from tests.support.rows import all_rows
 
@@ -271,3 +272,17 @@ def test_a_command_that_nobody_was_asked_about_has_its_git_and_its_way(tmp_path:
     assert "\nno_proxy=\n" in done.content
     assert "GIT_ALLOW_PROTOCOL" not in done.content
     assert "\nno_proxy=localhost,127.0.0.1,::1\n" in run(tmp_path, "env", "example.org").content
+
+
+def test_walls_that_leave_the_network_open_are_for_its_own_network_alone(tmp_path: Path) -> None:
+    workspace = Workspace(str(tmp_path), str(tmp_path))
+    effects = Effects(read=None, write=None, granted=(".",), network=False, hosts=("example.org",), unasked=False)
+    walls = CommandWalls(workspace)
+    for by_host in (False, True):
+        confinement = walls.confinement(effects, lambda: str(tmp_path), by_host=by_host)
+        assert confinement is not None
+        with confinement:
+            assert confinement.walls.own_network is by_host
+            if by_host:
+                with pytest.raises(RuntimeError, match="only a child"):
+                    confinement.enter()
