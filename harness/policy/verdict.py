@@ -191,10 +191,9 @@ def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
         for path in action.all_facets()
         if isinstance(path, PathAccess)
     )
-    network = effects.reaches and not all(
-        rule.reach is None or set(effects.hosts) <= set(rule.hosts) for rule in walled
-    )
-    return not (more or outside or network) and next(iter(destroys(action)), None) is None
+    network = effects.network and not all(rule.network for rule in walled)
+    hosts = not all(rule.network or set(effects.hosts) <= set(rule.hosts) for rule in walled)
+    return not (more or outside or network or hosts) and next(iter(destroys(action)), None) is None
 
 
 class _Judge:

@@ -11,8 +11,17 @@ from harness.policy.hosts import Reach, meet
 from harness.policy.loader import combine, parse_policy, tightening_only
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import EXAMPLE_DISK
-from harness.policy.session_grants import GrantPattern, narrowed, pattern_fields, pattern_from, pattern_problem
-from harness.policy.verdict import evaluate
+from harness.policy.rules import Decision
+from harness.policy.session_grants import (
+    GrantPattern,
+    narrowed,
+    pattern_fields,
+    pattern_from,
+    pattern_problem,
+    session_grant,
+    with_grants,
+)
+from harness.policy.verdict import Verdict, evaluate
 from harness.shell.facets import read_commands
 from tests.support.rows import all_rows
 
@@ -23,14 +32,18 @@ def policy(text: str, file: str = "p.toml") -> Policy:
     return parse_policy(b'version = 1\n[tools]\nbash = "confirm"\n' + text.encode(), file)
 
 
-def effects(held: Policy, command: str) -> tuple[bool, tuple[str, ...]]:
+def judged(held: Policy, command: str) -> Verdict:
     facets = read_commands(command, EXAMPLE_DISK)
     call = ToolCall(id="1", name="bash", arguments="{}")
     action = Action(
         call=call, tool="bash", arguments={}, facets=facets, summary=command, preview=command, request=None, text=command,
         cwd="/workspace",
     )  # fmt: skip
-    found = evaluate(held, action).effects
+    return evaluate(held, action)
+
+
+def effects(held: Policy, command: str) -> tuple[bool, tuple[str, ...]]:
+    found = judged(held, command).effects
     return found.network, found.hosts
 
 
@@ -119,3 +132,29 @@ def test_a_grant_keeps_its_hosts() -> None:
     offline = narrowed(pattern, ["offline"])
     assert isinstance(offline, GrantPattern)
     assert offline.hosts == ()
+
+
+@all_rows(
+    "network, hosts, decision",
+    [
+        (False, (), Decision.CONFIRM),
+        (False, ("a.org",), Decision.AUTO),
+        (False, ("b.org",), Decision.CONFIRM),
+        (True, (), Decision.AUTO),
+    ],
+)
+def test_beside_another_rule_a_granted_program_gets_no_host_that_it_was_not_granted(
+    network: bool, hosts: tuple[str, ...], decision: Decision
+) -> None:
+    pattern = GrantPattern(
+        tools=("bash",),
+        argv=("python3",),
+        write=(".",),
+        folder="/workspace",
+        program=True,
+        network=network,
+        hosts=hosts,
+    )
+    rules = '[[rule]]\nid = "b"\ndecision = "auto"\nargv = ["make", "b"]\nnetwork = ["a.org"]\n'
+    held = with_grants(policy(rules), [session_grant("grant-1", pattern)])
+    assert judged(held, "python3 a && make b").decision is decision
