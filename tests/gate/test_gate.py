@@ -23,6 +23,7 @@ from harness.gate.pending_call import CallEnd, PendingCall
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, refusal_text, rule_on
 from harness.gate.tool import ToolOutput
+from harness.host_connection import HostConnection
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
@@ -663,6 +664,26 @@ def test_a_written_file_is_recorded_with_its_digests(desk: MakeDesk) -> None:
     here.call(action("free"), ToolOutput(content="", changed_path="/w/a", before_sha256=None, after_sha256="f" * 64))
     last = here.records()[-1]
     assert (last["changed_path"], last["before_sha256"], last["after_sha256"]) == ("/w/a", None, "f" * 64)
+
+
+def test_connections_are_recorded_with_what_came_of_them(desk: MakeDesk) -> None:
+    here = desk()
+    made = (
+        HostConnection(host="a.org", port=443, address="192.0.2.7", times=2, sent=10, received=20),
+        HostConnection(host="b.org", port=443, why_not="b.org:443 is not among the hosts it may reach"),
+    )
+    here.call(action("free"), ToolOutput(content="", connections=made, connection_count=3))
+    last = here.records()[-1]
+    assert last["connection_count"] == 3
+    assert last["connections"] == [
+        {"host": "a.org", "port": 443, "allowed": True, "times": 2, "sent": 10, "received": 20, "address": "192.0.2.7"},
+        {
+            "host": "b.org", "port": 443, "allowed": False, "times": 1, "sent": 0, "received": 0,
+            "why_not": "b.org:443 is not among the hosts it may reach",
+        },
+    ]  # fmt: skip
+    here.log.append("session_ended", {"stop": "completed", "detail": ""})
+    assert proved(str(here.path)).head == here.log.head
 
 
 def test_the_wait_for_an_answer_is_recorded(tmp_path: Path) -> None:

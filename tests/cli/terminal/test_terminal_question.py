@@ -45,6 +45,7 @@ from harness.policy.rules import Decision
 from harness.policy.session_grants import GrantPattern
 from harness.record import replace
 from harness.text.visible import visible
+from harness.tools.command_network import reach_words
 
 
 def question(about: Asked, *, usual: Usual | None = None) -> Question:
@@ -475,3 +476,12 @@ def test_what_can_be_edited(root: str) -> None:
     assert is_editable(command(root, "touch a").action)
     assert is_editable(asked(root, "edit_file", {"path": "a.py", "edits": edits}).action)
     assert _new_texts(json.loads('[{"new_string": 1}]'), "new_string") is None
+
+
+def test_the_hosts_that_a_command_may_reach_are_told(root: str) -> None:
+    about = command(root, "make")
+    effects = replace(about.verdict.effects, network=False, hosts=("example.org", "*.example.net"))
+    about = about._replace(verdict=replace(about.verdict, effects=effects))
+    told = reach_words(effects.hosts)
+    assert "reach only example.org, *.example.net" in told or "network" in told
+    assert f"it may {told}" in " ".join(lines(about, 200))
