@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rows import all_rows
 
 from harness.actions import Action
 from harness.errors import PolicyError
@@ -23,7 +24,6 @@ from harness.policy.session_grants import (
 )
 from harness.policy.verdict import Verdict, evaluate
 from harness.shell.facets import read_commands
-from tests.support.rows import all_rows
 
 FETCH = '[[rule]]\nid = "fetch"\ndecision = "auto"\nargv = ["pip", "download", "..."]\nwrite = ["wheels"]\n'
 

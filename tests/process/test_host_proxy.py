@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from rows import all_rows
+
 from harness.policy.hosts import host_patterns
 from harness.process.host_proxy import MOST_KEPT, HostProxy
 from harness.process.proxy_request import MAX_HEAD_BYTES, read_request
 from harness.tools.host_routes import route_to
-from tests.support.rows import all_rows
 
 END = "\r\n\r\n"
 

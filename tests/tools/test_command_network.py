@@ -14,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from places import ROOT, SUPPORT
+from rows import all_rows
 
 from harness.actions import Effects, Enforcement
 from harness.files.workspace import Workspace
@@ -24,8 +26,6 @@ from harness.sandbox.machine import enforces, hides_where_it_may_write
 from harness.sandbox.own_network import why_none
 from harness.tools.command_runner import CommandRunner, CommandStart
 from harness.tools.command_walls import CommandWalls
-from tests.support.places import ROOT
-from tests.support.rows import all_rows
 
 pytestmark = pytest.mark.skipif(
     not enforces(probe()) or bool(why_none()), reason="this machine gives commands no network of their own"
@@ -103,6 +103,8 @@ def run(
     return CommandRunner(workspace).run(start, effects)
 
 
+MODULES = os.pathsep.join((ROOT, SUPPORT, os.path.dirname(os.path.abspath(__file__))))
+"""Where a program of ours finds the harness and this module."""
 PYTHON = f"{sys.executable} -I -c"
 
 
@@ -199,7 +201,7 @@ def test_unix_sockets_are_as_before(tmp_path: Path) -> None:
 INNER = """
 import sys
 from pathlib import Path
-from tests.tools.test_command_network import python, run
+from test_command_network import python, run
 
 done = run(Path.cwd(), python("import socket; socket.create_connection(('127.0.0.1', 1), 3)"), "example.org")
 print(done.content, done.connection_count)
@@ -211,7 +213,7 @@ def test_where_no_network_of_its_own_can_be_had_it_has_none_and_is_told(tmp_path
     """Inside the walls of another command, which lets nobody make namespaces."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work/inner.py").write_text(INNER)
-    done = run(tmp_path, f"PYTHONPATH={ROOT} {sys.executable} inner.py", "example.org", seconds=60)
+    done = run(tmp_path, f"PYTHONPATH={MODULES} {sys.executable} inner.py", "example.org", seconds=60)
     assert "[no network: it may be reached by host only, and this machine gives commands no network" in done.content
     assert "Operation not permitted" in done.content
     assert "3128" not in done.content  # nothing speaks of a proxy that is not there
@@ -220,14 +222,14 @@ def test_where_no_network_of_its_own_can_be_had_it_has_none_and_is_told(tmp_path
 
 KILLED = """
 from pathlib import Path
-from tests.tools.test_command_network import run
+from test_command_network import run
 
 run(Path.cwd(), "echo $$ > begun; sleep 1000 & sleep 1000", "example.org", seconds=600)
 """
 
 
 def test_a_harness_that_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path, env={**os.environ, "PYTHONPATH": ROOT})
+    process = subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path, env={**os.environ, "PYTHONPATH": MODULES})
     begun = tmp_path / "work/begun"
     try:
         while not (begun.exists() and begun.read_text().strip()):
