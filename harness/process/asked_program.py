@@ -46,7 +46,7 @@ class ProgramAnswer(Record):
     """Whether it printed more than `output` holds."""
 
 
-def ask_program(
+def ask_program(  # noqa: PLR0913 - what a run takes, each named where it is passed
     argv: Sequence[str],
     question: bytes,
     *,
@@ -56,8 +56,10 @@ def ask_program(
     most_bytes: int,
     interrupts: Callable[[], int] | None = None,
     pace: Pace = STANDARD_PACE,
+    confine: Callable[[], None] | None = None,
 ) -> ProgramAnswer:
-    """Run a program, whose file is `argv[0]`, without walls, in `folder`; it may read `question` from its stdin, or not.
+    """Run a program, whose file is `argv[0]`, in `folder`; it may read `question` from its stdin, or not. `confine` puts it
+    behind walls (Launch.confine), None: without any.
 
     Whatever it starts is ended with it. Of its output `most_bytes` are kept. Raises as `run_group` does.
     """
@@ -75,6 +77,7 @@ def ask_program(
             cwd=folder,
             environment=environment,
             input=given,
+            confine=confine,
         )
         ended = run_group(launch, seconds=seconds, output=output, errors=errors, interrupts=interrupts, pace=pace)
     finally:

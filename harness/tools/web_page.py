@@ -83,11 +83,21 @@ def _decoded(answer: WebAnswer) -> str:
 def _html_page(
     html: str, environment: Mapping[str, str], seconds: float, interrupts: Callable[[], int] | None
 ) -> WebPage:
+    from contextlib import ExitStack
+
     from harness.process.asked_program import ask_program
     from harness.process.command import CommandEnding
+    from harness.sandbox.confinement import prepare
+    from harness.sandbox.machine import probe
+    from harness.sandbox.walls import Unenforceable, Walls
 
     child = os.path.join(os.path.dirname(os.path.abspath(__file__)), "html_child.py")
+    stack = ExitStack()
     try:
+        try:  # where the kernel can: it writes nothing, and has no network
+            confine = stack.enter_context(prepare(Walls(write=(), network=False), probe())).enter
+        except Unenforceable:
+            confine = None  # it still binds itself
         done = ask_program(
             (sys.executable, "-I", "-c", _START, child),
             html.encode("utf-8", "replace"),
@@ -96,11 +106,14 @@ def _html_page(
             seconds=max(0.1, min(PARSE_SECONDS, seconds)),
             most_bytes=MOST_TEXT_BYTES,
             interrupts=interrupts,
+            confine=confine,
         )
     except OSError as error:
         return WebPage(
             text=plain(html), note=f"the tags stand in it: the parser could not be started: {error.strerror}"
         )
+    finally:
+        stack.close()
     if done.ended.ending is CommandEnding.INTERRUPTED:
         raise KeyboardInterrupt
     if done.ended.ending is CommandEnding.EXITED and done.ended.status == 3:

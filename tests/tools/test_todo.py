@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playing import Playing
@@ -27,7 +28,7 @@ ITEMS: list[dict[str, str]] = [
 SILENT = 'version = 1\ntools.default = "deny"\n'
 
 
-def played(tmp_path: Path, policy: str, *lists: object) -> tuple[Sequence[Message], list[dict[str, object]]]:
+def played(tmp_path: Path, policy: str, *lists: Any) -> tuple[Sequence[Message], list[dict[str, object]]]:
     log = ActionLog.open(str(tmp_path / "log.jsonl"))
     agent = Agent(
         model=Playing([call("todo", items=items) for items in lists]),

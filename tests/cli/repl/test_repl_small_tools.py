@@ -110,7 +110,7 @@ def test_they_are_not_offered_where_no_policy_names_them(program: Program) -> No
     assert done.code == 0
     tools = program.players[0].requests[0]["tools"]
     assert isinstance(tools, list)
-    assert {tool["function"]["name"] for tool in tools if isinstance(tool, dict)} & {"todo", "ask_user"} == set()
+    assert not any(name in str(tools) for name in ("'todo'", "'ask_user'", "'web_fetch'"))
 
 
 def test_their_calls_are_explained_and_judged_again(program: Program) -> None:
