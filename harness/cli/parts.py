@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from harness.cli.extensions.session_servers import SessionServers
     from harness.log.action_log import ActionLog
     from harness.log.heads_file import KnownHead
+    from harness.models.anthropic_messages import AnthropicMessages
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
     from harness.redaction.redactor import Redactor
@@ -164,7 +165,7 @@ class SessionParts:
         self.tell: Callable[[str], None] = complain
         """Says one line to the person; set by whoever can show that better."""
         self._servers: SessionServers | None = None
-        self._named: OpenAIChat | OpenAIResponses | None = None
+        self._named: OpenAIChat | OpenAIResponses | AnthropicMessages | None = None
         model_for = unattended.model_for if unattended is not None else None
         self.model: Model = self.calling(model_for(self) if model_for is not None else self.named_model())
         system = system_prompt(
@@ -181,7 +182,7 @@ class SessionParts:
             complain(f"the log that was noted as {self.lost.file} is gone: {self.lost.words}; a new one begins there")
         self.log: ActionLog = opened_log(self.state, self.redactor, path=log, workspace=self.workspace.root)
 
-    def named_model(self) -> OpenAIChat | OpenAIResponses:
+    def named_model(self) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
         """Return the model that the settings name. Raises UsageError as `model_from` does."""
         if self._named is None:
             self._named = model_from(self.settings, self.environment, sleep=self._wait)

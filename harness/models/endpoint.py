@@ -45,10 +45,14 @@ class Quirks(Record):
     """Whether call ids must be nine letters and digits (Mistral)."""
     encrypted_reasoning: bool = True
     """Whether reasoning may be asked for in encrypted form (`include`); only in the Responses API."""
+    cache_marks: bool = True
+    """Whether a request may say up to where it is to be kept for the next one (`cache_control`); only in the Messages API."""
+    most_output: int = 0
+    """The greatest `max_tokens` that the server said it takes; 0 where it said none. Only in the Messages API."""
 
 
 class Endpoint(Record):
-    """A server that speaks one of the OpenAI APIs."""
+    """A server that speaks one of the APIs."""
 
     base_url: str | None = None
     """None: the SDK reads OPENAI_BASE_URL, and takes the OpenAI API where it is not set."""
@@ -58,6 +62,8 @@ class Endpoint(Record):
     """The environment variable that holds the key, for texts that say what to set; empty where none is wanted."""
     azure_api_version: str = ""
     """Not empty: `base_url` is an Azure resource, reached by deployment and API version."""
+    anthropic_version: str = ""
+    """Not empty: the server speaks Anthropic's Messages API of this version, and takes the key as `x-api-key`."""
     attempts: int = 5
     """Tries of one request, the first included; at least 1."""
     retry_seconds: float = 300.0
@@ -67,6 +73,8 @@ class Endpoint(Record):
     quirks: Quirks = Quirks()
 
 
+ANTHROPIC_VERSION = "2023-06-01"
+"""The version of the Messages API that is spoken: its newest (platform.claude.com/docs/en/api/versioning)."""
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 """The names by which people write this machine."""
 

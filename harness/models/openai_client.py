@@ -7,7 +7,7 @@ whole history anew for every turn, repair nothing, and retry out of sight. What 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from harness.errors import ModelError, ModelFault
@@ -45,6 +45,7 @@ class OpenAIClient:
 
         Raises ModelError (SETTINGS) where that cannot be.
         """
+        self._endpoint = endpoint
         self.connections = Connections()
         """Those that are open."""
         self._check = AnswerCheck(model, endpoint, self.connections)
@@ -99,7 +100,8 @@ class OpenAIClient:
         """Send the request, again where the server moves it within its origin."""
         for _ in range(MAX_REDIRECTS + 1):
             try:
-                return _get(self._sdk, path) if body is None else _post(self._sdk, path, body)
+                headers = _headers(self._endpoint, self.secret)
+                return _get(self._sdk, path, headers) if body is None else _post(self._sdk, path, body, headers)
             except Exception as error:
                 moved = cause_of(error, Moved)
                 if moved is None:
@@ -163,17 +165,34 @@ def _trusted(base_url: str | None) -> ssl.SSLContext | bool:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _post(client: openai.OpenAI, path: str, body: bytes) -> _Answered:
+def _headers(endpoint: Endpoint, secret: str) -> Mapping[str, str | openai.Omit]:
+    """Return what a request has beside the SDK's own headers.
+
+    Anthropic takes an API key as `x-api-key` and nowhere else (platform.claude.com/docs/en/api/overview, "Authentication").
+    """
+    if not endpoint.anthropic_version:
+        return _UNREAD
+    import openai
+
+    own: dict[str, str | openai.Omit] = {
+        "x-api-key": secret,
+        "anthropic-version": endpoint.anthropic_version,
+        "Authorization": openai.Omit(),
+    }
+    return {**_UNREAD, **own}
+
+
+def _post(client: openai.OpenAI, path: str, body: bytes, headers: Mapping[str, str | openai.Omit]) -> _Answered:
     """POST `body` through the SDK's generic request; 3.x takes bytes as `content`, 2.x as `body`."""
     if "content" in (type(client).post.__kwdefaults__ or {}):
-        answer = client.post(path, cast_to=object, content=body, options={"headers": _UNREAD})
+        answer = client.post(path, cast_to=object, content=body, options={"headers": headers})
     else:
-        answer = client.post(path, cast_to=object, body=body, options={"headers": _UNREAD})
+        answer = client.post(path, cast_to=object, body=body, options={"headers": headers})
     return cast(_Answered, answer)
 
 
-def _get(client: openai.OpenAI, path: str) -> _Answered:
-    return cast(_Answered, client.get(path, cast_to=object, options={"headers": _UNREAD}))
+def _get(client: openai.OpenAI, path: str, headers: Mapping[str, str | openai.Omit]) -> _Answered:
+    return cast(_Answered, client.get(path, cast_to=object, options={"headers": headers}))
 
 
 def _unusable(text: str) -> ModelError:

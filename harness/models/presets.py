@@ -20,10 +20,12 @@ _LOOPBACK = re.compile(r"localhost|127(\.[0-9]+){3}|\[::1\]|0\.0\.0\.0")
 
 
 class Api(Enum):
-    """Which of the OpenAI APIs is spoken; the values are those of the configuration."""
+    """Which API is spoken; the values are those of the configuration."""
 
     CHAT = "chat"
     RESPONSES = "responses"
+    MESSAGES = "messages"
+    """Anthropic's own."""
 
 
 class Preset(Record):
@@ -157,6 +159,15 @@ PRESETS: Mapping[str, Preset] = {
             base_url="https://api.anthropic.com/v1/",
             key_variable="ANTHROPIC_API_KEY",
             hosts=("api.anthropic.com",),
+        ),
+        # Its address is that of the end above, which is what the host alone means.
+        Preset(  # https://platform.claude.com/docs/en/api/messages
+            name="anthropic-messages",
+            title="Anthropic, Messages API",
+            base_url="https://api.anthropic.com/v1/",
+            key_variable="ANTHROPIC_API_KEY",
+            hosts=("api.anthropic.com",),
+            api=Api.MESSAGES,
         ),
         # The variables are those of LiteLLM's own client (provider `litellm_proxy`).
         Preset(  # https://docs.litellm.ai/docs/providers/litellm_proxy

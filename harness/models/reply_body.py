@@ -232,6 +232,9 @@ class ReplyBody:
         chunk = self._event_value(data, last=last)
         if chunk is None:
             return ""
+        if chunk.get("type") == "ping":  # a keep-alive of the Messages API, though it has data
+            self.events -= 1
+            return ""
         if name == "error" or _error_of(chunk):
             raise broken_off(_error_of(chunk) or chunk, self._secret)
         try:

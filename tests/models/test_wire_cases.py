@@ -30,7 +30,7 @@ from wire_cases import (
     play,
     wait_for_threads,
 )
-from wire_contract import CHAT, RESPONSES, Speaker
+from wire_contract import CHAT, MESSAGES, RESPONSES, Speaker
 from wire_rows_loop import LOOP
 
 from harness.messages import StopReason
@@ -76,8 +76,8 @@ def test_what_goes_wrong(case: Case, streaming: bool, tmp_path: Path) -> None:
     play(case, str(tmp_path), streaming=streaming)
 
 
-# What is no reply is the same whatever API was spoken; what is one, tests/wire_contract.py holds for both.
-BOTH_APIS = {
+# What is no reply is the same whatever API was spoken; what is one, tests/wire_contract.py holds for all.
+ALL_APIS = {
     f"{table}: {name}": case
     for table in ("early", "no reply", "statuses", "deadlines", "bounds")
     for name, case in TABLES[table].items()
@@ -85,12 +85,13 @@ BOTH_APIS = {
 }
 
 
-@all_rows("case", BOTH_APIS)
-def test_a_fault_by_the_responses_api(case: Case, tmp_path: Path) -> None:
-    play(case, str(tmp_path), api=Api.RESPONSES)
+@all_rows("api", [Api.RESPONSES, Api.MESSAGES])
+@all_rows("case", ALL_APIS)
+def test_a_fault_by_another_api(case: Case, api: Api, tmp_path: Path) -> None:
+    play(case, str(tmp_path), api=api)
 
 
-SPEAKERS = {Api.CHAT: CHAT, Api.RESPONSES: RESPONSES}
+SPEAKERS = {Api.CHAT: CHAT, Api.RESPONSES: RESPONSES, Api.MESSAGES: MESSAGES}
 
 
 @all_rows("api", list(SPEAKERS))

@@ -1,4 +1,4 @@
-"""The contract of the two adapters, each row through the real client over a real socket; runs on openai 2.x and 3.x."""
+"""The contract of the adapters, each row through the real client over a real socket; runs on openai 2.x and 3.x."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from wire_contract import (
     CHAT,
     MAX_ARGUMENT_CHARACTERS,
     MAX_CALLS,
+    MESSAGES,
     RESPONSES,
     ROWS,
     Expected,
@@ -29,9 +30,11 @@ from harness.errors import CutReply, ModelError
 from harness.log.schema import MAX_RECORD_BYTES
 from harness.messages import Message, ModelResponse, Role
 from harness.model import MAX_REPLY_CHARACTERS, Model
+from harness.models.anthropic_messages import AnthropicMessages
 from harness.models.chat_reply import ChatReply
 from harness.models.dialect import Assembly
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
+from harness.models.messages_reply import MessagesReply
 from harness.models.openai_chat import OpenAIChat
 from harness.models.openai_responses import OpenAIResponses
 from harness.models.reply_body import ReplyBody
@@ -129,7 +132,28 @@ def test_responses(row: Row) -> None:
     assert row.slept is None or tuple(watching.slept) == row.slept
 
 
-@all_rows(("speaker", "assembly"), [(CHAT, ChatReply), (RESPONSES, ResponsesReply)], ids=["chat", "responses"])
+@all_rows("row", ROWS)
+def test_messages(row: Row) -> None:
+    watching = Watching(row)
+    with FaultServer(row.answers(MESSAGES)) as server:
+        model = AnthropicMessages("m", endpoint(server.url, row.idle), **watching.seams)
+        with closing(model):
+            found = watching.outcome(model)
+        asked = [request.head for request in server.requests]
+    check(found, row.responses_expected or row.expected)
+    assert [head.split(" ", 2)[1] for head in asked] == ["/v1/messages"] * (row.responses_requests or row.requests)
+    assert row.slept is None or tuple(watching.slept) == row.slept
+    for head in asked:
+        fields = head.lower().splitlines()
+        assert "x-api-key: sk-contract-0123" in fields
+        assert "anthropic-version: 2023-06-01" in fields
+        assert not any(field.startswith("authorization") for field in fields)
+
+
+ASSEMBLIES = [(CHAT, ChatReply), (RESPONSES, ResponsesReply), (MESSAGES, MessagesReply)]
+
+
+@all_rows(("speaker", "assembly"), ASSEMBLIES, ids=["chat", "responses", "messages"])
 def test_of_a_long_text_no_more_is_taken_in_than_a_reply_may_have(speaker: Speaker, assembly: type[Assembly]) -> None:
     """Counted is what was fed: 200 MB were offered."""
     body = ReplyBody(assembly())

@@ -19,6 +19,7 @@ from chat_events import CALLED, DONE, STOP, calls, fragment, said, sse
 from clocks import Clock
 from fault_server import Answer, End, FaultServer, Send, Step, chunked, status, until_close, whole
 from log_scene import proved, unsynced
+from messages_server import chat_form
 from process_scene import wait_until
 from responses_server import chat_request
 
@@ -36,6 +37,7 @@ from harness.log.verify import Verification
 from harness.loop.agent import Agent
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, Usage
 from harness.model import Retry, ToolSpec
+from harness.models.anthropic_messages import AnthropicMessages
 from harness.models.endpoint import Deadlines, Endpoint
 from harness.models.openai_chat import OpenAIChat
 from harness.models.openai_responses import OpenAIResponses
@@ -94,6 +96,17 @@ FINE_RESPONSE = stream(
         },
     }
 )
+FINE_MESSAGE = stream(
+    {"type": "message_start", "message": {"type": "message", "role": "assistant", "content": []}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "ok"}},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+    {"type": "message_stop"},
+)
+ADAPTERS: dict[Api, type[OpenAIChat | OpenAIResponses | AnthropicMessages]] = {
+    Api.CHAT: OpenAIChat,
+    Api.RESPONSES: OpenAIResponses,
+    Api.MESSAGES: AnthropicMessages,
+}
 CALL = stream(calls(one()), CALLED, DONE)
 CALL_DOCUMENT = document({"content": None, "tool_calls": [one(index=None)]}, "tool_calls")
 
@@ -231,7 +244,7 @@ class Probe:
 class Watched:
     """The real adapter, and what came out of it."""
 
-    def __init__(self, inner: OpenAIChat | OpenAIResponses) -> None:
+    def __init__(self, inner: OpenAIChat | OpenAIResponses | AnthropicMessages) -> None:
         self.name = inner.name
         self.errors: list[ModelError] = []
         self._inner = inner
@@ -271,7 +284,7 @@ class Stage:
         self.shown: list[str] = []
         self.slept: list[float] = []
         self.interrupt = Interrupt()
-        adapter = OpenAIChat if api is Api.CHAT else OpenAIResponses
+        adapter = ADAPTERS[api]
         self._clock = Clock(tick or 0.0)
         monotonic = time.monotonic if tick is None else self._clock
         self.chat = adapter("m1", endpoint, sleep=sleep or self._sleep, jitter=lambda: 0.0, monotonic=monotonic)
@@ -309,14 +322,15 @@ class Stage:
 def play(case: Case, folder: str, *, streaming: bool = True, api: Api = Api.CHAT) -> None:
     """Play a case, and compare all that is seen of it with what it says.
 
-    By the Responses API only a case can be played in which no answer but `FINE` is a reply.
+    By another API only a case can be played in which no answer but `FINE` is a reply.
     """
     answers = case.answers if streaming or case.document is None else case.document
     endpoint = case.endpoint
     if not streaming:
         endpoint = replace(endpoint, quirks=replace(endpoint.quirks, stream=False))
     threads = threading.active_count()
-    ok = FINE_RESPONSE if api is Api.RESPONSES else FINE if streaming else FINE_DOCUMENT
+    by_api = {Api.RESPONSES: FINE_RESPONSE, Api.MESSAGES: FINE_MESSAGE}
+    ok = by_api.get(api, FINE if streaming else FINE_DOCUMENT)
     with FaultServer([ok if answer is FINE else answer for answer in answers], afterwards=ok) as server:
         base = endpoint.base_url or server.url
         stage = Stage(folder, replace(endpoint, base_url=base), limits=case.limits, api=api, tick=case.tick)
@@ -345,6 +359,8 @@ def play(case: Case, folder: str, *, streaming: bool = True, api: Api = Api.CHAT
     check_log(stage)
     if api is Api.RESPONSES:
         bodies = [chat_request(body) for body in bodies]
+    elif api is Api.MESSAGES:
+        bodies = [chat_form(body) for body in bodies]
     for body in bodies:
         check_request(body)
     if endpoint.base_url is None:

@@ -1,6 +1,6 @@
-"""The contract of both OpenAI APIs in one table: what a server does, and what must come of it whichever API is spoken.
+"""The contract of all APIs in one table: what a server does, and what must come of it whichever API is spoken.
 
-A row is written once, in terms of a speaker; `CHAT` and `RESPONSES` put its words on the wire in their own form.
+A row is written once, in terms of a speaker; `CHAT`, `RESPONSES` and `MESSAGES` put its words on the wire in their own form.
 """
 
 from __future__ import annotations
@@ -151,8 +151,70 @@ class _Responses:
         return sse({"type": name, **fields}, name)
 
 
+class _Messages:
+    """Anthropic's Messages API. A block stands where its kind has it: thinking, text, then calls by their place."""
+
+    def start(self, reply_id: str = "") -> bytes:
+        begun = {"type": "message", "role": "assistant", "content": [], **({"id": reply_id} if reply_id else {})}
+        return self._event("message_start", message=begun)
+
+    def reasoning(self, text: str) -> bytes:
+        block = {"type": "thinking", "thinking": "", "signature": ""}
+        return self._event("content_block_start", index=0, content_block=block) + self._event(
+            "content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": text}
+        )
+
+    def text(self, text: str) -> bytes:
+        """The block begins anew with every piece, which says nothing new: so a speaker needs no memory."""
+        begun = self._event("content_block_start", index=1, content_block={"type": "text", "text": ""})
+        return begun + self._event("content_block_delta", index=1, delta={"type": "text_delta", "text": text})
+
+    def call(self, place: int, call_id: str, name: str, *pieces: str) -> bytes:
+        block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+        begun = self._event("content_block_start", index=place + 2, content_block=block)
+        return begun + b"".join(self.more(place, piece) for piece in pieces)
+
+    def more(self, place: int, piece: str) -> bytes:
+        delta = {"type": "input_json_delta", "partial_json": piece}
+        return self._event("content_block_delta", index=place + 2, delta=delta)
+
+    def end(self, reason: str = "", usage: Usage | None = None) -> bytes:
+        stop = {"stop_reason": _stop_reason(reason), "stop_sequence": None}
+        more = {"usage": _messages_usage(usage)} if usage else {}
+        return self._event("message_delta", delta=stop, **more)
+
+    def error(self, code: str, message: str) -> bytes:
+        return self._event("error", error={"type": code, "message": message})
+
+    def document(self, text: str, *calls: ToolCall, reason: str = "") -> bytes:
+        said = [{"type": "text", "text": text}] if text else []
+        made = [
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
+            for call in calls
+        ]
+        message = {"type": "message", "role": "assistant", "content": [*said, *made]}
+        return json.dumps({**message, "stop_reason": _stop_reason(reason)}).encode()
+
+    def _event(self, name: str, **fields: object) -> bytes:
+        return sse({"type": name, **fields}, name)
+
+
+def _stop_reason(reason: str) -> str:
+    return {"": "end_turn", "length": "max_tokens", "content_filter": "refusal"}.get(reason, reason)
+
+
+def _messages_usage(usage: Usage) -> object:
+    return {
+        "input_tokens": usage.input_tokens - usage.cached_tokens - 1,
+        "cache_creation_input_tokens": 1,
+        "cache_read_input_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+
+
 CHAT: Speaker = _Chat()
 RESPONSES: Speaker = _Responses()
+MESSAGES: Speaker = _Messages()
 
 
 def _chat_usage(usage: Usage) -> object:
@@ -208,7 +270,7 @@ class Row(Record):
     expected: Expected
     requests: int = 1
     responses_expected: Expected | None = None
-    """Where the Responses API, whose end is an event, has another outcome."""
+    """Where the Responses API and the Messages API, whose end is an event, have another outcome."""
     responses_requests: int | None = None
     slept: tuple[float, ...] | None = None
     seconds: float | None = None

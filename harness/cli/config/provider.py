@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, assert_never
 
 from harness.cli.config.settings import DEFAULT, OPENAI, Settings
 from harness.errors import UsageError
-from harness.models.endpoint import Deadlines, Endpoint, Quirks, ReplyBounds, is_local, shown_address
+from harness.models.endpoint import ANTHROPIC_VERSION, Deadlines, Endpoint, Quirks, ReplyBounds, is_local, shown_address
 from harness.models.presets import PRESETS, Api, Preset, preset_of
 
 if TYPE_CHECKING:
+    from harness.models.anthropic_messages import AnthropicMessages
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
 
@@ -32,7 +33,7 @@ OPENAI_ONLY = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
 
 def model_from(
     settings: Settings, environment: Mapping[str, str], *, sleep: Callable[[float], None] = time.sleep
-) -> OpenAIChat | OpenAIResponses:
+) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
     """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again.
 
     Nothing is sent. Raises UsageError if an address, a key or a model is missing, or if they do not belong together.
@@ -47,6 +48,10 @@ def model_from(
             from harness.models.openai_responses import OpenAIResponses
 
             return OpenAIResponses(settings.model.value, endpoint, sleep=sleep)
+        case Api.MESSAGES:
+            from harness.models.anthropic_messages import AnthropicMessages
+
+            return AnthropicMessages(settings.model.value, endpoint, sleep=sleep)
         case _:
             assert_never(settings.api.value)
 
@@ -66,6 +71,7 @@ def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
         api_key=key or NO_KEY,
         key_variable=settings.key_variable.value,
         azure_api_version=settings.azure_api_version.value,
+        anthropic_version=ANTHROPIC_VERSION if settings.api.value is Api.MESSAGES else "",
         attempts=settings.attempts.value,
         retry_seconds=settings.retry_seconds.value,
         deadlines=Deadlines(**{name: setting.value for name, setting in settings.deadlines.items()}),

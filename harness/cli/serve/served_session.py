@@ -45,6 +45,7 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.loop.run import Session
+    from harness.models.anthropic_messages import AnthropicMessages
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
 
@@ -289,7 +290,7 @@ class _Opened:
         """Begin it. Raises LogError."""
         self._served = served
         self._parts = parts
-        self.model: OpenAIChat | OpenAIResponses = parts.named_model()
+        self.model: OpenAIChat | OpenAIResponses | AnthropicMessages = parts.named_model()
         self._stream = RedactedStream(parts.redactor)
         root = parts.workspace.root
         kept = KeptGrants(parts.state.grants, parts.state.name_of(root), root)

@@ -1,0 +1,132 @@
+"""Anthropic's Messages API: the adapter for any server that speaks it, and what a request is."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+
+from harness.messages import Message, Role
+from harness.model import ToolSpec
+from harness.models.dialect import Dialect
+from harness.models.endpoint import ANTHROPIC_VERSION, Endpoint, Quirks
+from harness.models.failures import ProviderRefusal
+from harness.models.messages_content import MARK, EncodedTurns, system_field, tool_json
+from harness.models.messages_reply import MessagesReply
+from harness.models.openai_wire import OpenAIWire
+from harness.models.request_body import encoded
+from harness.models.retries import no_streams
+from harness.record import replace
+
+OUTPUT_TOKENS = 32_000
+"""What a reply may have where nobody says otherwise: the API wants a number. Newer models could give more."""
+# Greatest output by the beginning of a model's name: platform.claude.com/docs/en/about-claude/models/overview.
+_LESS_OUTPUT = (("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_096), ("claude-2", 4_096))
+
+# It says: max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for ...
+_MOST_OUTPUT = re.compile(r"max_tokens: ?[0-9]+ ?> ?([0-9]{1,9})\b")
+# "Invalid `signature` in `thinking` block", "thinking blocks ... cannot be modified", "Expected `thinking`".
+_THINKING_REFUSED = re.compile(r"thinking|signature")
+_REFUSED = frozenset((0, 400, 422))
+
+
+class MessagesDialect(Dialect):
+    """The Messages API, with every message and every list of tools encoded once."""
+
+    path = "/messages"
+
+    def __init__(self, model: str, endpoint: Endpoint) -> None:
+        """Take the model's name, and where its server is."""
+        self._turns = self._messages = EncodedTurns()
+        self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
+        """The last list of tools, and the field that it became."""
+        self._system = ("", b"")
+        """The last system message, and the field that it became."""
+        self._forgotten = 0
+        """How many messages at the start go without their thinking."""
+        super().__init__(model, endpoint)
+
+    def adapt(self) -> None:
+        """Write the next requests as the quirks want them."""
+        most = next((most for start, most in _LESS_OUTPUT if self._model.startswith(start)), OUTPUT_TOKENS)
+        most = min(most, self.quirks.most_output or most)
+        fields = b'{"model":%b,"max_tokens":%d,"stream":%b'
+        self._start = fields % (encoded(self._model), most, encoded(self.quirks.stream))
+        self._tools, self._system = ((), b""), ("", b"")
+
+    def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
+        """Return the body of a request. A system message at the start becomes the field of that name.
+
+        All thinking goes back, that of earlier turns too: the API leaves out what it does not want, and what a request
+        begins with stays the same, so that it is found in the cache.
+        """
+        marked = self.quirks.cache_marks
+        system = messages[0].content if messages and messages[0].role is Role.SYSTEM else ""
+        if system != self._system[0]:
+            self._system = (system, system_field(system, marked=marked))
+        apart = 1 if system else 0
+        self._turns.update(messages[apart:], reasoning_from=max(self._forgotten - apart, 0))
+        start = (self._start, self._tool_field(tuple(tools)), self._system[1], b',"messages":')
+        return b"".join((*start, self._turns.turns(marked=marked), b"}"))
+
+    def assembly(self, secret: str) -> MessagesReply:
+        """Return what puts the next reply together."""
+        return MessagesReply(secret, bounds=self.bounds)
+
+    def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
+        """A server that refuses the thinking of earlier replies (of another model or account, in a resumed session) gets
+        the same conversation without.
+        """
+        if super().learn(refusal, messages):
+            return True
+        if refusal.status not in _REFUSED or not _THINKING_REFUSED.search(refusal.words):
+            return False
+        changes = any(message.echo for message in messages[self._forgotten :])
+        self._forgotten = len(messages)
+        return changes
+
+    def _tool_field(self, tools: tuple[ToolSpec, ...]) -> bytes:
+        """Return `,"tools":[...]`, the last of them marked, for they stay where the system message may change."""
+        if tools != self._tools[0]:
+            values = [tool_json(tool) for tool in tools]
+            if values and self.quirks.cache_marks:
+                values[-1]["cache_control"] = MARK
+            self._tools = (tools, b',"tools":' + encoded([*values]) if values else b"")
+        return self._tools[1]
+
+
+def no_cache_marks(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
+    """Learn that a request may not be marked for the cache: a server that only speaks alike."""
+    named = quirks.cache_marks and refusal.status in _REFUSED and "cache_control" in refusal.words
+    return replace(quirks, cache_marks=False) if named else quirks
+
+
+def less_output(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
+    """Learn how long a reply of the model may be at most."""
+    found = _MOST_OUTPUT.search(refusal.words) if refusal.status in _REFUSED else None
+    most = int(found[1]) if found is not None else 0
+    return replace(quirks, most_output=most) if 0 < most < (quirks.most_output or OUTPUT_TOKENS) else quirks
+
+
+MessagesDialect.lessons = (no_cache_marks, less_output, no_streams)
+
+
+class AnthropicMessages(OpenAIWire):
+    """A model behind any server that speaks the Messages API. One conversation at a time."""
+
+    dialect = MessagesDialect
+
+    def __init__(
+        self,
+        model: str,
+        endpoint: Endpoint | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take what OpenAIWire takes; an endpoint without a version of the API gets the one that is spoken here."""
+        endpoint = endpoint or Endpoint()
+        if not endpoint.anthropic_version:
+            endpoint = replace(endpoint, anthropic_version=ANTHROPIC_VERSION)
+        super().__init__(model, endpoint, sleep=sleep, jitter=jitter, monotonic=monotonic)

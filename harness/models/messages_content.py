@@ -1,0 +1,116 @@
+"""What a conversation is in Anthropic's Messages API: turns of content blocks, with marks up to where they are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from harness.actions import JsonValue
+from harness.messages import Message, Role, ToolCall
+from harness.model import ToolSpec
+from harness.models.failures import join_pairs
+from harness.models.messages_echo import layout_of
+from harness.models.request_body import EncodedMessages, encoded, sendable_arguments, sendable_name
+from harness.models.wire_format import IdForm, WireIds
+
+MARK: JsonValue = {"type": "ephemeral"}
+"""Kept for five minutes after its last use (platform.claude.com/docs/en/build-with-claude/prompt-caching)."""
+_MARKED = b',"cache_control":{"type":"ephemeral"}}'
+
+
+class EncodedTurns(EncodedMessages):
+    """The messages of a conversation as the turns of a request: each block encoded once, speakers in turn.
+
+    Results of calls and what a person says after them are one turn of the user, the results first, for the API wants them
+    at once after the calls.
+    """
+
+    def __init__(self) -> None:
+        """Begin without a message."""
+        self._ids = WireIds(IdForm.RESPONSES)
+        super().__init__(self._blocks)
+
+    def turns(self, *, marked: bool) -> bytes:
+        """Return the array of turns.
+
+        `marked`: the last two turns of the user say that all up to them is to be kept. The last is what the next request
+        begins with, the one before it what this one begins with: the API looks for a kept beginning only some blocks
+        before a mark, and a turn may have more of them.
+        """
+        grouped: list[tuple[bytes, list[bytes]]] = []
+        for message, piece in zip(self._messages, self._encoded, strict=True):
+            if not piece:
+                continue
+            is_assistant = message.role is Role.ASSISTANT and bool(message.content or message.tool_calls)
+            role = b"assistant" if is_assistant else b"user"
+            if not grouped or grouped[-1][0] != role:
+                grouped.append((role, []))
+            grouped[-1][1].append(piece)
+        if marked:
+            for _, pieces in [turn for turn in grouped if turn[0] == b"user"][-2:]:
+                pieces[-1] = pieces[-1][:-1] + _MARKED
+        said = (b'{"role":"%b","content":[%b]}' % (role, b"".join(pieces)[1:]) for role, pieces in grouped)
+        return b"[" + b",".join(said) + b"]"
+
+    def _blocks(self, message: Message, with_reasoning: bool) -> Iterator[JsonValue]:
+        text = join_pairs(message.content, errors="replace")
+        match message.role:
+            case Role.SYSTEM | Role.USER:
+                yield from _text_blocks(text)
+            case Role.TOOL:
+                result: dict[str, JsonValue] = {
+                    "type": "tool_result",
+                    "tool_use_id": self._ids.of(message.tool_call_id or ""),
+                }
+                yield {**result, "content": text} if text.strip() else result
+            case Role.ASSISTANT:
+                yield from self._assistant_blocks(message, text, with_reasoning)
+
+    def _assistant_blocks(self, message: Message, text: str, with_reasoning: bool) -> Iterator[JsonValue]:
+        """Yield what was said in the order in which it was said; as far as that is not known, the text before the calls."""
+        layout = layout_of(message.echo, text, len(message.tool_calls)) if with_reasoning else ()
+        if not layout:
+            yield from _text_blocks(text)
+            yield from (self._call_block(call) for call in message.tool_calls)
+        for part in layout:
+            match part:
+                case dict():
+                    yield part
+                case str():
+                    yield from _text_blocks(part)
+                case int():
+                    yield self._call_block(message.tool_calls[part])
+
+    def _call_block(self, call: ToolCall) -> JsonValue:
+        name = sendable_name(call.name)
+        return {"type": "tool_use", "id": self._ids.of(call.id), "name": name, "input": _input(call.arguments)}
+
+
+def tool_json(tool: ToolSpec) -> dict[str, JsonValue]:
+    """Return what a tool is in a request."""
+    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+
+
+def system_field(text: str, *, marked: bool) -> bytes:
+    """Return the field of the system message; nothing where it says nothing. A mark keeps the tools as well."""
+    blocks = [
+        block | ({"cache_control": MARK} if marked else {})
+        for block in _text_blocks(join_pairs(text, errors="replace"))
+    ]
+    return b',"system":' + encoded(list[JsonValue](blocks)) if blocks else b""
+
+
+def _text_blocks(text: str) -> Iterator[dict[str, JsonValue]]:
+    """Yield a text as a block; a blank one is refused ("text content blocks must contain non-whitespace text")."""
+    if text.strip():
+        yield {"type": "text", "text": text}
+
+
+def _input(arguments: str) -> JsonValue:
+    """Return the arguments of a call as the object that they must be; what is none is told as what it was."""
+    try:
+        value = json.loads(sendable_arguments(arguments))
+        json.dumps(value, allow_nan=False)  # 1e999 is read, and written as what is no JSON
+    except (ValueError, RecursionError):
+        return {"invalid_arguments": arguments}
+    return dict(value)

@@ -1,0 +1,307 @@
+"""One reply of Anthropic's Messages API, put together from its events or from its whole document.
+
+A block says when it begins and when it ends, and nothing states it as a whole: what adds to a block that is not open makes
+the reply one of which nobody can tell for certain what it says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from harness.actions import JsonValue
+from harness.errors import CutReply
+from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
+from harness.models.chat_echo import ECHO_CHARACTERS
+from harness.models.chat_reply import Finish, finish_of, finish_reason, speaks_of_calls
+from harness.models.dialect import ReplyText, out_of_bounds, usage_of
+from harness.models.endpoint import ReplyBounds
+from harness.models.failures import broken_off, excerpt, join_pairs
+from harness.models.messages_echo import THINKING, Part, echo_of
+from harness.models.responses_items import index_of, word
+
+_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+
+
+class _Block:
+    """One content block. `kind` is its type in the API; what is no text, thinking or call is neither run nor sent back."""
+
+    def __init__(self, value: dict[str, JsonValue]) -> None:
+        self.kind = word(value.get("type"))
+        self.value = value
+        self.call_id, self.name = word(value.get("id")), word(value.get("name"))
+        self.ended = False
+        self.texts: list[str] = []
+        """Of a text, what was shown of it."""
+        self.pieces: list[str] = []
+        """The deltas of a call's arguments."""
+        self.length = 0
+        """Of the deltas, in characters."""
+        self._grown: dict[str, list[str]] = {}
+
+    @property
+    def arguments(self) -> str:
+        """The arguments of a call as text: the deltas, else what it began with."""
+        if self.pieces:
+            return "".join(self.pieces)
+        given = self.value.get("input")
+        if isinstance(given, str):
+            return given
+        return "" if not given and given != [] else json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+
+    def grow(self, name: str, text: str) -> None:
+        """Add to a field of thinking."""
+        self._grown.setdefault(name, []).append(text)
+
+    def thinking(self) -> dict[str, JsonValue]:
+        """Return a block of thinking as it is sent back."""
+        grown = {name: word(self.value.get(name)) + "".join(pieces) for name, pieces in self._grown.items()}
+        return {**self.value, **grown}
+
+
+class MessagesReply:
+    """The events of one reply, put together; an Assembly."""
+
+    def __init__(self, secret: str = "", *, bounds: ReplyBounds | None = None) -> None:
+        """Take the API key, so that no error text repeats it, and how much is taken."""
+        self.chosen = False
+        """Whether any event of a message came in."""
+        self._secret = secret
+        self._bounds = bounds or ReplyBounds()
+        self._broken_off = ""
+        self._reply_id = ""
+        self._reason = ""
+        """Why the message stopped; empty as long as it has not."""
+        self._counts: dict[str, JsonValue] = {}
+        self._blocks: list[_Block] = []
+        self._at: dict[int, _Block] = {}
+        self._calls = 0
+        self._thought = 0
+        """How many characters of thinking there are."""
+        self._text = ReplyText()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the message said why it stopped; that a stream stops says nothing about the message."""
+        return bool(self._reason)
+
+    @property
+    def broken_off(self) -> str:
+        """Why the provider says that the reply broke off, or what nobody can tell for certain of it; or nothing."""
+        return excerpt(self._broken_off, self._secret)
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return str(self._text)
+
+    @property
+    def call_count(self) -> int:
+        """How many tool calls have begun."""
+        return self._calls
+
+    @property
+    def usage(self) -> Usage:
+        """What the reply took. The API counts what came from a cache, and what went into one, apart from other input."""
+        counts = self._counts
+        inward = [counts.get(name) for name in _COUNTS[:3]]
+        numbers = [value for value in inward if isinstance(value, int | float) and not isinstance(value, bool)]
+        if len(numbers) < sum(value is not None for value in inward) or any(value < 0 for value in numbers):
+            return Usage(unreported=1)
+        taken = sum(numbers) if numbers else None
+        return usage_of(taken, counts.get("output_tokens"), counts.get("cache_read_input_tokens"))
+
+    def add(self, name: str, event: dict[str, JsonValue]) -> str:
+        """Take one event; return the text that it adds. Raises ModelError for an error in it."""
+        kind = word(event.get("type")) or name
+        match kind:
+            case "message_start":
+                self._begin(event.get("message"))
+            case "content_block_start":
+                return self._begin_block(event.get("content_block"), index_of(event.get("index")))
+            case "content_block_delta":
+                return self._add_delta(event.get("delta"), index_of(event.get("index")))
+            case "content_block_stop":
+                block = self._block_at(index_of(event.get("index")))
+                if block is not None:
+                    block.ended = True
+            case "message_delta":
+                self._stop(event)
+            case "error":
+                raise broken_off(event, self._secret)
+            case _:
+                pass  # an event that adds nothing of ours; message_stop says nothing that message_delta did not
+        return ""
+
+    def add_document(self, message: dict[str, JsonValue]) -> str:
+        """Take a whole message; return its text. Raises ModelError for an error in it."""
+        content = message.get("content")
+        if message.get("type") != "message" and not isinstance(content, list):
+            return ""
+        self._begin({**message, "usage": None})
+        shown = [
+            self._begin_block(value, place) for place, value in enumerate(content if isinstance(content, list) else ())
+        ]
+        self._stop({"delta": message, "usage": message.get("usage")})
+        return "".join(shown)
+
+    def end_text(self) -> str:
+        """Return what stands for half a character that the end of the reply left over."""
+        return self._text.end()
+
+    def tear(self) -> None:
+        """Pass over an event in which the body ended: unless it said why the message stopped, the reply is cut anyway."""
+
+    def response(self) -> ModelResponse:
+        """Return the reply, its calls with the ids that came.
+
+        Raises CutReply where the message did not say why it stopped, whatever else the body said.
+        """
+        if not self._reason:
+            raise CutReply(
+                "The reply was cut off: it never said why it stopped; nothing of it was used "
+                f"({len(self.text)} characters of text, {self.call_count} tool calls begun)."
+            )
+        blocks = tuple(_without_repeats(self._blocks))
+        calls = tuple(
+            ToolCall(id=block.call_id, name=block.name, arguments=join_pairs(block.arguments))
+            for block in blocks
+            if block.kind == "tool_use"
+        )
+        end = finish_of(self._reason)
+        if end is Finish.UNKNOWN and calls:
+            raise CutReply(
+                f"The reply cannot be told for certain: it stopped for a reason that is not known; nothing of it was used "
+                f"({len(self.text)} characters of text, {len(calls)} tool calls)."
+            )
+        reason = finish_reason(end)
+        if reason is FinishReason.DONE and not calls and not self.text.strip():
+            if speaks_of_calls(self._reason):
+                reason = FinishReason.NO_CALLS
+            elif any(block.kind in THINKING for block in blocks):
+                reason = FinishReason.REASONING
+        echo = (
+            echo_of(tuple(_layout(blocks))) if reason is FinishReason.DONE and self._thought <= ECHO_CHARACTERS else ""
+        )
+        return ModelResponse(text=self.text, tool_calls=calls, finish_reason=reason, usage=self.usage, echo=echo)
+
+    def _begin(self, message: JsonValue) -> None:
+        """Take the message as it begins. A second one is another try behind a proxy: both may have calls."""
+        self.chosen = True
+        if not isinstance(message, dict):
+            return
+        reply_id = word(message.get("id"))
+        if reply_id and self._reply_id and reply_id != self._reply_id:
+            self._broken_off = self._broken_off or "two messages in one stream"
+        self._reply_id = self._reply_id or reply_id
+        self._count(message.get("usage"))
+
+    def _begin_block(self, value: JsonValue, index: int | None) -> str:
+        """Take a block as it begins, or as a document has it; return the text that it adds."""
+        self.chosen = True
+        if not isinstance(value, dict):
+            return ""
+        known = self._at.get(index) if index is not None else None
+        if known is not None and known.value == value:
+            return ""  # said twice
+        if known is not None or self._reason:
+            self._broken_off = self._broken_off or ("two blocks at one place" if known else "it went on after its end")
+            return ""
+        block = _Block(value)
+        self._at[len(self._at) if index is None else index] = block
+        self._blocks.append(block)
+        self._thought += len(word(value.get("thinking"))) + len(word(value.get("data")))
+        if block.kind == "tool_use":
+            self._calls += 1
+            self._check_call(len(block.arguments))
+        return self._show(block, word(value.get("text"))) if block.kind == "text" else ""
+
+    def _add_delta(self, delta: JsonValue, index: int | None) -> str:
+        """Take a delta; return the text that it adds."""
+        self.chosen = True
+        block = self._block_at(index)
+        if not isinstance(delta, dict):
+            return ""
+        if block is None or block.ended or self._reason:
+            self._broken_off = self._broken_off or "a block that is not open was added to"
+            return ""
+        match word(delta.get("type")), block.kind:
+            case "text_delta", "text":
+                return self._show(block, word(delta.get("text")))
+            case "input_json_delta", "tool_use":
+                piece = word(delta.get("partial_json"))
+                block.pieces += [piece] if piece else []
+                block.length += len(piece)
+                self._check_call(block.length)
+            case ("thinking_delta" | "signature_delta") as kind, "thinking":
+                name = kind.removesuffix("_delta")
+                piece = word(delta.get(name))
+                self._thought += len(piece)
+                if self._thought <= ECHO_CHARACTERS:
+                    block.grow(name, piece)
+            case _:
+                pass  # of a block that the server runs itself, citations, or of a kind that is not known
+        return ""
+
+    def _stop(self, event: dict[str, JsonValue]) -> None:
+        """Take why the message stopped, and what it took. It may be said again, but not otherwise."""
+        self.chosen = True
+        self._count(event.get("usage"))
+        delta = event.get("delta")
+        reason = word(delta.get("stop_reason")) if isinstance(delta, dict) else ""
+        if not reason:
+            return
+        if finish_of(reason) is Finish.BROKEN or (self._reason and reason != self._reason):
+            self._broken_off = self._broken_off or reason
+        self._reason = self._reason or reason
+
+    def _count(self, usage: JsonValue) -> None:
+        """Take what is reported: every number is of the whole message so far."""
+        if isinstance(usage, dict):
+            self._counts |= {name: usage[name] for name in _COUNTS if usage.get(name) is not None}
+
+    def _block_at(self, index: int | None) -> _Block | None:
+        """Return the block that an event points to; without a place, the last."""
+        if index is None:
+            return self._blocks[-1] if self._blocks else None
+        return self._at.get(index)
+
+    def _check_call(self, length: int) -> None:
+        """Raise ModelError for more calls or longer arguments than the bounds allow."""
+        if self._calls > self._bounds.calls:
+            raise out_of_bounds("calls", self._bounds.calls)
+        if length > self._bounds.argument_characters:
+            raise out_of_bounds("argument_characters", self._bounds.argument_characters)
+
+    def _show(self, block: _Block, text: str) -> str:
+        """Keep `text` and return what can be shown of it. A further block of text is a paragraph of its own."""
+        if not text:
+            return ""
+        if not block.texts and any(other.texts for other in self._blocks if other is not block):
+            text = "\n\n" + text
+        shown = self._text.add(text)
+        block.texts.append(shown)
+        return shown
+
+
+def _without_repeats(blocks: Sequence[_Block]) -> Iterator[_Block]:
+    """Yield one of each call that came twice, its id included; different calls of one id are two."""
+    seen: set[tuple[str, str, str]] = set()
+    for block in blocks:
+        key = (block.call_id, block.name, block.arguments) if block.kind == "tool_use" else ("", "", "")
+        if not key[0] or key not in seen:
+            yield block
+        seen.add(key)
+
+
+def _layout(blocks: Sequence[_Block]) -> Iterator[Part]:
+    """Yield the parts of a reply as they are sent back: no block of a kind that is not known."""
+    calls = 0
+    for block in blocks:
+        if block.kind in THINKING:
+            yield block.thinking()
+        elif block.kind == "text":
+            yield "".join(block.texts)
+        elif block.kind == "tool_use":
+            yield calls
+            calls += 1
