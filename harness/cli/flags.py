@@ -446,7 +446,7 @@ def model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
         parser.add_argument("--model", type=filled, help="the model's name (else HARNESS_MODEL)")
     address = "of an OpenAI-compatible server (else HARNESS_BASE_URL, OPENAI_BASE_URL)"
     parser.add_argument("--base-url", type=filled, metavar="URL", help=address)
-    parser.add_argument("--api", choices=("chat", "responses"), help="which of the OpenAI APIs (else HARNESS_API)")
+    parser.add_argument("--api", choices=("chat", "responses", "messages"), help="which API (else HARNESS_API)")
     parser.add_argument("--calls", choices=("functions", "text"), help="text: for models without function calling")
 
 

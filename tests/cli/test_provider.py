@@ -14,6 +14,7 @@ from harness.cli.config.provider import NO_KEY, NO_PROVIDER, OPENAI_ONLY, endpoi
 from harness.cli.config.settings import OPENAI_URL, Settings, resolve
 from harness.cli.environment_secrets import secrets_of
 from harness.errors import UsageError
+from harness.models.anthropic_messages import AnthropicMessages
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds, shown_address
 from harness.models.openai_chat import OpenAIChat
 from harness.models.openai_responses import OpenAIResponses
@@ -235,7 +236,7 @@ def test_what_the_file_says_reaches_the_endpoint() -> None:
     )
 
 
-@all_rows(("api", "adapter"), [("chat", OpenAIChat), ("responses", OpenAIResponses)])
+@all_rows(("api", "adapter"), [("chat", OpenAIChat), ("responses", OpenAIResponses), ("messages", AnthropicMessages)])
 def test_the_adapter_of_the_api(api: str, adapter: type) -> None:
     model = model_from(settings({"base_url": LOCAL, "api": api, "model": "m"}, {}), {})
     assert (type(model), model.name) == (adapter, "m")

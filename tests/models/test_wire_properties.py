@@ -36,6 +36,7 @@ from harness.gate.arguments import parse_arguments
 from harness.messages import FinishReason, ModelResponse
 from harness.model import ToolSpec
 from harness.models.chat_reply import ChatReply
+from harness.models.messages_reply import MessagesReply
 from harness.models.reply_body import ReplyBody
 from harness.models.responses_reply import ResponsesReply
 from harness.record import Record
@@ -172,8 +173,30 @@ def responses_events(sent: Sent) -> tuple[list[object], int]:
     return [*numbered, *["[DONE]"] * sent.done], len(numbered) - 1
 
 
-EVENTS = {Api.CHAT: chat_events, Api.RESPONSES: responses_events}
-ASSEMBLY = {Api.CHAT: ChatReply, Api.RESPONSES: ResponsesReply}
+def messages_events(sent: Sent) -> tuple[list[object], int]:
+    """Return the events of a message, and the place of the one that says why it stopped."""
+    events: list[dict[str, object]] = [
+        {"type": "message_start", "message": {"id": "m1", "usage": {"input_tokens": 3, "output_tokens": 1}}}
+    ]
+    blocks: list[tuple[dict[str, object], str, str, Sequence[str]]] = []
+    if sent.texts:
+        blocks.append(({"type": "text", "text": ""}, "text_delta", "text", sent.texts))
+    for call in sent.calls:
+        begun = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        blocks.append((begun, "input_json_delta", "partial_json", call.pieces))
+    for index, (block, kind, field, pieces) in enumerate(blocks):
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        for piece in pieces:
+            delta = {"type": kind, field: piece}
+            events.append({"type": "content_block_delta", "index": index, "delta": delta})
+        events.append({"type": "content_block_stop", "index": index})
+    reason = "max_tokens" if sent.length else "tool_use" if sent.calls else "end_turn"
+    events.append({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 2}})
+    return [*events, {"type": "message_stop"}, *["[DONE]"] * sent.done], len(events) - 1
+
+
+EVENTS = {Api.CHAT: chat_events, Api.RESPONSES: responses_events, Api.MESSAGES: messages_events}
+ASSEMBLY = {Api.CHAT: ChatReply, Api.RESPONSES: ResponsesReply, Api.MESSAGES: MessagesReply}
 
 
 def wire(event: object) -> bytes:
