@@ -56,6 +56,7 @@ trial = settings(
 class Api(Enum):
     CHAT = "chat"
     RESPONSES = "responses"
+    MESSAGES = "messages"
 
 
 class SentCall(Record):
