@@ -180,6 +180,9 @@ def messages_events(sent: Sent) -> tuple[list[object], int]:
         {"type": "message_start", "message": {"id": "m1", "usage": {"input_tokens": 3, "output_tokens": 1}}}
     ]
     blocks: list[tuple[dict[str, object], str, str, Sequence[str]]] = []
+    if sent.reasoning:
+        thinking = {"type": "thinking", "thinking": "", "signature": ""}
+        blocks.append((thinking, "thinking_delta", "thinking", (sent.reasoning,)))
     if sent.texts:
         blocks.append(({"type": "text", "text": ""}, "text_delta", "text", sent.texts))
     for call in sent.calls:
