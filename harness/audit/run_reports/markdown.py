@@ -133,10 +133,11 @@ def _figures(run: ReportedRun) -> Iterator[str]:
     told = f"{told}; {invalid:,} not valid".removeprefix("; ") if invalid else told
     told = f"{told}; {not_run:,} not run".removeprefix("; ") if not_run else told
     usage = facts.usage
+    cached = f" ({usage.cached_tokens:,} of them cached)" if usage.cached_tokens else ""
     rows = {
         "calls": f"{facts.counts.get('calls', 0):,}{f' ({told})' if told else ''}",
         "turns": f"{facts.turns:,}",
-        "tokens": f"{usage.input_tokens:,} in, {usage.output_tokens:,} out",
+        "tokens": f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out",
         "cost": run.cost_words,
         "time": "" if facts.seconds is None else f"{facts.seconds:,.1f} s",
         "model": code(run.text("model") or facts.started.model),

@@ -28,6 +28,8 @@ class Status(Record):
     policy: str
     turns: int = 0
     input_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input tokens, those that the provider had in a cache."""
     output_tokens: int = 0
     cost: float | None = None
     """In dollars; None where it is not known, which is not said here."""
@@ -77,7 +79,8 @@ _MODES = {
 def _parts(status: Status) -> list[tuple[int, str, Tone]]:
     """Return every part with its importance, in the order in which they are shown."""
     loosened = ", ".join(status.loosened)
-    tokens = f"{_short(status.input_tokens)} tokens in, {_short(status.output_tokens)} out"
+    cached = f" ({100 * status.cached_tokens // status.input_tokens}% cached)" if status.cached_tokens else ""
+    tokens = f"{_short(status.input_tokens)} tokens in{cached}, {_short(status.output_tokens)} out"
     return [
         (99, visible_line(f"! {loosened or 'loosened'}", 500) if status.loosened else "", Tone.BAD),
         (90, *_MODES[status.mode]),
@@ -133,6 +136,7 @@ def status_of(conversation: Conversation) -> Status:
         policy=parts.policy.name,
         turns=len(conversation.spent),
         input_tokens=session.usage.input_tokens,
+        cached_tokens=session.usage.cached_tokens,
         output_tokens=session.usage.output_tokens,
         cost=conversation.cost,
         context_tokens_used=last.input_tokens + last.output_tokens or None,

@@ -25,6 +25,10 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), mode=Mode
 @all_rows(
     ("status", "width", "text"),
     [
+        pytest.param(
+            Status(model="m", policy="ci", input_tokens=2_000, cached_tokens=1_801, output_tokens=7), 80,
+            "mode ask | m | policy ci | 2.0k tokens in (90% cached), 7 out", id="what came from a cache",
+        ),
         pytest.param(Status(model="m", policy="ci"), 80, "mode ask | m | policy ci", id="little to say"),
         pytest.param(
             FULL, 200,
