@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fault_server import Answer, FaultServer, whole
@@ -18,6 +18,9 @@ from harness.models.anthropic_messages import AnthropicMessages, MessagesDialect
 from harness.models.endpoint import Endpoint, Quirks
 from harness.models.messages_reply import MessagesReply
 from harness.models.reply_body import ReplyBody
+
+if TYPE_CHECKING:
+    from program import Program
 
 TOOLS = tuple(
     ToolSpec(name=name, description="d", parameters={"type": "object", "properties": {}}) for name in ("bash", "look")
@@ -290,3 +293,17 @@ def test_a_whole_document() -> None:
     assert reply.usage == Usage(input_tokens=2, output_tokens=3)
     blocks = body(user("go"), said(reply.text, *reply.tool_calls, echo=reply.echo), result("c1", ""))["messages"][1]
     assert [block["type"] for block in blocks["content"]] == ["thinking", "text", "text", "tool_use"]
+
+
+def test_the_program_works_through_it(program: Program) -> None:
+    """A call and its result, then the answer: the second request is one that a strict server takes."""
+    (program.workspace / "told.txt").write_text("forty-two\n")
+    asks = stream(MESSAGES.start("m1"), MESSAGES.call(0, "c1", "read_file", '{"path":"told.txt"}'), MESSAGES.end())
+    with FaultServer([asks, stream(MESSAGES.start("m2"), MESSAGES.text("It says so."), MESSAGES.end())]) as server:
+        done = program.run("run", "--api", "messages", "--base-url", server.url, "--model", "m", "go")
+        bodies = [request.json for request in server.requests]
+    assert (done.code, done.out) == (0, "It says so.\n"), done.err
+    said = [chat_form(asked)["messages"] for asked in bodies]
+    assert [message["role"] for message in said[1]] == ["system", "user", "assistant", "tool"]
+    assert "forty-two" in said[1][-1]["content"]
+    assert bodies[1]["tools"][-1]["cache_control"] == {"type": "ephemeral"}
