@@ -28,6 +28,37 @@ class ToolCall(Record):
     """Why no call could be read out of what the model wrote; it is the result then, and nothing is judged or run."""
 
 
+PIXELS_A_TOKEN = 750
+"""About: "tokens = (width px * height px)/750" (platform.claude.com/docs/en/build-with-claude/vision)."""
+MOST_PICTURE_TOKENS = 1_600
+"""Of one picture: the same page says that larger ones are scaled down to about as many. Other providers count otherwise, in
+the same order of magnitude."""
+
+
+class Picture(Record):
+    """A picture in the conversation: what it is, not its bytes, which are kept by digest beside the log."""
+
+    sha256: str
+    """Of the bytes that are sent, without metadata."""
+    media_type: str
+    """image/png, image/jpeg, image/webp or image/gif."""
+    width: int
+    """In pixels."""
+    height: int
+    size: int
+    """In bytes."""
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens a model counts for it."""
+        return min(MOST_PICTURE_TOKENS, self.width * self.height // PIXELS_A_TOKEN + 1)
+
+    @property
+    def words(self) -> str:
+        """What it is, in a few words."""
+        return f"{self.media_type}, {self.width} x {self.height} pixels, {self.size:,} bytes"
+
+
 class Message(Record):
     """One entry of the conversation."""
 
@@ -40,6 +71,8 @@ class Message(Record):
     echo: str = ""
     """Only in assistant messages: JSON of what the provider wants back with it (reasoning, signatures). Opaque to all
     but the adapter that made it; it may be left out, as far as the harness is concerned."""
+    pictures: tuple[Picture, ...] = ()
+    """Only in messages of the person and in tool messages: what goes with the text."""
 
 
 class ResultStatus(Enum):
@@ -86,6 +119,8 @@ class ToolResult(Record):
     """What came of its connections, where it may reach some hosts only; the first of many."""
     connection_count: int = 0
     """How many it asked for."""
+    pictures: tuple[Picture, ...] = ()
+    """What the model sees besides `content`."""
 
 
 class Usage(Record):

@@ -22,6 +22,7 @@ from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
 from harness.cli.policy.policies import assemble, with_plan_mode
 from harness.cli.session_log import lost_log, opened_log, who_and_where
+from harness.cli.session_pictures import SessionPictures
 from harness.cli.signals import Signals
 from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, current_folder
 from harness.cli.system_prompt import system_prompt
@@ -36,6 +37,7 @@ from harness.gate.records import Advice
 from harness.gate.tool import ConfinedTool, Tool
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
+from harness.log.kept_pictures import pictures_beside
 from harness.loop.agent import Agent
 from harness.loop.offered_tools import OutsideTools, no_more_tools
 from harness.model import Model
@@ -128,6 +130,7 @@ class SessionParts:
         """Lends the terminal to a command; set by whoever runs one that the person typed, and only while it runs."""
         self.settings: Settings = settings_from(arguments, environment, self.workspace.root)
         self.extensions, self.notes = extensions_of(self.settings, self.state, self.workspace.root, environment)
+        self.pictures = SessionPictures(self.settings)
         self.tools = tools_in(
             self.workspace,
             self.state,
@@ -137,6 +140,7 @@ class SessionParts:
             lend=self._lent,
             log=log,
             scripts=tuple(self.extensions.tools.values()),
+            pictures=self.pictures,
         )
         self.chosen = chosen_tools(self.settings.tools)
         self.tools += optional_tools(
@@ -181,11 +185,12 @@ class SessionParts:
         if self.lost is not None:
             complain(f"the log that was noted as {self.lost.file} is gone: {self.lost.words}; a new one begins there")
         self.log: ActionLog = opened_log(self.state, self.redactor, path=log, workspace=self.workspace.root)
+        self.pictures.begin(self.log.path)
 
     def named_model(self) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
         """Return the model that the settings name. Raises UsageError as `model_from` does."""
         if self._named is None:
-            self._named = model_from(self.settings, self.environment, sleep=self._wait)
+            self._named = model_from(self.settings, self.environment, sleep=self._wait, pictures=self.pictures.bytes_of)
         return self._named
 
     def calling(self, model: Model) -> Model:
@@ -378,6 +383,7 @@ def tools_in(
     lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
     log: str | None = None,
     scripts: Sequence[ScriptDeclaration] = (),
+    pictures: SessionPictures | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools that ship, and scripts, with the places where the program keeps things. No command can read the named
     `log`.
@@ -390,11 +396,12 @@ def tools_in(
         workspace,
         environment=environment,
         images=BeforeImages(state.before_images),
-        hide=(*state.guarded, *(() if log is None else (log,))),
+        hide=(*state.guarded, *(() if log is None else (log, pictures_beside(log)))),
         on_output=on_output,
         lend=lend,
         interrupts=lambda: interrupt.count,
         scripts=scripts,
+        pictures=pictures,
     )
 
 

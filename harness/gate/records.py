@@ -11,6 +11,7 @@ from harness.gate.approval import Answer, Approval
 from harness.gate.judged_json import effect_fields, facet_fields
 from harness.host_connection import HostConnection
 from harness.log.action_log import ActionLog
+from harness.log.kept_pictures import picture_fields
 from harness.messages import ToolCall, ToolResult
 from harness.record import Record, field_names
 from harness.text.visible import visible_line
@@ -329,6 +330,8 @@ class CallRecords:
                 "before_sha256": result.before_sha256,
                 "after_sha256": result.after_sha256,
             }
+        if result.pictures:
+            fields["pictures"] = [picture_fields(one) for one in result.pictures]
         self._log.append("outcome", fields, sync=ran)
 
 

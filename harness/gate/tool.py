@@ -10,7 +10,7 @@ from harness.actions import Action, Effects, JsonValue
 from harness.errors import ToolError, WorkspaceError
 from harness.host_connection import HostConnection
 from harness.limits import Limits
-from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.messages import Picture, ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 from harness.policy.grant_offers import WallsHere
@@ -51,6 +51,8 @@ class ToolOutput(Record):
     connections: tuple[HostConnection, ...] = ()
     """See ToolResult."""
     connection_count: int = 0
+    pictures: tuple[Picture, ...] = ()
+    """Their bytes are kept already."""
 
 
 class Tool(Protocol):
@@ -213,6 +215,8 @@ class Attempt:
             raise TypeError(f"it returned {type(output).__name__}, not a ToolOutput")
         if not isinstance(output.content, str):
             raise TypeError(f"its content is {type(output.content).__name__}, not text")
+        if not (isinstance(output.pictures, tuple) and all(isinstance(one, Picture) for one in output.pictures)):
+            raise TypeError("its pictures are none")
         if output.status not in _TOOLS_MAY_SAY:
             raise TypeError(f"it returned the status {output.status}")
         self._output = output
@@ -273,6 +277,7 @@ class Attempt:
                 replace(each, host=redact(each.host), why_not=redact(each.why_not)) for each in output.connections
             ),
             connection_count=output.connection_count,
+            pictures=output.pictures,
         )
 
 

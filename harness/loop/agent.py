@@ -27,6 +27,7 @@ from harness.history import History
 from harness.interrupt import Interrupt, Interrupted
 from harness.limits import Limits, strictest
 from harness.log.action_log import ActionLog
+from harness.log.kept_pictures import picture_fields
 from harness.log.order import LogRecord
 from harness.loop.checked_sessions import CheckedSessions
 from harness.loop.compaction import due, summarize
@@ -35,7 +36,7 @@ from harness.loop.observers import Observers
 from harness.loop.offered_tools import OfferedTools, OutsideTools, no_more_tools
 from harness.loop.reply_calls import ENDED_HERE, ReplyCalls, is_cut, no_answer, unusable
 from harness.loop.run import Run, Session
-from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
+from harness.messages import Message, ModelResponse, Picture, RunResult, StopReason, ToolCall, ToolResult, Usage
 from harness.model import Model, Prices, ToolSpec
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
@@ -292,12 +293,19 @@ class Agent:
         self._requests.model, self._requests.prices = model, prices
         session.last_usage = Usage()  # another model counts otherwise, and takes conversations of another length
 
-    def do(self, session: Session, tool: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
+    def do(
+        self,
+        session: Session,
+        tool: str,
+        arguments: Mapping[str, JsonValue],
+        *,
+        approver: Approver | None = None,
+    ) -> ToolResult:
         """Run a call of the person's own, through the same gate and the same log; nothing of it enters the conversation.
 
         What a policy denies or blocks is refused here as well. Where it would ask, that the person typed it is the answer;
-        about what cannot be taken back, or a hook asks about, the approver is asked. Raises GateError, LogError,
-        WorkspaceError, and ValueError for a session that was ended.
+        about what cannot be taken back, or a hook asks about, the approver is asked; with `approver` that one answers for
+        all. Raises GateError, LogError, WorkspaceError, and ValueError for a session that was ended.
         """
         if session.ended:
             raise ValueError("the session was ended; start another one")
@@ -305,7 +313,7 @@ class Agent:
         call = ToolCall(id="", name=tool, arguments=json.dumps(dict(arguments), ensure_ascii=False))
         pending = self.gate.propose(call, by_person=True)
         try:
-            return self.gate.call(pending, approver=self._typed).result
+            return self.gate.call(pending, approver=approver or self._typed).result
         except Interrupted:
             return self.gate.skip(pending, "the person interrupted")
 
@@ -337,8 +345,9 @@ class Agent:
         *,
         carried: Sequence[Message] = (),
         origin: Mapping[str, JsonValue] | None = None,
+        pictures: Sequence[Picture] = (),
     ) -> RunResult:
-        """Work on `prompt` until the model is done or something ends it; the result says which.
+        """Work on `prompt` until the model is done or something ends it; the result says which. `pictures` go with it.
 
         Without `session` a new one is begun (with `carried` and `origin`, see `start`) and ended; with one, its
         conversation goes on, and its owner ends it.
@@ -347,7 +356,7 @@ class Agent:
         the history with its result. However it ends, the observers hear of exactly one end; only a session that was
         ended already raises ValueError before anything begins.
         """
-        with self._run_of(prompt, session, carried, origin) as run:
+        with self._run_of(prompt, session, carried, origin, pictures) as run:
             while run.end is None:
                 reply = self._reply(run)
                 if reply is None:
@@ -366,6 +375,7 @@ class Agent:
         session: Session | None,
         carried: Sequence[Message],
         origin: Mapping[str, JsonValue] | None,
+        pictures: Sequence[Picture] = (),
     ) -> Iterator[Run]:
         """Begin the work on `prompt`, and see it to one end, of which the observers hear.
 
@@ -381,8 +391,9 @@ class Agent:
                 self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
                 while run.session.notes:
                     run.tell_model(run.session.notes.pop(0))
-                self.log.append("user_message", {"text": prompt})
-                run.session.history.ask(prompt)
+                seen = {"pictures": [picture_fields(one) for one in pictures]} if pictures else {}
+                self.log.append("user_message", {"text": prompt, **seen})
+                run.session.history.ask(prompt, pictures)
             with self._faults(run):
                 yield run  # also one that could not begin: it has ended
             if session is None and run.session.identity and run.result.stop is not StopReason.LOG_ERROR:

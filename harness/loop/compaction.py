@@ -110,12 +110,19 @@ def without_turn(message: Message) -> tuple[Message, ...]:
     return (replace(message, content=summary),) if summary else ()
 
 
+_CHARACTERS_A_TOKEN = 4
+"""Of English and code, about."""
+
+
 def characters(messages: Sequence[Message]) -> int:
-    """Return how long messages are, in characters: texts, calls, and what goes back to the provider."""
+    """Return how long messages are, in characters: texts, calls, what goes back to the provider, and pictures by their
+    pixels.
+    """
     return sum(
         len(message.content)
         + len(message.echo)
         + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+        + sum(one.tokens * _CHARACTERS_A_TOKEN for one in message.pictures)
         for message in messages
     )
 

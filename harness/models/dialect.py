@@ -169,6 +169,8 @@ class Dialect:
         self.quirks = endpoint.quirks
         """What the server wants otherwise, with what its refusals taught."""
         self.bounds = endpoint.bounds
+        self.pictures = endpoint.pictures
+        """See Endpoint."""
         self.adapt()
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from harness.models.sight import PictureSource
 from harness.record import Record
 
 
@@ -71,6 +72,8 @@ class Endpoint(Record):
     deadlines: Deadlines = Deadlines()
     bounds: ReplyBounds = ReplyBounds()
     quirks: Quirks = Quirks()
+    pictures: PictureSource | None = None
+    """Where the bytes of pictures come from; None: the model gets texts alone."""
 
 
 ANTHROPIC_VERSION = "2023-06-01"

@@ -15,7 +15,9 @@ from harness.models.failures import join_pairs
 from harness.models.openai_wire import OpenAIWire
 from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name
 from harness.models.retries import less_echo, no_streams, no_usage
+from harness.models.sight import data_address, in_place_of
 from harness.models.wire_format import IdForm, WireIds
+from harness.record import replace
 
 
 class ChatDialect(Dialect):
@@ -40,7 +42,10 @@ class ChatDialect(Dialect):
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
         """Return the body of a request. Reasoning goes back within the turn that it belongs to."""
-        self._messages.update(messages)
+        turn: int | None = None
+        if any(message.pictures for message in messages):
+            messages, turn = beside_results(messages, can_show=self.pictures is not None)
+        self._messages.update(messages, reasoning_from=turn)
         return b"".join((self._start, b',"messages":', *self._messages.array(), self._tools.field(tools), b"}"))
 
     def assembly(self, secret: str) -> ChatReply:
@@ -60,12 +65,60 @@ class ChatDialect(Dialect):
             ]
         if message.role is Role.TOOL:
             value["tool_call_id"] = self._ids.of(message.tool_call_id or "")
+        elif message.pictures:
+            value["content"] = self._content(message, content)
         yield value | fields
+
+    def _content(self, message: Message, text: str) -> JsonValue:
+        """Return text and pictures; a text alone, which every server takes, where none of them can be sent."""
+        addresses = [data_address(picture, self.pictures) for picture in message.pictures]
+        gone = [
+            in_place_of(picture, self.pictures)
+            for picture, address in zip(message.pictures, addresses, strict=True)
+            if not address
+        ]
+        text = "\n\n".join(part for part in (text, *gone) if part)
+        shown: list[JsonValue] = [{"type": "image_url", "image_url": {"url": one}} for one in addresses if one]
+        return [{"type": "text", "text": text}, *shown] if shown else text
 
     def _call_json(self, call: ToolCall, extra: JsonValue) -> JsonValue:
         function: JsonValue = {"name": sendable_name(call.name), "arguments": sendable_arguments(call.arguments)}
         value: dict[str, JsonValue] = {"id": self._ids.of(call.id), "type": "function", "function": function}
         return value | {EXTRA: extra} if extra else value
+
+
+def beside_results(messages: Sequence[Message], *, can_show: bool) -> tuple[list[Message], int]:
+    """Return the messages with the pictures of tool results moved behind the last result of their reply, into one message of
+    the user's role: the API takes pictures in no other, and nothing may stand between the results. And the place behind the
+    last message of the person, where a turn begins.
+
+    Where none `can_show`, the result itself says so.
+    """
+    moved: list[Message] = []
+    held: list[Message] = []
+    turn = 0
+    for message in messages:
+        if message.role is not Role.TOOL and held:
+            moved.append(_shown(held))
+            held = []
+        if message.role is Role.TOOL and message.pictures and not can_show:
+            gone = (in_place_of(picture, None) for picture in message.pictures)
+            message = replace(message, content="\n".join((message.content, *gone)), pictures=())  # noqa: PLW2901
+        elif message.role is Role.TOOL and message.pictures:
+            held.append(message)
+        moved.append(message)
+        if message.role is Role.USER:
+            turn = len(moved)
+    if held:
+        moved.append(_shown(held))
+    return moved, turn
+
+
+def _shown(results: Sequence[Message]) -> Message:
+    pictures = tuple(picture for result in results for picture in result.pictures)
+    calls = ", ".join(f"{result.tool_call_id} ({len(result.pictures)})" for result in results)
+    words = "Not from the person: what the tool calls above returned to be looked at, in their order. By call: "
+    return Message(role=Role.USER, content=f"[{words}{calls}]", pictures=pictures)
 
 
 def _tool_json(tool: ToolSpec) -> JsonValue:

@@ -16,6 +16,7 @@ from harness.models.request_body import EncodedMessages, EncodedTools, encoded, 
 from harness.models.responses_items import read_echo
 from harness.models.responses_reply import ResponsesReply
 from harness.models.retries import no_encrypted_reasoning, no_streams
+from harness.models.sight import data_address, in_place_of
 from harness.models.wire_format import IdForm, WireIds
 
 # "The encrypted content ... could not be verified" (openai/codex#9045; also in the middle of an answer), "Item with id
@@ -81,12 +82,24 @@ class ResponsesDialect(Dialect):
         text = join_pairs(message.content, errors="replace")
         match message.role:
             case Role.SYSTEM | Role.USER:
-                yield {"type": "message", "role": message.role.value, "content": text}
+                yield {"type": "message", "role": message.role.value, "content": self._content(message, text)}
             case Role.TOOL:
                 call_id = self._ids.of(message.tool_call_id or "")
-                yield {"type": "function_call_output", "call_id": call_id, "output": text}
+                yield {"type": "function_call_output", "call_id": call_id, "output": self._content(message, text)}
             case Role.ASSISTANT:
                 yield from self._assistant_items(message, text, with_reasoning)
+
+    def _content(self, message: Message, text: str) -> JsonValue:
+        """Return the text, or a list of it and the pictures; the output of a function takes both as well."""
+        if not message.pictures:
+            return text
+        parts: list[JsonValue] = [{"type": "input_text", "text": text}] if text else []
+        for picture in message.pictures:
+            if address := data_address(picture, self.pictures):
+                parts.append({"type": "input_image", "image_url": address})
+            else:
+                parts.append({"type": "input_text", "text": in_place_of(picture, self.pictures)})
+        return parts
 
     def _assistant_items(self, message: Message, text: str, with_reasoning: bool) -> Iterator[JsonValue]:
         """Yield text and calls, each after the reasoning that led to it; what nothing follows would be refused."""

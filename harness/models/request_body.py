@@ -131,7 +131,9 @@ class EncodedMessages:
         self._messages.extend(run)
         self._encoded.extend(b"" for _ in run)
         if said:
-            whole = replace(said[0], content="\n\n".join(message.content for message in said))
+            pictures = tuple(picture for message in said for picture in message.pictures)
+            content = "\n\n".join(message.content for message in said)
+            whole = replace(said[0], content=content, pictures=pictures)
             self._encoded[-1] = self._pieces(whole, len(self._messages) - 1)
 
     def _pieces(self, message: Message, place: int) -> bytes:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from harness.process.lent_terminal import LentTerminal
     from harness.tools.ask_user import UserAnswer, UserQuestion
     from harness.tools.command_runner import CommandRunner
+    from harness.tools.picture_page import PictureTaker
     from harness.tools.script_declaration import ScriptDeclaration
 
 
@@ -46,6 +47,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
     interrupts: Callable[[], int] | None = None,
     scripts: Sequence[ScriptDeclaration] = (),
+    pictures: PictureTaker | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools that ship, for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS, and behind them `scripts`.
 
@@ -54,7 +56,8 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     before they were changed, so that it can be put back. `hide` are absolute paths that no command can read, besides what
     the policy hides. `on_output` is told what a command prints while it runs; `lend` lends the person's terminal to a
     command of theirs; `interrupts` counts how often a person asked to stop, so that the second time kills at once. The full
-    output of long commands is kept in the workspace's `outputs` folder, where it has one.
+    output of long commands is kept in the workspace's `outputs` folder, where it has one. `pictures` keeps those that are read;
+    without it `read_file` shows none.
     """
     from harness.files.baselines import Baselines
     from harness.process.capture import OutputFolder
@@ -79,7 +82,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     )
     return (
         BashTool(workspace, commands, lend=lend),
-        ReadFileTool(workspace, limits=limits, baselines=baselines),
+        ReadFileTool(workspace, limits=limits, baselines=baselines, pictures=pictures),
         WriteFileTool(workspace, baselines=baselines, images=images),
         EditFileTool(workspace, baselines=baselines, images=images),
         *_script_tools(scripts, commands),

@@ -21,6 +21,7 @@ from harness.files.judged_files import (
     shown,
     where,
 )
+from harness.files.pictures import picture_type
 from harness.files.workspace import Workspace
 from harness.gate.arguments import PATH_SCHEMA, text, whole
 from harness.gate.tool import Arguments, ToolOutput
@@ -32,6 +33,7 @@ from harness.record import Record
 from harness.regex import regex
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import READ_FILE
+from harness.tools.picture_page import PictureTaker, picture_page
 
 MAX_LINE_CHARACTERS = 2_000
 MAX_READ_BYTES = 2 * 1024 * 1024 * 1024
@@ -249,19 +251,23 @@ class ReadFileTool:
         *,
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         baselines: Baselines | None = None,
+        pictures: PictureTaker | None = None,
     ) -> None:
-        """Note in `baselines` what was read, for the tools that write: those of the same session must share it."""
+        """Note in `baselines` what was read, for the tools that write: those of the same session must share it.
+        `pictures` keeps those that are read; without it none is shown.
+        """
         self._workspace = workspace
         self.check_place = workspace.check
         self._baselines = Baselines() if baselines is None else baselines
         self._limits = limits
+        self._pictures = pictures
         self._room = min(MAX_PAGE_BYTES, result_characters(limits) - RESERVED_CHARACTERS)
         self.spec = _spec()
 
     def under(self, limits: Limits) -> ReadFileTool:
         """Return the same tool under `limits` as well."""
         both = strictest((self._limits, limits))
-        return ReadFileTool(self._workspace, limits=both, baselines=self._baselines)
+        return ReadFileTool(self._workspace, limits=both, baselines=self._baselines, pictures=self._pictures)
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action. Raises ToolError for a path that cannot name a file."""
@@ -305,6 +311,8 @@ class ReadFileTool:
         path = request.path
         size = os.fstat(file.fileno()).st_size
         start = file.read(BINARY_PROBE_BYTES) or b""  # None: some files in /proc have nothing to give at the moment
+        if self._pictures is not None and picture_type(start):
+            return picture_page(file, start, path, self._pictures)
         encoding = encoding_of(start)
         if size > MAX_FILE_BYTES:
             if encoding is not Encoding.UTF_8:

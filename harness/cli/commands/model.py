@@ -52,6 +52,7 @@ def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
 
 def _change(conversation: Conversation, name: str) -> None:
     from harness.cli.config.provider import model_from
+    from harness.cli.config.settings import DEFAULT, sight_of
 
     parts, agent, session = conversation.parts, conversation.agent, conversation.session
     before = parts.settings
@@ -61,7 +62,10 @@ def _change(conversation: Conversation, name: str) -> None:
             f"the cost is limited, and what {visible_line(name)!r} costs is not known: write its prices in the configuration"
         )
     settings = replace(before, model=Setting(value=name, origin="/model"), prices=prices)
-    made = parts.calling(model_from(settings, parts.environment, sleep=parts.on_wait))
+    if settings.pictures.origin.startswith((DEFAULT, "preset ")):
+        settings = replace(settings, pictures=sight_of(settings.preset, name))
+    asked = model_from(settings, parts.environment, sleep=parts.on_wait, pictures=parts.pictures.bytes_of)
+    made = parts.calling(asked)
     # What a provider wants back with its replies goes to the model that made them, and to no other.
     messages = session.messages[1:]
     if any(message.echo for message in messages):
@@ -70,6 +74,7 @@ def _change(conversation: Conversation, name: str) -> None:
     about: dict[str, JsonValue] = {"api": settings.api.value.value, "server": shown_address(settings.base_url.value)}
     agent.change_model(session, made, about, prices.value)
     parts.settings, parts.model, parts.prices = settings, made, prices.value
+    parts.pictures.settings = settings
     conversation.say_line(f"from now on {name} answers; whether the provider has it, its next reply tells", Tone.QUIET)
     if parts.context_tokens is not None:
         conversation.say(f"context_tokens stays {parts.context_tokens:,}, as configured", Tone.QUIET)

@@ -94,6 +94,7 @@ SETTINGS: Mapping[str, Declared] = {
     "retry_seconds": Declared(holds="number above 0, at most 1000000", default=Endpoint().retry_seconds),
     "context_tokens": Declared(holds="whole from 1000 to 1000000000"),
     "tools": Declared(holds="line", flag="--tools"),
+    "pictures": Declared(holds="flag"),
     "system": Declared(holds="line", flag="--system"),
     "instructions": Declared(holds="flag", default=True, flag="--no-instructions"),
     "sign_key": Declared(holds="line"),

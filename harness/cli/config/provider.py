@@ -12,11 +12,13 @@ from harness.cli.config.settings import DEFAULT, OPENAI, Settings
 from harness.errors import UsageError
 from harness.models.endpoint import ANTHROPIC_VERSION, Deadlines, Endpoint, Quirks, ReplyBounds, is_local, shown_address
 from harness.models.presets import PRESETS, Api, Preset, preset_of
+from harness.record import replace
 
 if TYPE_CHECKING:
     from harness.models.anthropic_messages import AnthropicMessages
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
+    from harness.models.sight import PictureSource
 
 NO_PROVIDER = """\
 no model to talk to. Three ways out:
@@ -32,13 +34,20 @@ OPENAI_ONLY = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
 
 
 def model_from(
-    settings: Settings, environment: Mapping[str, str], *, sleep: Callable[[float], None] = time.sleep
+    settings: Settings,
+    environment: Mapping[str, str],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    pictures: PictureSource | None = None,
 ) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
-    """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again.
+    """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again, and `pictures` has
+    the bytes of those that are sent where the settings say so.
 
     Nothing is sent. Raises UsageError if an address, a key or a model is missing, or if they do not belong together.
     """
     endpoint = endpoint_of(settings, environment)
+    if settings.pictures.value:
+        endpoint = replace(endpoint, pictures=pictures)
     match settings.api.value:
         case Api.CHAT:
             from harness.models.openai_chat import OpenAIChat

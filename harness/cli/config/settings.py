@@ -17,6 +17,7 @@ from harness.errors import UsageError, nearest
 from harness.model import Prices
 from harness.models.endpoint import Deadlines, ReplyBounds
 from harness.models.presets import PRESETS, Api, Preset, preset_of
+from harness.models.sight import takes_pictures
 from harness.record import Record, field_names
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Settings(Record):
     """By the fields of ReplyBounds."""
     context_tokens: Setting[int | None]
     """How many tokens the model takes; None where nobody said."""
+    pictures: Setting[bool]
+    """Whether the model is sent pictures."""
     prices: Setting[Prices | None]
     """Of the model; None where nobody said."""
     tools: Setting[str]
@@ -213,6 +216,7 @@ class _Layers:
             deadlines={name: self.plain(f"deadlines.{name}", float) for name in field_names(Deadlines)},
             bounds={name: self.plain(f"bounds.{name}", int) for name in field_names(ReplyBounds)},
             context_tokens=self.context_tokens(),
+            pictures=self.pictures(model.value),
             prices=self.file.prices.get(model.value) or Setting[Prices | None](value=None, origin=DEFAULT),
             tools=self.plain("tools", str),
             system=self.system(),
@@ -291,9 +295,21 @@ class _Layers:
         path = os.path.join(home, path[2:]) if path.startswith("~/") else path
         return Setting(value=os.path.join(os.path.dirname(self.file.path), path), origin=written.origin)
 
+    def pictures(self, model: str) -> Setting[bool]:
+        said = next(iter(self.said("pictures")), None)
+        if said is not None:
+            return Setting(value=bool(said.value), origin=said.origin)
+        return sight_of(self.preset or preset_of(self.address().value), model)
+
     def context_tokens(self) -> Setting[int | None]:
         said = next(iter(self.said("context_tokens")), None)
         return Setting(value=int(said.value), origin=said.origin) if said else Setting(value=None, origin=DEFAULT)
+
+
+def sight_of(preset: Preset | None, model: str) -> Setting[bool]:
+    """Return whether a model is sent pictures where nobody says it."""
+    name = preset.name if preset is not None else ""
+    return Setting(value=takes_pictures(name, model), origin=f"preset {name}" if name else DEFAULT)
 
 
 def _setting(said: _Said | None, default: str) -> Setting[str]:

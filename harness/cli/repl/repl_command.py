@@ -255,6 +255,7 @@ class Repl:
         else:
             self._notes += carried_lines(carried, about)
             self._parts.redactor.note(" ".join(carried.rebuilt.marks))
+            self._parts.pictures.take_over(carried.rebuilt.messages, carried.found.path)
             session = self._agent.start(carried=carried.messages(about), origin=carried.origin)
         return Conversation(
             parts=self._parts,

@@ -145,6 +145,8 @@ class _Run:
         )
         self._gate = agent.gate
         carried = self._carried
+        if carried is not None:
+            self._parts.pictures.take_over(carried.rebuilt.messages, carried.found.path)
         try:
             session = agent.start(
                 carried=carried.messages(self._about) if carried else (), origin=carried.origin if carried else None

@@ -317,6 +317,7 @@ class _Opened:
         else:
             self.notes += [line.text for line in carried_lines(carried, about) if line.tone is Tone.WARNING]
             parts.redactor.note(" ".join(carried.rebuilt.marks))
+            parts.pictures.take_over(carried.rebuilt.messages, carried.found.path)
             self.session = self.agent.start(carried=carried.messages(about), origin=carried.origin)
         self._below_plan: Policy | None = None
         """In plan mode, the policy that holds again when it is left."""

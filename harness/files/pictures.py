@@ -1,0 +1,322 @@
+"""Pictures by their bytes: which of four formats a file is, how large, and the same picture without what else it carries.
+
+PNG, JPEG, WebP and GIF are walked as containers; no pixel is decoded. What is kept is a list of parts that show something;
+where a picture was taken, by whom, and with what, is left out, and so is whatever stands behind its end.
+
+INVARIANT: every walk is bounded by the bytes that are there, and by `MOST_PARTS`; a length in the file is never believed.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+
+from harness.record import Record
+
+MAX_PICTURE_BYTES = 5 * 1024 * 1024
+"""Of a picture: what the Messages API takes of one (platform.claude.com/docs/en/build-with-claude/vision), the least of
+those that people use."""
+MAX_SIDE = 8_000
+"""In pixels; from the same page."""
+MAX_PIXELS = 40_000_000
+"""Of one picture. Whoever decodes it needs four bytes for each."""
+MOST_PARTS = 100_000
+"""Chunks, segments or blocks of a file."""
+PROBE_BYTES = 16
+"""So much of a file's start tells what it is."""
+
+PNG, JPEG, WEBP, GIF = "image/png", "image/jpeg", "image/webp", "image/gif"
+TITLES = {PNG: "PNG", JPEG: "JPEG", WEBP: "WebP", GIF: "GIF"}
+
+
+class PictureError(ValueError):
+    """A file begins as a picture and is none that can be shown; the text says why."""
+
+
+class CleanPicture(Record):
+    """A picture without metadata."""
+
+    media_type: str
+    width: int
+    """In pixels, as its header says."""
+    height: int
+    data: bytes
+    dropped: int = 0
+    """How many bytes of the file were left out."""
+
+
+def picture_type(start: bytes) -> str:
+    """Return the media type of a file that begins with these bytes (`PROBE_BYTES` are enough), or nothing."""
+    if start.startswith(_PNG_MARK):
+        return PNG
+    if start.startswith(b"\xff\xd8\xff"):
+        return JPEG
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return WEBP
+    return GIF if start[:6] in (b"GIF87a", b"GIF89a") else ""
+
+
+def clean_picture(data: bytes) -> CleanPicture:
+    """Return the picture in `data` without metadata. Raises PictureError where it is none, damaged, or too large."""
+    if len(data) > MAX_PICTURE_BYTES:
+        raise PictureError(
+            f"it has more than {MAX_PICTURE_BYTES:,} bytes, and no larger picture is sent; make it smaller"
+        )
+    media_type = picture_type(data)
+    match media_type:
+        case "image/png":
+            width, height, kept = _png(data)
+        case "image/jpeg":
+            width, height, kept = _jpeg(data)
+        case "image/webp":
+            width, height, kept = _webp(data)
+        case "image/gif":
+            width, height, kept = _gif(data)
+        case _:
+            raise PictureError("it is no PNG, JPEG, WebP or GIF")
+    _check_size(width, height)
+    return CleanPicture(media_type=media_type, width=width, height=height, data=kept, dropped=len(data) - len(kept))
+
+
+def _check_size(width: int, height: int) -> None:
+    if not width or not height:
+        raise PictureError(f"its header says that it has {width} x {height} pixels: it is damaged")
+    if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
+        raise PictureError(
+            f"it has {width:,} x {height:,} pixels; at most {MAX_SIDE:,} a side and {MAX_PIXELS:,} in all are sent; "
+            "make it smaller"
+        )
+
+
+def _damaged(what: str) -> PictureError:
+    return PictureError(f"it is damaged: {what}")
+
+
+def _counted() -> Iterator[None]:
+    """Yield for each part. Raises PictureError where there are too many."""
+    for _ in range(MOST_PARTS):
+        yield
+    raise PictureError(f"it has more than {MOST_PARTS:,} parts")
+
+
+_PNG_MARK = b"\x89PNG\r\n\x1a\n"
+# What shows something: www.w3.org/TR/png-3, section 11, and the three of animated PNG.
+_PNG_KEPT = frozenset(
+    b"IHDR PLTE IDAT IEND tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI bKGD hIST pHYs sPLT acTL fcTL fdAT".split()
+)
+
+
+def _png(data: bytes) -> tuple[int, int, bytes]:
+    kept, width, height, has_pixels = [_PNG_MARK], 0, 0, False
+    for kind, at, end in _png_chunks(data):
+        if (kind == b"IHDR") is not (at == len(_PNG_MARK)):
+            raise _damaged("its header is not where it belongs")
+        if kind == b"IHDR":
+            if end - at != 25:
+                raise _damaged("its header has another length")
+            width, height = struct.unpack_from(">II", data, at + 8)
+        if kind in _PNG_KEPT:
+            kept.append(data[at:end])
+        elif not kind[0] & 0x20:  # a capital: critical (section 5.4)
+            raise _damaged("it holds a part that no reader knows")
+        has_pixels |= kind == b"IDAT"
+    if not has_pixels:
+        raise _damaged("it holds no pixels")
+    return width, height, b"".join(kept)
+
+
+def _png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the kind of each chunk, where it begins and where it ends, IEND last."""
+    at = len(_PNG_MARK)
+    for _ in _counted():
+        if at + 12 > len(data):
+            raise _damaged("a chunk is cut off")
+        length, kind = struct.unpack_from(">I4s", data, at)
+        end = at + 12 + length
+        if end > len(data):
+            raise _damaged("a chunk is longer than the file")
+        if zlib.crc32(data[at + 4 : end - 4]) != int.from_bytes(data[end - 4 : end], "big"):
+            raise _damaged("the check sum of a chunk is wrong")
+        yield kind, at, end
+        if kind == b"IEND":
+            return
+        at = end
+
+
+_JPEG_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))
+"""Markers without a length: TEM, RST0 to RST7 (ITU T.81, table B.1)."""
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_EOI, _SOS, _COMMENT = 0xD9, 0xDA, 0xFE
+
+
+def _jpeg(data: bytes) -> tuple[int, int, bytes]:
+    kept, size, scanned = [b"\xff\xd8"], (0, 0), False
+    for marker, at, end in _jpeg_segments(data):
+        segment = data[at:end]
+        if marker in _JPEG_FRAMES:
+            if len(segment) < 10 or size != (0, 0):
+                raise _damaged("its header is none")
+            size = (int.from_bytes(segment[7:9], "big"), int.from_bytes(segment[5:7], "big"))
+        if _is_jpeg_kept(marker, segment[4:]):
+            kept.append(_plain_jfif(segment) if marker == 0xE0 else segment)
+        if marker == _SOS:
+            if size == (0, 0):
+                raise _damaged("its pixels come before its header")
+            scanned = True
+    if not scanned:
+        raise _damaged("it holds no pixels")
+    return *size, b"".join((*kept, b"\xff\xd9"))
+
+
+def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield the marker of each segment, where it begins and where it ends, with the pixels behind it, up to the end's."""
+    at = 2
+    for _ in _counted():
+        if data[at : at + 1] != b"\xff":
+            raise _damaged("something else stands where a marker belongs")
+        while data[at + 1 : at + 2] == b"\xff":  # fill bytes
+            at += 1
+        if at + 2 > len(data):
+            raise _damaged("it is cut off")
+        marker = data[at + 1]
+        if marker == _EOI:
+            return
+        end = at + 2
+        if marker not in _JPEG_ALONE:
+            length = int.from_bytes(data[at + 2 : at + 4], "big")
+            end += length
+            if length < 2 or end > len(data) or marker == 0xD8:
+                raise _damaged("a segment is cut off")
+        if marker == _SOS:
+            end = _scan_end(data, end)
+        yield marker, at, end
+        at = end
+
+
+def _is_jpeg_kept(marker: int, content: bytes) -> bool:
+    """Say whether a segment is needed to show the picture: of the application's only JFIF, a colour profile, and Adobe's."""
+    if marker == 0xE0:
+        return content.startswith(b"JFIF\0")
+    if marker == 0xE2:
+        return content.startswith(b"ICC_PROFILE\0")
+    if marker == 0xEE:
+        return content.startswith(b"Adobe")
+    return not (0xE1 <= marker <= 0xEF or marker == _COMMENT)
+
+
+def _plain_jfif(segment: bytes) -> bytes:
+    """Return a JFIF segment without its thumbnail (JFIF 1.02: 14 bytes before it)."""
+    if len(segment) < 18:
+        raise _damaged("a segment is cut off")
+    return b"\xff\xe0\x00\x10" + segment[4:16] + b"\0\0"
+
+
+def _scan_end(data: bytes, at: int) -> int:
+    """Return where the entropy-coded data from `at` on ends: at a marker other than a stuffed zero or a restart."""
+    while (at := data.find(b"\xff", at)) >= 0 and at + 1 < len(data):
+        following = data[at + 1]
+        if following and following != 0xFF and not 0xD0 <= following <= 0xD7:
+            return at
+        at += 1 if following == 0xFF else 2
+    raise _damaged("its pixels are cut off")
+
+
+_WEBP_KEPT = frozenset((b"VP8 ", b"VP8L", b"VP8X", b"ANIM", b"ANMF", b"ALPH", b"ICCP"))
+_EXIF_FLAG, _XMP_FLAG = 0x08, 0x04
+"""Of the first byte of VP8X: developers.google.com/speed/webp/docs/riff_container."""
+
+
+def _webp(data: bytes) -> tuple[int, int, bytes]:
+    stop = 8 + int.from_bytes(data[4:8], "little")
+    if stop > len(data):
+        raise _damaged("it is cut off")
+    kept: list[bytes] = []
+    at, size, has_pixels = 12, (0, 0), False
+    for _ in _counted():
+        if at >= stop:
+            break
+        if at + 8 > stop:
+            raise _damaged("a chunk is cut off")
+        kind, length = struct.unpack_from("<4sI", data, at)
+        end = at + 8 + length
+        if end > stop:
+            raise _damaged("a chunk is longer than the file")
+        content = data[at + 8 : end]
+        if kind in (b"VP8X", b"VP8L", b"VP8 ") and size == (0, 0):
+            size = _webp_size(kind, content)
+        if kind == b"VP8X":
+            content = bytes((content[0] & ~(_EXIF_FLAG | _XMP_FLAG),)) + content[1:]
+        has_pixels |= kind in (b"VP8 ", b"VP8L", b"ANMF")
+        if kind in _WEBP_KEPT:
+            kept.append(kind + struct.pack("<I", length) + content + b"\0" * (length & 1))
+        at = end + (length & 1)
+    if not has_pixels:
+        raise _damaged("it holds no pixels")
+    body = b"WEBP" + b"".join(kept)
+    return *size, b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def _webp_size(kind: bytes, content: bytes) -> tuple[int, int]:
+    """Return width and height out of the first chunk that says them (RFC 9649, and RFC 6386, section 9.1)."""
+    if len(content) < 10 and not (kind == b"VP8L" and len(content) >= 5):
+        raise _damaged("its header is cut off")
+    if kind == b"VP8X":
+        return 1 + int.from_bytes(content[4:7], "little"), 1 + int.from_bytes(content[7:10], "little")
+    if kind == b"VP8L":
+        bits = int.from_bytes(content[1:5], "little")
+        if content[0] != 0x2F:
+            raise _damaged("its header is none")
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    if content[3:6] != b"\x9d\x01\x2a":
+        raise _damaged("its header is none")
+    width, height = struct.unpack_from("<HH", content, 6)
+    return width & 0x3FFF, height & 0x3FFF
+
+
+_LOOPS = (b"NETSCAPE2.0", b"ANIMEXTS1.0")
+"""Application extensions that say how often an animation is repeated."""
+
+
+def _gif(data: bytes) -> tuple[int, int, bytes]:
+    if len(data) < 13:
+        raise _damaged("its header is cut off")
+    width, height, flags = struct.unpack_from("<HHB", data, 6)
+    at = 13 + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
+    kept, has_pixels = [data[:at]], False
+    for _ in _counted():
+        if at >= len(data):
+            raise _damaged("it is cut off")
+        first = data[at]
+        if first == 0x3B:
+            break
+        if first == 0x2C:  # an image: ten bytes, its colours, the size of its codes, blocks
+            if at + 11 > len(data):
+                raise _damaged("an image of it is cut off")
+            left, top, wide, high, own = struct.unpack_from("<HHHHB", data, at + 1)
+            # The screen may lie about its size: a reader that decodes makes room for the image as well.
+            _check_size(max(left + wide, 1), max(top + high, 1))
+            end = _blocks_end(data, at + 11 + (3 << (own & 7) + 1 if own & 0x80 else 0))
+            kept.append(data[at:end])
+            has_pixels = True
+        elif first == 0x21:
+            end = _blocks_end(data, at + 2)
+            label = data[at + 1]
+            if label == 0xF9 or (label == 0xFF and data[at + 3 : at + 14] in _LOOPS and end - at <= 19):
+                kept.append(data[at:end])
+        else:
+            raise _damaged("it holds a block of no known kind")
+        at = end
+    if not has_pixels:
+        raise _damaged("it holds no pixels")
+    return width, height, b"".join((*kept, b";"))
+
+
+def _blocks_end(data: bytes, at: int) -> int:
+    """Return where a run of sub-blocks ends: behind one of length 0."""
+    while at < len(data):
+        length = data[at]
+        at += 1 + length
+        if not length:
+            return at
+    raise _damaged("it is cut off")
