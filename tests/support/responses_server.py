@@ -97,6 +97,8 @@ class _Reading:
             case "function_call_output":
                 self._calls = None
                 result = {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}
+                if isinstance(result["content"], list):  # text and pictures, as the API has them
+                    result["content"] = json.dumps(result["content"])
                 self.messages.append(result)
             case _:
                 raise ResponsesProblem(f"input[{place}] has no known type")

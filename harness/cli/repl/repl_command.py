@@ -40,7 +40,7 @@ from harness.errors import GateError, HarnessError, LogError, UsageError, Worksp
 from harness.gate.approval import Approval, Approver
 from harness.gate.registry import ToolRegistry
 from harness.interrupt import Interrupt
-from harness.messages import RunResult, StopReason
+from harness.messages import Picture, RunResult, StopReason
 from harness.models.endpoint import shown_address
 from harness.policy.verdict import Verdict
 from harness.record import replace
@@ -469,12 +469,22 @@ class Repl:
             return True
         return False
 
+    def _attached(self, line: str) -> tuple[Picture, ...]:
+        """Return the pictures that a line mentions. Raises as `Agent.do` does."""
+        from harness.cli.repl.attached_pictures import attached
+
+        conversation = self._conversation
+        home = self._parts.environment.get("HOME", "")
+        tell = partial(conversation.say_line, tone=Tone.WARNING)
+        return attached(self._agent, conversation.session, line, tell=tell, home=home)
+
     def _turn(self, line: str) -> bool:
         conversation = self._conversation
         session = conversation.session
         conversation.turns.begin(session)
         conversation.error = ""
-        result = self._last = self._agent.run(conversation.message(line), session)
+        pictures = self._attached(line) if "@" in line else ()
+        result = self._last = self._agent.run(conversation.message(line), session, pictures=pictures)
         self._screen.end_text()
         conversation.count(result)
         tell_end(conversation, result)

@@ -25,7 +25,7 @@ from harness.errors import LogError, SessionRefusedError, UsageError
 from harness.gate.approval import Approver, deny_all
 from harness.loop.agent import Agent
 from harness.loop.run import Session
-from harness.messages import RunResult, StopReason
+from harness.messages import Picture, RunResult, StopReason
 from harness.record import replace
 from harness.text.visible import visible_line
 
@@ -191,9 +191,17 @@ class _Run:
     def _result_of(self, agent: Agent, session: Session) -> RunResult:
         prompt = f"{self._prompt.text}\n\n{self._check.instructions}" if self._check else self._prompt.text
         try:
-            return agent.run(prompt, session)
+            return agent.run(prompt, session, pictures=self._attached(agent, session))
         except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
             return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._noted(error))
+
+    def _attached(self, agent: Agent, session: Session) -> tuple[Picture, ...]:
+        """Return the pictures that the prompt mentions, as far as they are read without a question."""
+        if "@" not in self._prompt.words or self._arguments.dry_run:
+            return ()
+        from harness.cli.repl.attached_pictures import attached
+
+        return attached(agent, session, self._prompt.words, tell=self._tell_problem, approver=deny_all)
 
     def _settled(self) -> str:
         try:

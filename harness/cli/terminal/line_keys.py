@@ -19,6 +19,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from harness.cli.terminal.paste_folding import Folding
+from harness.cli.terminal.pasted_path import pasted_mention
 from harness.cli.terminal.screen_reader_line import continues
 
 ALONE = Condition(lambda: not get_app().key_processor.input_queue)
@@ -66,7 +67,7 @@ def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Bu
 
     @keys.add(Keys.BracketedPaste, filter=in_line)
     def _paste(event: KeyPressEvent) -> None:
-        _insert(event.current_buffer, folding.folded(event.data))
+        _insert(event.current_buffer, folding.folded(pasted_mention(event.data)))
 
 
 def _finished(buffer: Buffer) -> str | None:
