@@ -56,6 +56,7 @@ FOREIGN = {
     "acp": "cli",
     "argparse": "cli",
     "duckdb": "cli",
+    "pypdf": "tools",
     "jsonschema": "cli mcp",
     "jsonschema_specifications": "cli",
     "selectolax": "tools",  # in a process of its own

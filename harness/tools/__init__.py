@@ -82,7 +82,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     )
     return (
         BashTool(workspace, commands, lend=lend),
-        ReadFileTool(workspace, limits=limits, baselines=baselines, pictures=pictures),
+        ReadFileTool(workspace, limits=limits, baselines=baselines, pictures=pictures, commands=commands),
         WriteFileTool(workspace, baselines=baselines, images=images),
         EditFileTool(workspace, baselines=baselines, images=images),
         *_script_tools(scripts, commands),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from harness.actions import SUMMARY_CHARACTERS, Access, Action, Effects, PathAccess
 from harness.errors import ErrorCode, ToolError
@@ -33,7 +33,11 @@ from harness.record import Record
 from harness.regex import regex
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import READ_FILE
+from harness.tools.pdf_pages import PDF_MARK, pdf_page
 from harness.tools.picture_page import PictureTaker, picture_page
+
+if TYPE_CHECKING:
+    from harness.tools.command_runner import CommandRunner
 
 MAX_LINE_CHARACTERS = 2_000
 MAX_READ_BYTES = 2 * 1024 * 1024 * 1024
@@ -252,22 +256,27 @@ class ReadFileTool:
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         baselines: Baselines | None = None,
         pictures: PictureTaker | None = None,
+        commands: CommandRunner | None = None,
     ) -> None:
         """Note in `baselines` what was read, for the tools that write: those of the same session must share it.
-        `pictures` keeps those that are read; without it none is shown.
+        `pictures` keeps those that are read; without it none is shown. `commands` starts what reads a PDF; without
+        it a PDF is binary.
         """
         self._workspace = workspace
         self.check_place = workspace.check
         self._baselines = Baselines() if baselines is None else baselines
         self._limits = limits
         self._pictures = pictures
+        self._commands = commands
         self._room = min(MAX_PAGE_BYTES, result_characters(limits) - RESERVED_CHARACTERS)
         self.spec = _spec()
 
     def under(self, limits: Limits) -> ReadFileTool:
         """Return the same tool under `limits` as well."""
         both = strictest((self._limits, limits))
-        return ReadFileTool(self._workspace, limits=both, baselines=self._baselines, pictures=self._pictures)
+        return ReadFileTool(
+            self._workspace, limits=both, baselines=self._baselines, pictures=self._pictures, commands=self._commands
+        )
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action. Raises ToolError for a path that cannot name a file."""
@@ -285,7 +294,7 @@ class ReadFileTool:
             described=self.kind,
         )
 
-    def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
         """Return the page.
 
         Raises ToolError for whatever is not a readable text file, for an offset behind its end, and if the path leads
@@ -303,16 +312,19 @@ class ReadFileTool:
             raise not_found(request.path, self._workspace)
         try:
             with open(descriptor, "rb") as file:
-                return self._read(file, request)
+                return self._read(file, request, effects)
         except OSError as error:
             raise failure(error, request.path, "read") from None
 
-    def _read(self, file: io.BufferedReader, request: ReadFileRequest) -> ToolOutput:
+    def _read(self, file: io.BufferedReader, request: ReadFileRequest, effects: Effects) -> ToolOutput:
         path = request.path
         size = os.fstat(file.fileno()).st_size
         start = file.read(BINARY_PROBE_BYTES) or b""  # None: some files in /proc have nothing to give at the moment
         if self._pictures is not None and picture_type(start):
             return picture_page(file, start, path, self._pictures)
+        if self._commands is not None and start.startswith(PDF_MARK):
+            wanted = {"offset": request.offset, "limit": request.limit, "room": self._room}
+            return pdf_page(file, path, **wanted, effects=effects, commands=self._commands)
         encoding = encoding_of(start)
         if size > MAX_FILE_BYTES:
             if encoding is not Encoding.UTF_8:

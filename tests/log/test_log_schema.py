@@ -211,6 +211,10 @@ PLAIN: Mapping[str, st.SearchStrategy[JsonValue]] = {
         }
     ),
     "asked_field": st.fixed_dictionaries({"name": st.text(max_size=4)}, optional={"value": st.text(max_size=4)}),
+    "picture": st.fixed_dictionaries(
+        {"sha256": st.just(DIGEST), "media_type": st.text(max_size=4)}
+        | {name: st.integers(0, 9_000) for name in ("width", "height", "size")}
+    ),
     "told_tool": st.fixed_dictionaries({name: st.text(max_size=4) for name in ("name", "description", "parameters")}),
     "agent_call": st.fixed_dictionaries(
         {name: st.text(max_size=4) for name in ("tool", "mode", "subagent", "cwd")} | {"event_sha256": st.just(DIGEST)}

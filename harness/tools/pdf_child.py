@@ -1,0 +1,67 @@
+"""The child process that takes the text out of a PDF: a program of its own, run by its path, behind walls.
+
+    python -I pdf_child.py FIRST PAGES CHARACTERS < FILE
+
+It prints one JSON object a line: {"pages": n}, then {"page": n, "text": "..."} for each page from FIRST on, then, where it
+came to the end of what was asked, {"end": true}. What goes wrong is {"error": "..."}.
+INVARIANT: it imports nothing of the harness, and what it prints is data.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import sys
+
+MEMORY_BYTES = 1024 * 1024 * 1024
+CPU_SECONDS = 20
+MAX_PDF_BYTES = 64 * 1024 * 1024
+
+
+def main() -> None:
+    """Bind this process, read, print."""
+    for what, most in (
+        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_CPU, CPU_SECONDS),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(what, (most, most))
+    first, pages, room = (int(word) for word in sys.argv[1:4])
+    try:
+        _print_pages(sys.stdin.buffer.read(MAX_PDF_BYTES + 1), first, pages, room)
+    except MemoryError:
+        _say({"error": f"it takes more than {MEMORY_BYTES:,} bytes of memory"})
+    except RecursionError:
+        _say({"error": "it is nested too deep"})
+    except Exception as error:  # noqa: BLE001 - a library that reads hostile bytes may raise anything
+        _say({"error": f"{type(error).__name__}: {error}"[:300]})
+
+
+def _print_pages(data: bytes, first: int, pages: int, room: int) -> None:
+    from pypdf import PdfReader
+
+    if len(data) > MAX_PDF_BYTES:
+        return _say({"error": f"it has more than {MAX_PDF_BYTES:,} bytes"})
+    reader = PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        return _say({"error": "it wants a password"})
+    count = len(reader.pages)
+    _say({"pages": count})
+    for number in range(first, min(first + pages, count + 1)):
+        text = reader.pages[number - 1].extract_text() or ""
+        _say({"page": number, "text": text[: room + 1]})
+        room -= len(text)
+        if room <= 0:
+            return None
+    return _say({"end": True})
+
+
+def _say(value: object) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
