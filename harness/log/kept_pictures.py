@@ -12,7 +12,7 @@ from harness.actions import JsonValue
 from harness.digest import digest_of
 from harness.messages import Picture
 from harness.regex import regex
-from harness.safe_files import read_small, replace_file, sync_names
+from harness.safe_files import read_small, remove_if_there, replace_file, sync_names
 
 _DIGEST = regex(r"[0-9a-f]{64}")
 _MEDIA_TYPE = regex(r"image/(png|jpeg|webp|gif)")
@@ -83,6 +83,16 @@ class KeptPictures:
         path = os.path.join(self.folder, digest)
         data = None if os.path.islink(path) else read_small(path, _MOST_BYTES)
         return data if data is not None and digest_of(data) == digest else None
+
+    def remove(self) -> None:
+        """Remove the folder with what is kept in it; what is no picture of ours stays, and then the folder."""
+        try:
+            names = os.listdir(self.folder) if not os.path.islink(self.folder) else []
+            for name in filter(_DIGEST.fullmatch, names):
+                remove_if_there(os.path.join(self.folder, name))
+            os.rmdir(self.folder)
+        except OSError:
+            pass
 
     def take_over(self, pictures: Sequence[Picture], log: str) -> int:
         """Keep what an earlier session's log has of `pictures`, as far as it is there; return how many are missing."""

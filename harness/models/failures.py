@@ -115,6 +115,14 @@ _NO_TOOLS = re.compile(
     r"not support (the )?(tool|function)|support tool use|tools? (is|are) not supported", re.IGNORECASE
 )
 
+# "Invalid content type. image_url is only supported by certain models", "image input is not supported - hint: if this is
+# unexpected, you may need to provide the mmproj", "No endpoints found that support image input", "unknown variant `image_url`".
+_NO_PICTURES = re.compile(
+    r"image_url|input_image|image.?(input|content)s?|support(s|ed)? (for )?(image|vision)|multimodal|mmproj|"
+    r"not a (vision|multimodal)|could not process image|unsupported image|invalid image",
+    re.IGNORECASE,
+)
+
 _SHORTER = (
     "At the prompt, /compact or /clear makes it shorter; else give a smaller task, or take a model with more room."
 )
@@ -272,6 +280,11 @@ def _text(  # noqa: C901, PLR0911 - a table
             return (
                 f"{address} refused the API key ({told}). Set {key_variable} to a key that is valid there, or name the "
                 "provider that the key is for with --provider or --base-url."
+            )
+        case ModelFault.REQUEST | ModelFault.NOT_FOUND if _NO_PICTURES.search(refusal.said):
+            return (
+                f"Model {model!r} at {address} refused a picture ({told}). Where it takes none, `pictures = false` in the "
+                "configuration sends text in its place, also in a resumed session; or choose a model that does."
             )
         case ModelFault.NOT_FOUND:
             return (

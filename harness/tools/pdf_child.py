@@ -1,6 +1,6 @@
-"""The child process that takes the text out of a PDF: a program of its own, run by its path, behind walls.
+"""The child process that takes the text out of a PDF: run by its path (pdf_pages.py), behind walls.
 
-    python -I pdf_child.py FIRST PAGES CHARACTERS < FILE
+    main, with the arguments FIRST PAGES CHARACTERS, and the file as its input
 
 It prints one JSON object a line: {"pages": n}, then {"page": n, "text": "..."} for each page from FIRST on, then, where it
 came to the end of what was asked, {"end": true}. What goes wrong is {"error": "..."}.
@@ -61,7 +61,3 @@ def _print_pages(data: bytes, first: int, pages: int, room: int) -> None:
 def _say(value: object) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -30,6 +30,7 @@ MAX_PAGES = 200
 _MOST_BYTES = 4 * 1024 * 1024
 """Of what the child prints."""
 _CHILD = "pdf_child.py"
+_BEGIN = "import runpy, sys; runpy.run_path(sys.argv.pop(1))['main']()"
 
 
 class PdfText(Record):
@@ -102,7 +103,7 @@ def _read(descriptor: int, effects: Effects, commands: CommandRunner, wanted: tu
         raise ToolError(f"Cannot confine what reads a PDF: {error.strerror}; nothing was read.") from None
     try:
         launch = Launch(
-            argv=becoming((sys.executable, "-I", child, *map(str, wanted))),
+            argv=becoming((sys.executable, "-I", "-c", _BEGIN, child, *map(str, wanted))),
             executable=bash,
             cwd="/",
             environment=environment,

@@ -230,7 +230,8 @@ MAX_LISTED_NAMES = 50
 _DESCRIPTION = (
     "Read a text file inside or outside the workspace. Returns numbered lines, at most 2000 or 50 KiB a page, and a last "
     "line that says what was shown and with which offset to go on. The number and the tab in front of each line are not "
-    "part of the file. The call is judged before it runs."
+    "part of the file. A PNG, JPEG, WebP or GIF is shown to you if you take pictures; of a PDF you get the text, and offset "
+    "and limit count its pages. The call is judged before it runs."
 )
 
 

@@ -15,7 +15,9 @@ from program import made_program
 
 from harness.cli.repl.attached_pictures import mentioned
 from harness.cli.terminal.pasted_path import pasted_mention
-from harness.models.scripted import Reply, call, replies
+from harness.log.kept_pictures import KeptPictures
+from harness.models.scripted import Failure, Reply, call, replies
+from harness.models.sight import takes_pictures
 from policies import AUTO
 
 if TYPE_CHECKING:
@@ -173,3 +175,67 @@ PASTES = {
 def test_a_pasted_path_of_a_picture_becomes_a_mention(text: str) -> None:
     assert pasted_mention(text, lambda _: True) == PASTES[text]
     assert pasted_mention(text, lambda _: False) == text
+
+
+REFUSALS = (
+    "Invalid content type. image_url is only supported by certain models.",
+    "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+    "No endpoints found that support image input",
+)
+
+
+@pytest.mark.parametrize("said", REFUSALS)
+def test_a_server_that_refuses_a_picture_is_told_plainly(program: Program, said: str) -> None:
+    configured(program)
+    (program.workspace / "shot.png").write_bytes(CLEAN)
+    body = json.dumps({"error": {"message": said}})
+    url = program.serve(replies(READ, Failure(status=400, body=body)))
+    done = program.run("run", "go", "--base-url", url)
+    assert done.code == 6
+    assert "refused a picture" in done.err
+    assert "`pictures = false` in the configuration sends text in its place" in done.err
+
+
+def test_with_pictures_off_a_resumed_session_goes_on_with_text(program: Program) -> None:
+    configured(program)
+    asked(program, READ, DONE)
+    session = program.records()[0]["session"]
+    configured(program, "pictures = false")
+    (again,) = asked(program, DONE, more=("--resume", str(session)))
+    assert "image_url" not in again
+    assert [one["role"] for one in json.loads(again)["messages"]][:4] == ["system", "user", "assistant", "tool"]
+    assert "this model is not sent pictures" in again
+
+
+SIGHT = {
+    ("openai", "gpt-5"): True,
+    ("openai", "o3-mini"): False,
+    ("anthropic", "claude-sonnet-4-5"): True,
+    ("openrouter", "deepseek/deepseek-chat"): False,
+    ("ollama", "qwen3"): False,
+    ("", "gpt-5"): False,
+}
+
+
+@pytest.mark.parametrize(("preset", "model"), SIGHT)
+def test_who_is_known_to_take_pictures(preset: str, model: str) -> None:
+    assert takes_pictures(preset, model) is SIGHT[preset, model]
+
+
+def test_pruning_a_log_removes_its_pictures(tmp_path: Path) -> None:
+    pictures = KeptPictures(str(tmp_path / "a.jsonl"))
+    pictures.keep(CLEAN, "image/png", 3, 2)
+    (Path(pictures.folder) / "mine.txt").write_text("x")
+    pictures.remove()
+    assert [one.name for one in Path(pictures.folder).iterdir()] == ["mine.txt"]
+
+
+def test_a_link_in_the_place_of_what_is_kept_leads_nowhere(tmp_path: Path) -> None:
+    pictures = KeptPictures(str(tmp_path / "a.jsonl"))
+    pictures.keep(CLEAN, "image/png", 3, 2)
+    file = Path(pictures.folder, DIGEST)
+    (tmp_path / "elsewhere").write_bytes(CLEAN)
+    file.unlink()
+    file.symlink_to(tmp_path / "elsewhere")
+    assert pictures.bytes_of(DIGEST) is None
+    assert pictures.bytes_of("../a.jsonl") is None

@@ -41,7 +41,7 @@ instructions = false
 sign_key = "/home/me/.ssh/logs"
 calls = "text"
 tools = "bash,todo"
-
+pictures = true
 [terminal]
 dead_seconds = 0.5
 vi = true
@@ -102,6 +102,7 @@ def test_every_key_is_taken_with_its_line() -> None:
         "sign_key": ("/home/me/.ssh/logs", "c.toml:13"),
         "calls": ("text", "c.toml:14"),
         "tools": ("bash,todo", "c.toml:15"),
+        "pictures": (True, "c.toml:16"),
         "terminal.dead_seconds": (0.5, "c.toml:18"),
         "terminal.vi": (True, "c.toml:19"),
         "terminal.notify": ("osc9", "c.toml:20"),

@@ -24,6 +24,7 @@ from harness.errors import LogError, UsageError
 from harness.log.clocks import timestamp
 from harness.log.findings import Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile, append_note
+from harness.log.kept_pictures import KeptPictures
 from harness.log.reader import is_in_use
 from harness.record import Record
 from harness.safe_files import sync_path
@@ -205,6 +206,7 @@ def _remove(past: Past, findings: Findings, state: State) -> str:
         return f"it has a tombstone, and cannot be removed: {error.strerror}"
     for path in beside(past.path):
         _unlink(path)
+    KeptPictures(past.path).remove()
     try:
         sync_path(os.path.dirname(file))
     except OSError:

@@ -372,7 +372,9 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             title += f"model {get('model')}, " if get("model") else ""
             return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""
         case "user_message":
-            return "> ", get("text")
+            named = record.get("pictures")
+            seen = f" [{counted(len(named), 'picture')}]" if isinstance(named, list) and named else ""
+            return "> ", get("text") + seen
         case "history_changed":
             messages = record.get("messages")
             new = len(messages) if isinstance(messages, list) else 0

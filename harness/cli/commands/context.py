@@ -61,6 +61,11 @@ def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
     conversation.say_line(
         f"{len(messages)} messages, {long:,} characters, some {long // CHARACTERS_A_TOKEN:,} tokens (estimated)"
     )
+    pictures = [picture for message in messages for picture in message.pictures]
+    if pictures:
+        tokens = sum(picture.tokens for picture in pictures)
+        said = "1 picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
+        conversation.say_line(f"  of these {said}: some {tokens:,} tokens, by their pixels (estimated)")
     system = characters(messages[:1])
     conversation.say_line(f"  of these the system prompt and instructions: {system:,} characters")
     last = conversation.session.last_usage
