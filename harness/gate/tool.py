@@ -215,7 +215,8 @@ class Attempt:
             raise TypeError(f"it returned {type(output).__name__}, not a ToolOutput")
         if not isinstance(output.content, str):
             raise TypeError(f"its content is {type(output.content).__name__}, not text")
-        if not (isinstance(output.pictures, tuple) and all(isinstance(one, Picture) for one in output.pictures)):
+        pictures: object = output.pictures
+        if not isinstance(pictures, tuple) or not all(isinstance(one, Picture) for one in pictures):
             raise TypeError("its pictures are none")
         if output.status not in _TOOLS_MAY_SAY:
             raise TypeError(f"it returned the status {output.status}")

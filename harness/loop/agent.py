@@ -391,7 +391,7 @@ class Agent:
                 self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
                 while run.session.notes:
                     run.tell_model(run.session.notes.pop(0))
-                seen = {"pictures": [picture_fields(one) for one in pictures]} if pictures else {}
+                seen: dict[str, JsonValue] = {"pictures": [picture_fields(one) for one in pictures]} if pictures else {}
                 self.log.append("user_message", {"text": prompt, **seen})
                 run.session.history.ask(prompt, pictures)
             with self._faults(run):

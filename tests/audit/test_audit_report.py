@@ -274,7 +274,8 @@ def test_nothing_may_be_loaded_or_run() -> None:
 UNSHOWN = frozenset(
     "call_proposed.id call_proposed.arguments_sha256 decision.tool decision.source decision.arguments_sha256 decision.rule "
     "decision.default_of intent.tool intent.arguments_sha256 intent.policy_sha256 intent.preview_sha256 intent.change "
-    "outcome.tool model_response.client model_response.echo model_response.purpose".split()
+    "outcome.tool outcome.pictures user_message.pictures model_response.client model_response.echo "
+    "model_response.purpose".split()
 )
 
 

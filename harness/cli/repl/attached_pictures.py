@@ -1,4 +1,4 @@
-"""Pictures that a prompt names with `@`: read as the person's own call of `read_file`, and sent with the prompt.
+"""Pictures that a prompt names with `@`: read as the person's own call of the tool that reads, and sent with the prompt.
 
 `@shot.png`, `@"a b.png"`: every mention that ends as a picture does. Any other `@file` stays words, and the model reads it.
 The call goes through the gate and the log as everything does: what a rule forbids to read is not attached.
