@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from harness.messages import Message, Role, ToolCall, Usage
-from harness.model import ToolSpec
+from harness.model import Model, ToolSpec
 from harness.models.anthropic_messages import AnthropicMessages
 from harness.models.endpoint import Endpoint
 from harness.models.openai_chat import OpenAIChat
@@ -102,7 +102,7 @@ def _reply(path: str, call_id: str, is_answer: bool, total: int, cached: int) ->
         call = {"type": "tool_use", "id": call_id, "name": "bash", "input": json.loads(arguments)}
         content = [{"type": "thinking", "thinking": "hm " * 20, "signature": call_id}]
         content += [{"type": "text", "text": "Done."}] if is_answer else [call]
-        usage = {"input_tokens": total - cached, "cache_read_input_tokens": cached, "output_tokens": 20}
+        usage: dict[str, Any] = {"input_tokens": total - cached, "cache_read_input_tokens": cached, "output_tokens": 20}
         return {"type": "message", "content": content, "stop_reason": "end_turn", "usage": usage}
     if path.endswith("/responses"):
         usage = {"input_tokens": total, "input_tokens_details": {"cached_tokens": cached}, "output_tokens": 20}
@@ -151,7 +151,7 @@ def measured(api: str, turns: int) -> tuple[Usage, list[float]]:
         thread.join()
 
 
-def _session(model: OpenAIChat | OpenAIResponses | AnthropicMessages, turns: int) -> tuple[Usage, list[float]]:
+def _session(model: Model, turns: int) -> tuple[Usage, list[float]]:
     tools = tuple(
         ToolSpec(name=name, description="What it does. " * 30, parameters={"type": "object", "properties": {}})
         for name in ("bash", "read_file", "write_file", "edit_file")

@@ -96,7 +96,7 @@ class GatedParts(Protocol):
 class SessionParts:
     """What `run` and the prompt have in common. A policy that is wrong fails here, before any request."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - the order of the parts is what it tells
         self, arguments: Namespace, environment: Mapping[str, str], unattended: Unattended | None = None
     ) -> None:
         """Put them together: for the prompt, or for a run that nobody watches. Raises UsageError, PolicyError or LogError."""

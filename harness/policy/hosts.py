@@ -161,11 +161,6 @@ def _address(text: str) -> Address | None:
     return found
 
 
-def is_address(host: str) -> bool:
-    """Say whether a host is a plain address, and no name."""
-    return _address(host) is not None
-
-
 def shown_host(host: str) -> str:
     """Return a host as it stands in front of a port: an address of IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -174,7 +175,7 @@ def test_marks_are_set_where_they_save_and_what_was_asked_before_stays_the_same(
         history += [said("", call(f"c{number}")), result(f"c{number}", "x" * number)]
 
 
-REFUSALS = {
+REFUSALS: dict[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
     "marks": ("messages.0.content.0.cache_control: Extra inputs are not permitted", lambda asked: marks(asked) == 0),
     "output": (
         "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for m",
@@ -231,7 +232,7 @@ def test_why_a_message_stopped() -> None:
 
 CALLED = start(0, type="tool_use", id="c1", name="bash", input={})
 ARGUED = delta(0, "input_json_delta", partial_json="{}")
-DOUBTFUL = {
+DOUBTFUL: dict[str, tuple[dict[str, object], ...]] = {
     "it never stopped": (CALLED, ARGUED, {"type": "message_stop"}),
     "paused": (CALLED, ARGUED, end("pause_turn")),
     "an unknown reason with a call": (CALLED, ARGUED, end("because")),

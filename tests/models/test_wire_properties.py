@@ -181,12 +181,12 @@ def messages_events(sent: Sent) -> tuple[list[object], int]:
     ]
     blocks: list[tuple[dict[str, object], str, str, Sequence[str]]] = []
     if sent.reasoning:
-        thinking = {"type": "thinking", "thinking": "", "signature": ""}
+        thinking: dict[str, object] = {"type": "thinking", "thinking": "", "signature": ""}
         blocks.append((thinking, "thinking_delta", "thinking", (sent.reasoning,)))
     if sent.texts:
         blocks.append(({"type": "text", "text": ""}, "text_delta", "text", sent.texts))
     for call in sent.calls:
-        begun = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        begun: dict[str, object] = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
         blocks.append((begun, "input_json_delta", "partial_json", call.pieces))
     for index, (block, kind, field, pieces) in enumerate(blocks):
         events.append({"type": "content_block_start", "index": index, "content_block": block})

@@ -199,7 +199,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                 decision=Decision.AUTO,
                 origin=Origin(file="p.toml", line=line_of('id = "docs"') - 1),
                 layer=Layer.USER,
-                hosts=(
+                goes_to=(
                     HostPattern(host="example.org", below=True),
                     HostPattern(host="localhost", port=8000),
                 ),
