@@ -59,7 +59,7 @@ _PARTS = {
         "retries": _COUNT,
         "echo": "text",
     },
-    "call": {"id": "text", "name": "text", "arguments": "text"},
+    "call": {"id": "text", "name": "text", "arguments": "text", "problem?": "text"},
     "error": {
         "cut": "flag",
         "text": "text",
@@ -134,6 +134,8 @@ def exchange_fields(number: int, exchange: RecordedExchange) -> dict[str, JsonVa
 def _as_json(value: Any) -> Any:
     """Return a value as it stands in a cassette: every field of a record, and the words of enums."""
     match value:
+        case ToolCall(problem=""):
+            return {"id": value.id, "name": value.name, "arguments": value.arguments}
         case Record():
             return {_OWN_NAMES.get(name, name): _as_json(getattr(value, name)) for name in field_names(type(value))}
         case tuple():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness import __version__
 from harness.actions import JsonValue
 from harness.errors import CutReply, ModelError, ModelFault, UsageError
-from harness.messages import Message, ModelResponse, ToolCall
+from harness.messages import Message, ModelResponse
 from harness.model import Model, Retry, ToolSpec
 from harness.models.cassette import (
     MAX_CASSETTE_BYTES,
@@ -112,7 +112,13 @@ class RecordingModel:
     def _masked(self, response: ModelResponse) -> ModelResponse:
         redact = self._redact
         calls = tuple(
-            ToolCall(id=redact(call.id), name=redact(call.name), arguments=redact(call.arguments))
+            replace(
+                call,
+                id=redact(call.id),
+                name=redact(call.name),
+                arguments=redact(call.arguments),
+                problem=redact(call.problem),
+            )
             for call in response.tool_calls
         )
         return replace(response, text=redact(response.text), tool_calls=calls, echo=redact(response.echo))

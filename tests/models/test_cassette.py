@@ -51,7 +51,11 @@ read_file = "auto"
 write_file = "auto"
 edit_file = "auto"
 """
-STRICT = 'version = 1\nname = "strict"\n[tools]\nbash = "deny"\nread_file = "auto"\n'
+STRICT = (
+    'version = 1\nname = "strict"\n[tools]\nbash = "deny"\nread_file = "auto"\nwrite_file = "auto"\nedit_file = "auto"\n'
+    '[[rule]]\nid = "pwd"\ndecision = "auto"\nargv = ["pwd"]\n'
+)
+"""It denies what was recorded, and still offers every tool."""
 PLAIN = Redactor((), key=b"k", shapes=False)
 
 
@@ -236,7 +240,9 @@ counts = st.integers(0, 2**53)
 responses = st.builds(
     ModelResponse,
     text=st.text(),
-    tool_calls=st.lists(st.builds(ToolCall, id=st.text(), name=st.text(), arguments=st.text()), max_size=3).map(tuple),
+    tool_calls=st.lists(
+        st.builds(ToolCall, id=st.text(), name=st.text(), arguments=st.text(), problem=st.text()), max_size=3
+    ).map(tuple),
     finish_reason=st.sampled_from(FinishReason),
     usage=st.builds(Usage, input_tokens=counts, output_tokens=counts, cached_tokens=counts, unreported=counts),
     retries=st.integers(0, 20),
