@@ -171,7 +171,17 @@ def test_the_table_has_a_line_for_each_part(program: Program, rules: str) -> Non
 def test_the_json_has_every_facet_and_where_it_was_decided(program: Program, rules: str) -> None:
     told = json.loads(program.run("policy", "explain", "--policy", rules, "--json", "ls -l src && git push -f").out)
     assert list(told) == ["tool", "text", "decision", "by", "reason", "hint", "facets", "effects", "hooks"]
-    assert list(told["effects"]) == ["read", "write", "named", "granted", "network", "hosts", "hide", "enforcement", "unasked"]
+    assert list(told["effects"]) == [
+        "read",
+        "write",
+        "named",
+        "granted",
+        "network",
+        "hosts",
+        "hide",
+        "enforcement",
+        "unasked",
+    ]
     assert {tuple(facet) for facet in told["facets"]} == {tuple(told["facets"][0])}
     by_name = {facet["facet"]: facet for facet in told["facets"]}
     assert (told["decision"], told["by"], told["hint"]) == ("deny", f"rule force-push ({RULE_AT['force-push']})", "")
