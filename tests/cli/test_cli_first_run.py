@@ -79,7 +79,7 @@ def test_the_ways_to_a_model_are_told_and_nothing_is_left_behind(program: Progra
     with started(program) as terminal:
         terminal.wait_for(OFFER)
         text = terminal.text()
-        for way in ("export OPENAI_API_KEY=", "--provider ollama", "--base-url http://localhost", "config.toml"):
+        for way in ("export OPENAI_API_KEY=", "--provider ollama", "--base-url http://localhost"):
             assert way in text
         assert "harness/config.toml" in "".join(row.strip() for row in terminal.rows())
         assert left(terminal) == 2
