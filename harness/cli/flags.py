@@ -22,6 +22,7 @@ ACTIONS = {
     "audit": tuple(VERBS),
     "schema": ("log", "result"),
     "config": ("show", "path"),
+    "models": ("list", "update"),
     "sessions": ("list", "resume", "fork"),
     "hook": ("install", "check", "status", "uninstall"),
     "mcp": ("proxy", "serve", "list", "check", "pin", "unpin"),
@@ -50,7 +51,7 @@ look back
   audit        {audit}
   schema       the JSON Schema of log and result
 this machine
-  config       which settings hold, and who said them
+  config       the settings, and who said them; models: what is known of each
   doctor       what can be enforced here; --model: whether a model works"""
 _EXITS = """\
 exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 5 no usable answer, 6 provider failed, \
@@ -150,6 +151,8 @@ def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901 - a c
             _sessions_flags(parser, action)
         case (("config" | "hook"), _):
             (_config_flags if command == "config" else _hook_flags)(parser, action)
+        case "models", _:
+            _models_flags(parser, action)
         case "mcp", _:
             _mcp_flags(parser, action)
         case "serve", _:
@@ -201,6 +204,20 @@ def _config_flags(parser: ArgumentParser, action: str) -> None:
     parser.description = "Say which settings hold, as TOML; nothing is sent, and no key is shown."
     parser.add_argument("--origin", action="store_true", help="who said each of them")
     parser.add_argument("--json", action="store_true", help="one object, origins included")
+    model_flags(parser)
+    parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
+
+
+def _models_flags(parser: ArgumentParser, action: str) -> None:
+    if action == "update":
+        parser.description = (
+            "Check a table of prices and context lengths (TOML, with date and source), and keep it as yours."
+        )
+        parser.add_argument("file", type=filled, metavar="FILE", help="the table, which replaces the one before")
+        return
+    parser.description = "Say which models the provider offers and what is known of each; what nobody said is `-`."
+    parser.epilog = "Exit code: 0; 2 usage, 6 where the provider gave no list: then what is known without it is shown."
+    parser.add_argument("--json", action="store_true", help="one object, with who says each figure")
     model_flags(parser)
     parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
 

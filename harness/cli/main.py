@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 LIGHT = ("--version", "help", "policy", "audit", "schema", "config", "sessions list", "mcp list")
 """Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
 COMMANDS = (
-    "run", "batch", "demo", "approve", "policy", "audit", "undo", "doctor", "config", "sessions", "schema", "hook", "mcp",
-    "serve",
+    "run", "batch", "demo", "approve", "policy", "audit", "undo", "doctor", "config", "models", "sessions", "schema",
+    "hook", "mcp", "serve",
 )  # fmt: skip
 
 _WISHES = {"version": "--version"}
@@ -197,6 +197,8 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
         sys.stdout.write(actions_help(command))
         return 0
     if command in ACTIONS:
+        if command == "models" and (not words or words[0].startswith("-")):
+            words.insert(0, "list")
         action = words.pop(0) if words else ""
         if action not in ACTIONS[command]:
             raise UsageError(f"harness {command} takes one of: {', '.join(ACTIONS[command])}")
@@ -260,6 +262,8 @@ def _function_of(  # noqa: C901, PLR0912 - a case a command
             from harness.cli.serve.serve_command import serve_command as run
         case "config":
             from harness.cli.config.config_command import config_command as run
+        case "models":
+            from harness.cli.config.models_command import models_command as run
         case "hook" if action == "check":
             from harness.cli.hook.check_command import check as run
         case "hook":

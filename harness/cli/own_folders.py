@@ -35,7 +35,7 @@ def fix_modes(state: State) -> None:
 def _own(state: State) -> Iterator[tuple[str, int]]:
     """Yield what is the harness's own, with the bits of its mode that must not be set; a folder before what is in it."""
     yield state.config, stat.S_IWOTH  # the person's too: shut only as far as no start goes on without it
-    for path in (state.config_file, state.user_policy, state.state, state.heads, state.trust):
+    for path in (state.config_file, state.models, state.user_policy, state.state, state.heads, state.trust):
         yield path, MAY_WRITE
     for path in (state.redaction_key, state.history):
         yield path, MAY_USE

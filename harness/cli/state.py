@@ -66,6 +66,8 @@ class State:
         """By default ~/.config/harness."""
         self.user_policy = os.path.join(config, "policy.toml")
         self.config_file = os.path.join(config, "config.toml")
+        self.models = os.path.join(config, "models.toml")
+        """The file of what the person says of models: prices, context lengths."""
         self.sessions = os.path.join(state, "sessions")
         """The folder of all logs."""
         self.heads = os.path.join(state, HEADS_NAME)

@@ -132,6 +132,8 @@ class Agent:
     @_by_name(AgentParts)
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
+        self.context_tokens = parts.context_tokens
+        """How much the model takes; may be changed between requests, with the model."""
         self.log = parts.log
         self._tools = OfferedTools(parts.tools, parts.more_tools)
         self._interrupt = parts.interrupt or Interrupt()
@@ -435,7 +437,7 @@ class Agent:
             return None
         doing = "the model was answering"
         try:
-            if self._parts.context_tokens is not None and self._is_long(run):
+            if self.context_tokens is not None and self._is_long(run):
                 doing = "the model was summarizing"
                 self._summarize(run)
                 return None  # the limits are looked at anew before the next request
@@ -471,12 +473,12 @@ class Agent:
             run.stop(StopReason.COMPLETED)
 
     def _summarize(self, run: Run, *, too_long: bool = False, keep_nothing: bool = False) -> str:
-        tokens = self._parts.context_tokens
+        tokens = self.context_tokens
         return summarize(self._requests, run, context_tokens=tokens, too_long=too_long, keep_nothing=keep_nothing)
 
     def _is_long(self, run: Run) -> bool:
         """Say, once for each reply, whether the conversation nears what the model takes."""
-        near = due(run.session.last_usage, self._parts.context_tokens)
+        near = due(run.session.last_usage, self.context_tokens)
         run.session.last_usage = Usage()  # also where a summary cannot be had, which would be asked for again and again
         return near
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.errors import ModelError, ModelFault
 from harness.models.endpoint import Endpoint
 from harness.models.exchange import Exchange
 from harness.models.failures import FailedTry
+from harness.models.model_facts import ModelFacts, facts_in
 from harness.models.openai_client import OpenAIClient
 from harness.text.strict_json import NotJsonError, read_line
 
@@ -23,10 +25,16 @@ def listed_models(endpoint: Endpoint, *, seconds: float = MOST_SECONDS) -> tuple
 
     Raises ModelError where it gives no list within `seconds`. Any thread may call this: it has connections of its own.
     """
+    return tuple(listed_facts(endpoint, seconds=seconds))
+
+
+def listed_facts(endpoint: Endpoint, *, seconds: float = MOST_SECONDS) -> Mapping[str, ModelFacts]:
+    """Return the same names, each with what the server says of the model. Raises ModelError as `listed_models` does."""
     client = OpenAIClient("", endpoint)
     try:
         answer = _answer(client, time.monotonic() + seconds)
-        return tuple(sorted(set(_names(read_line(answer))))[:MOST_MODELS])
+        listed = dict(_rows(read_line(answer)))
+        return {name: facts_in(listed[name]) for name in sorted(listed)[:MOST_MODELS]}
     except NotJsonError:
         raise ModelError(f"{client.address} answered with no list of models.", fault=ModelFault.REPLY) from None
     except TimeoutError:
@@ -54,10 +62,12 @@ def _answer(client: OpenAIClient, ends: float) -> bytes:
     return bytes(body)
 
 
-def _names(answer: JsonValue) -> list[str]:
-    """Return the names in a list as OpenAI's API has it: `{"data": [{"id": ...}]}`."""
+def _rows(answer: JsonValue) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
+    """Yield name and row of a list as OpenAI's API has it: `{"data": [{"id": ...}]}`. Raises NotJsonError."""
     rows = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(rows, list):
         raise NotJsonError("no list")
-    names = [row.get("id") for row in rows if isinstance(row, dict)]
-    return [name for name in names if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()]
+    for row in rows:
+        name = row.get("id") if isinstance(row, dict) else None
+        if isinstance(row, dict) and isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable():
+            yield name, row

@@ -11,7 +11,6 @@ from harness.cli.config.config_file import Setting
 from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.styles import Tone
 from harness.errors import HarnessError, UsageError
-from harness.model import Prices
 from harness.models.endpoint import shown_address
 from harness.record import replace
 from harness.text.visible import visible_line
@@ -46,22 +45,25 @@ def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
     except HarnessError as error:
         problem = f"; no list: {error}"
     about = {now: f"answers now{problem}", **{name: "configured" for name in parts.settings.file.prices if name != now}}
+    about = {**dict.fromkeys(parts.settings.table.models, "in your table"), **about}
     names = [name for name in dict.fromkeys((*about, *listed)) if len(name.split()) == 1]
     return [Offered(text=name, shown=name, about=about.get(name, "")) for name in names]
 
 
 def _change(conversation: Conversation, name: str) -> None:
     from harness.cli.config.provider import model_from
-    from harness.cli.config.settings import DEFAULT, sight_of
+    from harness.cli.config.settings import DEFAULT, context_of, sight_of
 
     parts, agent, session = conversation.parts, conversation.agent, conversation.session
     before = parts.settings
-    prices: Setting[Prices | None] = before.file.prices.get(name) or Setting(value=None, origin="default")
+    prices = before.prices_of(name)
     if agent.limits.max_cost is not None and prices.value is None:
         raise UsageError(
             f"the cost is limited, and what {visible_line(name)!r} costs is not known: write its prices in the configuration"
         )
     settings = replace(before, model=Setting(value=name, origin="/model"), prices=prices)
+    if "context_tokens" not in before.file.values:
+        settings = replace(settings, context_tokens=context_of(settings.table, name))
     if settings.pictures.origin.startswith((DEFAULT, "preset ")):
         settings = replace(settings, pictures=sight_of(settings.preset, name))
     asked = model_from(settings, parts.environment, sleep=parts.on_wait, pictures=parts.pictures.bytes_of)
@@ -76,8 +78,9 @@ def _change(conversation: Conversation, name: str) -> None:
     parts.settings, parts.model, parts.prices = settings, made, prices.value
     parts.pictures.settings = settings
     conversation.say_line(f"from now on {name} answers; whether the provider has it, its next reply tells", Tone.QUIET)
-    if parts.context_tokens is not None:
+    if settings.context_tokens is before.context_tokens and parts.context_tokens is not None:
         conversation.say(f"context_tokens stays {parts.context_tokens:,}, as configured", Tone.QUIET)
+    parts.context_tokens = agent.context_tokens = settings.context_tokens.value
 
 
 COMMANDS = (

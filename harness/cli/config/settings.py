@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from harness.cli.config.config_file import ConfigFile, Setting, load_config
 from harness.cli.config.declared import SETTINGS, Value, address_problem
+from harness.cli.config.model_table import ModelTable, load_table
 from harness.cli.state import State
 from harness.errors import UsageError, nearest
 from harness.model import Prices
@@ -32,6 +33,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 """Always given to the SDK: it would take OPENAI_BASE_URL where it is told nothing."""
 
 DEFAULT = "default"
+_NO_TABLE = ModelTable()
 
 
 class TerminalSettings(Record):
@@ -54,6 +56,8 @@ class Settings(Record):
     """Every setting that holds, and who said it."""
 
     file: ConfigFile
+    table: ModelTable
+    """What the person keeps of models beside the file; the file counts more."""
     provider: Setting[str]
     """A preset's name; empty where none is named."""
     base_url: Setting[str]
@@ -89,6 +93,10 @@ class Settings(Record):
     sign_key: Setting[str]
     """The path of the SSH key with which the heads of logs are signed; empty where they are not."""
 
+    def prices_of(self, model: str) -> Setting[Prices | None]:
+        """Return what a model costs: by the file, else by the table."""
+        return prices_of(self.file, self.table, model)
+
     @property
     def named(self) -> Preset | None:
         """The preset of the provider that was named."""
@@ -121,7 +129,8 @@ def settings_from(arguments: Namespace, environment: Mapping[str, str], workspac
     """Return the settings that hold in `workspace` (absolute, links followed). Raises UsageError."""
     places = {name: declared.flag.removeprefix("--").replace("-", "_") for name, declared in SETTINGS.items()}
     flags = {name: str(value) for name, place in places.items() if place and (value := getattr(arguments, place, None))}
-    return resolve(flags, environment, load_config(config_path(environment), workspace))
+    table = load_table(State.of(environment).models, workspace)
+    return resolve(flags, environment, load_config(config_path(environment), workspace), table)
 
 
 def config_path(environment: Mapping[str, str]) -> str:
@@ -129,7 +138,9 @@ def config_path(environment: Mapping[str, str]) -> str:
     return State.of(environment).config_file
 
 
-def resolve(flags: Mapping[str, str], environment: Mapping[str, str], file: ConfigFile) -> Settings:
+def resolve(
+    flags: Mapping[str, str], environment: Mapping[str, str], file: ConfigFile, table: ModelTable = _NO_TABLE
+) -> Settings:
     """Return what holds. `flags` has those that were given, by the setting's name. Looks at no disk.
 
     INVARIANT: provider, address and key belong together. The highest layer that names a provider or an address chooses the
@@ -138,7 +149,7 @@ def resolve(flags: Mapping[str, str], environment: Mapping[str, str], file: Conf
 
     Raises UsageError for a value that makes no sense; not for what is missing, which is only needed to send something.
     """
-    return _Layers(flags, environment, file).settings()
+    return _Layers(flags, environment, file).settings(table)
 
 
 class _Layers:
@@ -198,11 +209,12 @@ class _Layers:
                 return said
         return None
 
-    def settings(self) -> Settings:
+    def settings(self, table: ModelTable) -> Settings:
         model = self.model()
         key = self.key_variable()
         return Settings(
             file=self.file,
+            table=table,
             provider=_setting(self.provider, ""),
             base_url=self.address(),
             api=self.api(),
@@ -215,9 +227,9 @@ class _Layers:
             retry_seconds=self.plain("retry_seconds", float),
             deadlines={name: self.plain(f"deadlines.{name}", float) for name in field_names(Deadlines)},
             bounds={name: self.plain(f"bounds.{name}", int) for name in field_names(ReplyBounds)},
-            context_tokens=self.context_tokens(),
+            context_tokens=self.context_tokens(table, model.value),
             pictures=self.pictures(model.value),
-            prices=self.file.prices.get(model.value) or Setting[Prices | None](value=None, origin=DEFAULT),
+            prices=prices_of(self.file, table, model.value),
             tools=self.plain("tools", str),
             system=self.system(),
             instructions=self.plain("instructions", bool),
@@ -301,9 +313,27 @@ class _Layers:
             return Setting(value=bool(said.value), origin=said.origin)
         return sight_of(self.preset or preset_of(self.address().value), model)
 
-    def context_tokens(self) -> Setting[int | None]:
+    def context_tokens(self, table: ModelTable, model: str) -> Setting[int | None]:
         said = next(iter(self.said("context_tokens")), None)
-        return Setting(value=int(said.value), origin=said.origin) if said else Setting(value=None, origin=DEFAULT)
+        return Setting(value=int(said.value), origin=said.origin) if said else context_of(table, model)
+
+
+def prices_of(file: ConfigFile, table: ModelTable, model: str) -> Setting[Prices | None]:
+    """Return what a model costs: by the file, else by the table, where it says both prices."""
+    if written := file.prices.get(model):
+        return Setting(value=written.value, origin=written.origin)
+    known = table.models.get(model)
+    if known is None or known.facts.prices is None:
+        return Setting(value=None, origin=DEFAULT)
+    return Setting(value=known.facts.prices, origin=table.origin(model))
+
+
+def context_of(table: ModelTable, model: str) -> Setting[int | None]:
+    """Return how many tokens a model takes by the table; None where it does not say."""
+    known = table.models.get(model)
+    if known is None or known.facts.context is None:
+        return Setting(value=None, origin=DEFAULT)
+    return Setting(value=known.facts.context, origin=table.origin(model))
 
 
 def sight_of(preset: Preset | None, model: str) -> Setting[bool]:

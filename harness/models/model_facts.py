@@ -1,0 +1,86 @@
+"""What is known of a model in figures: how much it takes and gives, what it costs, whether it sees pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from harness.model import Prices
+from harness.record import Record, field_names
+
+MOST_TOKENS = 1_000_000_000
+MOST_DOLLARS = 1_000_000.0
+"""Per million tokens."""
+_MILLION = 1_000_000
+
+# Where servers tell it, each in words of its own; the first that stands in a row counts.
+# openrouter.ai/docs/models, platform.claude.com/docs/en/api/models/list, console.groq.com/docs/api-reference#models-list,
+# and vLLM's ModelCard (docs.vllm.ai, openai_compatible_server).
+_CONTEXT = ("context_length", "max_input_tokens", "context_window", "max_model_len")
+_MAX_OUTPUT = ("max_tokens", "max_completion_tokens")
+_PER_TOKEN = {"input": "prompt", "cached_input": "input_cache_read", "output": "completion"}
+"""OpenRouter's prices, in dollars per token, as text."""
+
+
+class ModelFacts(Record):
+    """What somebody says of a model. INVARIANT: what nobody said is None; nothing in here is a guess."""
+
+    context: int | None = None
+    """How many tokens it takes."""
+    max_output: int | None = None
+    """How many tokens a reply may have."""
+    input: float | None = None
+    """This and the next two in dollars per million tokens."""
+    cached_input: float | None = None
+    output: float | None = None
+    pictures: bool | None = None
+
+    @property
+    def prices(self) -> Prices | None:
+        """What a reply costs; None unless both input and output are known."""
+        if self.input is None or self.output is None:
+            return None
+        return Prices(input=self.input, output=self.output, cached_input=self.cached_input)
+
+
+FIGURES = tuple(name for name in field_names(ModelFacts) if name != "pictures")
+
+
+def facts_in(row: Mapping[str, object]) -> ModelFacts:
+    """Return what a server's list says of one model. Total: what is no such figure is left out."""
+    top, pricing = _table(row.get("top_provider")), _table(row.get("pricing"))
+    return ModelFacts(
+        context=_tokens(row, _CONTEXT),
+        max_output=_tokens(row, _MAX_OUTPUT) or _tokens(top, _MAX_OUTPUT),
+        pictures=_pictures(row),
+        **{name: _price(pricing.get(theirs)) for name, theirs in _PER_TOKEN.items()},
+    )
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _tokens(row: Mapping[str, object], names: tuple[str, ...]) -> int | None:
+    found = (row.get(name) for name in names)
+    return next((n for n in found if isinstance(n, int) and not isinstance(n, bool) and 0 < n <= MOST_TOKENS), None)
+
+
+def _price(value: object) -> float | None:
+    """Return dollars per million out of dollars per token; only text, as OpenRouter has it: other units are numbers."""
+    if not isinstance(value, str) or len(value) > 30 or not value.isascii():
+        return None
+    try:
+        dollars = round(float(value) * _MILLION, 6)
+    except ValueError:
+        return None
+    # OpenRouter says -1 where the price is another from call to call.
+    return dollars if math.isfinite(dollars) and 0 <= dollars <= MOST_DOLLARS else None
+
+
+def _pictures(row: Mapping[str, object]) -> bool | None:
+    kinds = _table(row.get("architecture")).get("input_modalities")
+    if isinstance(kinds, list):
+        return "image" in kinds
+    said = _table(_table(row.get("capabilities")).get("image_input")).get("supported")
+    return said if isinstance(said, bool) else None
