@@ -20,6 +20,7 @@ from rows import all_rows
 from harness.actions import Action
 from harness.cli.commands.slash_command import slash_commands
 from harness.cli.config.config_file import parse_config
+from harness.cli.config.model_table import parse_table
 from harness.cli.config.declared import SETTINGS
 from harness.cli.exits import Exit, exit_code
 from harness.cli.extensions.extensions import Extensions, extensions_in
@@ -155,6 +156,8 @@ def test_a_python_snippet_runs(block: Block, program: Program, checkout: Path) -
 def test_a_policy_or_a_configuration_in_a_document_loads(block: Block) -> None:
     if "version = 1" in block.text:
         assert parse_policy(block.text.encode(), block.place).rules != ()
+    elif block.text.startswith("date = "):
+        assert parse_table(block.text.encode(), block.place).models != {}
     else:
         file = parse_config(block.text.encode(), block.place)
         assert (file.values, extensions_in(file.extensions)) != ({}, Extensions())
@@ -228,6 +231,7 @@ def _parses(words: list[str]) -> bool:
     """Say whether the program's own parser takes these words."""
     command = words.pop(0) if words and words[0] in COMMANDS else ""
     action = words.pop(0) if words and command in ACTIONS else ""
+    action = action or ("list" if command == "models" else "")
     if command in ACTIONS and action not in ACTIONS[command]:
         return False
     if command and not words:
