@@ -37,7 +37,7 @@ class MessagesDialect(Dialect):
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""
-        self._turns = self._messages = EncodedTurns()
+        self._turns = self._messages = EncodedTurns(endpoint.pictures)
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
         """The last list of tools, and the field that it became."""
         self._system = ("", b"")

@@ -11,6 +11,7 @@ from harness.model import ToolSpec
 from harness.models.failures import join_pairs
 from harness.models.messages_echo import layout_of
 from harness.models.request_body import EncodedMessages, encoded, sendable_arguments, sendable_name
+from harness.models.sight import PictureSource, encoded_picture, in_place_of
 from harness.models.wire_format import IdForm, WireIds
 
 MARK: JsonValue = {"type": "ephemeral"}
@@ -25,8 +26,9 @@ class EncodedTurns(EncodedMessages):
     at once after the calls.
     """
 
-    def __init__(self) -> None:
-        """Begin without a message."""
+    def __init__(self, pictures: PictureSource | None = None) -> None:
+        """Begin without a message; `pictures` has the bytes of those that are sent, None where the model takes none."""
+        self._pictures = pictures
         self._ids = WireIds(IdForm.RESPONSES)
         super().__init__(self._blocks)
 
@@ -56,15 +58,28 @@ class EncodedTurns(EncodedMessages):
         text = join_pairs(message.content, errors="replace")
         match message.role:
             case Role.SYSTEM | Role.USER:
+                yield from self._seen(message)
                 yield from _text_blocks(text)
             case Role.TOOL:
                 result: dict[str, JsonValue] = {
                     "type": "tool_result",
                     "tool_use_id": self._ids.of(message.tool_call_id or ""),
                 }
-                yield {**result, "content": text} if text.strip() else result
+                if message.pictures:
+                    yield {**result, "content": [*_text_blocks(text), *self._seen(message)]}
+                else:
+                    yield {**result, "content": text} if text.strip() else result
             case Role.ASSISTANT:
                 yield from self._assistant_blocks(message, text, with_reasoning)
+
+    def _seen(self, message: Message) -> Iterator[JsonValue]:
+        """Yield the pictures of a message as blocks (platform.claude.com/docs/en/build-with-claude/vision)."""
+        for picture in message.pictures:
+            if data := encoded_picture(picture, self._pictures):
+                source: JsonValue = {"type": "base64", "media_type": picture.media_type, "data": data}
+                yield {"type": "image", "source": source}
+            else:
+                yield from _text_blocks(in_place_of(picture, self._pictures))
 
     def _assistant_blocks(self, message: Message, text: str, with_reasoning: bool) -> Iterator[JsonValue]:
         """Yield what was said in the order in which it was said; as far as that is not known, the text before the calls."""

@@ -14,7 +14,7 @@ from harness.messages import Picture
 PictureSource: TypeAlias = Callable[[str], bytes | None]
 """Returns the bytes of a picture by its SHA-256; None where they are gone."""
 
-_SEEING_PRESETS = frozenset(("openai", "azure", "anthropic", "gemini", "openrouter"))
+_SEEING_PRESETS = frozenset(("openai", "azure", "anthropic", "anthropic-messages", "gemini", "openrouter"))
 """Their pages offer pictures in messages of the same API. Of a model there that takes none the provider says so itself."""
 _BLIND_MODELS = re.compile(
     r"(^|/)(o1-mini|o1-preview|o3-mini|gpt-3\.5|gpt-4-0|gpt-4$|deepseek|codex-mini)", re.IGNORECASE

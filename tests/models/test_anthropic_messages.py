@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from contextlib import closing
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fault_server import Answer, FaultServer, whole
 from messages_server import chat_form, marks
+from picture_files import png
 from wire_contract import MESSAGES, error, sse, stream
 
 from harness.errors import CutReply, ModelError
-from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
+from harness.messages import FinishReason, Message, ModelResponse, Picture, Role, ToolCall, Usage
 from harness.model import ToolSpec
 from harness.models.anthropic_messages import AnthropicMessages, MessagesDialect
 from harness.models.endpoint import Endpoint, Quirks
@@ -308,3 +310,35 @@ def test_the_program_works_through_it(program: Program) -> None:
     assert [message["role"] for message in said[1]] == ["system", "user", "assistant", "tool"]
     assert "forty-two" in said[1][-1]["content"]
     assert bodies[1]["tools"][-1]["cache_control"] == {"type": "ephemeral"}
+
+
+def test_pictures_are_blocks_of_the_prompt_and_of_the_result(program: Program) -> None:
+    """Asked for by the preset's own word, too: nothing is configured."""
+    (program.workspace / "shot.png").write_bytes(png())
+    asks = stream(MESSAGES.start("m1"), MESSAGES.call(0, "c1", "read_file", '{"path":"shot.png"}'), MESSAGES.end())
+    program.environment["ANTHROPIC_API_KEY"] = "k"
+    with FaultServer([asks, stream(MESSAGES.start("m2"), MESSAGES.text("Grey."), MESSAGES.end())]) as server:
+        words = ("--provider", "anthropic-messages", "--base-url", server.url, "--model", "claude-x")
+        done = program.run("run", *words, "see @shot.png")
+        first, second = [request.json for request in server.requests]
+    assert (done.code, done.out) == (0, "Grey.\n"), done.err
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": base64.b64encode(png()).decode()},
+    }
+    chat_form(second)
+    (asked,) = first["messages"]
+    assert [block["type"] for block in asked["content"]] == ["image", "text"]
+    assert asked["content"][0] == image
+    (answered,) = second["messages"][-1]["content"]
+    assert [block["type"] for block in answered["content"]] == ["text", "image"]
+    assert (answered["content"][1], marks(second)) == (image, 4)
+
+
+def test_a_picture_whose_bytes_are_gone_is_named() -> None:
+    picture = Picture(sha256="a" * 64, media_type="image/png", width=3, height=2, size=9)
+    seeing = MessagesDialect("claude-x", Endpoint(pictures=lambda _: None))
+    for dialect, why in ((seeing, "its file beside the log is gone"), (None, "this model is not sent pictures")):
+        asked = body(Message(role=Role.USER, content="", pictures=(picture,)), dialect=dialect)
+        (block,) = asked["messages"][0]["content"]
+        assert (block["type"], why in block["text"]) == ("text", True)

@@ -68,10 +68,18 @@ def _said(blocks: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _given(blocks: list[dict[str, Any]], calls: list[str]) -> list[dict[str, Any]]:
     results = [block for block in blocks if block["type"] == "tool_result"]
-    texts = [block for block in blocks if block["type"] == "text"]
-    assert [*results, *texts] == blocks, "results of calls come first, and there is nothing else"
+    others = [block for block in blocks if block["type"] in ("text", "image")]
+    texts = [block for block in others if block["type"] == "text"]
+    assert [*results, *others] == blocks, "results of calls come first, and there is nothing else"
     assert [result["tool_use_id"] for result in results] == calls
     assert all(block["text"].strip() for block in texts)
+    for block in [
+        *others,
+        *(part for result in results if isinstance(result.get("content"), list) for part in result["content"]),
+    ]:
+        if block["type"] == "image":
+            assert block["source"].keys() == {"type", "media_type", "data"}
+            assert block["source"]["type"] == "base64"
     said = [{"role": "user", "content": "".join(block["text"] for block in texts)}] if texts else []
     found = [
         {"role": "tool", "tool_call_id": result["tool_use_id"], "content": result.get("content", "")}
