@@ -170,3 +170,13 @@ def test_a_refused_table_leaves_the_one_before(program: Program) -> None:
     assert (done.code, kept.read_text(), kept.stat().st_mode & 0o777) == (2, TABLE, 0o600)
     assert program.run("models", "update", str(program.workspace)).code == 2
     assert "1 new, 0 changed, 2 gone" in keep(program, 'date = 2026-11-02\nsource = "x"\n[models.c]\ncontext = 9000\n')
+
+
+def test_a_run_ends_with_what_came_from_the_cache(program: Program) -> None:
+    """By the Responses API, whose scripted server counts cached tokens; where none are, there is no such line."""
+    keep(program)
+    reply = Reply(text="Done.", usage=Usage(input_tokens=1000, output_tokens=10, cached_tokens=900))
+    words = ("--api", "responses", "--base-url", program.serve(replies(reply, Reply(text="Done."))), "--model", "big/one")
+    cached, plain = program.run("run", "go", *words), program.run("run", "go", *words)
+    assert "  1,000 tokens in (900 of them cached, 90%), 10 out, 0.0003 dollars\n" in cached.err
+    assert (plain.code, "cached" in plain.err) == (0, False)

@@ -48,7 +48,8 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
 
 def usage_in_words(usage: Usage, dollars: float | None, *, unknown: str = ", cost unknown") -> str:
     """Return in words what was taken; `unknown` stands where nobody said what it costs."""
-    cached = f" ({usage.cached_tokens:,} of them cached)" if usage.cached_tokens else ""
+    share = 100 * usage.cached_tokens // max(usage.input_tokens, 1)
+    cached = f" ({usage.cached_tokens:,} of them cached, {share}%)" if usage.cached_tokens else ""
     missing = f", {usage.unreported} replies not counted by the provider" if usage.unreported else ""
     price = unknown if dollars is None else f", {dollars:.4f} dollars"
     return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out{missing}{price}"

@@ -104,6 +104,10 @@ class EndReports:
         if not self._arguments.quiet:
             _tell_rules(console, facts)
             _tell_unlifted(console, facts)
+        if facts.usage.cached_tokens:
+            from harness.cli.commands.context import usage_in_words
+
+            console.line(f"  {usage_in_words(facts.usage, result.cost)}", Tone.QUIET)
         console.line("  ".join(pinned(parts.log)), Tone.QUIET)
         if failed:
             end = result.stop.value.replace("_", " ")
