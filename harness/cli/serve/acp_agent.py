@@ -38,6 +38,7 @@ from pydantic import BaseModel, ValidationError
 from harness import __version__
 from harness.actions import JsonValue
 from harness.cli.commands.mode import Mode
+from harness.cli.config.settings import settings_from
 from harness.cli.console import complain
 from harness.cli.serve.client_wire import (
     NO_SUCH_SESSION,
@@ -46,10 +47,9 @@ from harness.cli.serve.client_wire import (
     ClientWire,
     RefusedRequest,
 )
-from harness.cli.serve.prompt_blocks import prompt_text
 from harness.cli.serve.served_session import ServedSession, session_arguments
 from harness.cli.serve.stored_sessions import listed_sessions
-from harness.cli.state import State
+from harness.cli.state import State, current_folder
 from harness.errors import HarnessError
 from harness.mcp.json_rpc import LineSplitter, RefusedLine, RpcCode, RpcKind, RpcMessage, read_message
 from harness.messages import RunResult, StopReason
@@ -214,7 +214,7 @@ class AcpAgent:
                 auth_methods=[],
                 agent_capabilities=AgentCapabilities(
                     load_session=True,
-                    prompt_capabilities=PromptCapabilities(image=False, audio=False, embedded_context=True),
+                    prompt_capabilities=PromptCapabilities(image=self._sees(), audio=False, embedded_context=True),
                     mcp_capabilities=McpCapabilities(http=False, sse=False),
                     session_capabilities=SessionCapabilities(
                         list=SessionListCapabilities(), close=SessionCloseCapabilities()
@@ -222,6 +222,13 @@ class AcpAgent:
                 ),
             )
         )
+
+    def _sees(self) -> bool:
+        """Say whether the model of new sessions is sent pictures; not where that cannot be known yet."""
+        try:
+            return settings_from(self._arguments, self._environment, current_folder()).pictures.value
+        except HarnessError:
+            return False  # said where a session is begun
 
     # Sessions
 
@@ -283,7 +290,7 @@ class AcpAgent:
     def _prompt(self, message: RpcMessage) -> None:
         asked = _read(PromptRequest, message)
         session = self._session(asked.session_id)
-        self._begin(message.id, session, lambda: session.prompt(prompt_text(asked.prompt, session.redacted)))
+        self._begin(message.id, session, lambda: session.prompt(asked.prompt))
 
     def _set_mode(self, message: RpcMessage) -> None:
         asked = _read(SetSessionModeRequest, message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -14,10 +15,14 @@ from acp.schema import (
     TextResourceContents,
 )
 
+from harness.cli.repl.attached_pictures import MOST_PICTURES
 from harness.cli.run.run_prompt import MAX_PROMPT_CHARACTERS
 from harness.cli.serve.client_wire import RefusedRequest
+from harness.files.pictures import PictureError, clean_picture
 from harness.mcp.json_rpc import RpcCode
+from harness.messages import Picture
 from harness.text.visible import visible_line
+from harness.tools.picture_page import PictureTaker
 
 MOST_NAME = 2_000
 Block: TypeAlias = (
@@ -29,7 +34,7 @@ def prompt_text(blocks: Sequence[Block], redact: Callable[[str], str]) -> str:
     """Return what the person says: their words and links in their order, and behind them what they attached.
 
     What is attached is masked by `redact`, as the results of tools are; the person's own words are theirs. Raises
-    RefusedRequest for pictures, sound, other bytes, nothing at all, and more than the log takes.
+    RefusedRequest for sound, other bytes, no words, and more than the log takes. Pictures are left to `prompt_pictures`.
     """
     said: list[str] = []
     attached: list[str] = []
@@ -45,9 +50,12 @@ def prompt_text(blocks: Sequence[Block], redact: Callable[[str], str]) -> str:
                 uri = visible_line(resource.uri, MOST_NAME)
                 said.append(f"[{uri}]" if said else "")
                 attached.append(f"Attached by the person, {uri}:\n{fenced(redact(resource.text))}")
+            case ImageContentBlock():
+                continue
             case _:
                 what = getattr(block, "type", "")
-                raise RefusedRequest(RpcCode.PARAMS, f"a prompt takes text, links and attached text; not {what}")
+                told = f"a prompt takes text, links, attached text and pictures; not {what}"
+                raise RefusedRequest(RpcCode.PARAMS, told)
     text = "\n\n".join(part for part in ("".join(said).strip(), *attached) if part)
     if not text:
         raise RefusedRequest(RpcCode.PARAMS, "the prompt is empty")
@@ -56,6 +64,34 @@ def prompt_text(blocks: Sequence[Block], redact: Callable[[str], str]) -> str:
             RpcCode.PARAMS, f"the prompt has {len(text):,} characters, and the log takes {MAX_PROMPT_CHARACTERS:,}"
         )
     return text
+
+
+def prompt_pictures(blocks: Sequence[Block], taker: PictureTaker) -> tuple[Picture, ...]:
+    """Return the pictures of a prompt, kept by `taker` without their metadata, each once.
+
+    By their bytes alone: a link beside them is not followed, nor the type believed that the client names. Raises
+    RefusedRequest where the model takes none, for more than a prompt may have, and for what is no picture or too large.
+    """
+    given = [block for block in blocks if isinstance(block, ImageContentBlock)]
+    if given and taker.why_not:
+        raise RefusedRequest(RpcCode.PARAMS, f"the model gets no pictures: {taker.why_not}")
+    if len(given) > MOST_PICTURES:
+        raise RefusedRequest(RpcCode.PARAMS, f"a prompt takes at most {MOST_PICTURES} pictures")
+    try:
+        clean = [clean_picture(_bytes_of(block)) for block in given]
+        return tuple(dict.fromkeys(taker.keep(picture) for picture in clean))
+    except PictureError as error:
+        raise RefusedRequest(RpcCode.PARAMS, f"a picture cannot be taken; {error}") from None
+    except OSError as error:
+        raise RefusedRequest(RpcCode.INTERNAL, f"a picture cannot be kept beside the log: {error.strerror}") from None
+
+
+def _bytes_of(block: ImageContentBlock) -> bytes:
+    """Return the bytes of a picture. Raises PictureError."""
+    try:
+        return base64.b64decode(block.data, validate=True)
+    except ValueError:  # binascii.Error is one
+        raise PictureError("its data is no Base64") from None
 
 
 def fenced(text: str) -> str:

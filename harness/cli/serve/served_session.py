@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from acp.schema import SessionMode, SessionModeState
@@ -25,6 +25,7 @@ from harness.cli.policy.policies import describe, with_plan_mode
 from harness.cli.resume import Carried, carried_lines
 from harness.cli.serve.client_approver import ASKS, ClientApprover
 from harness.cli.serve.client_wire import ClientWire, OpenQuestion, RefusedRequest
+from harness.cli.serve.prompt_blocks import Block, prompt_pictures, prompt_text
 from harness.cli.serve.session_updates import RecordUpdates, Shown, noted, notification, replayed, said
 from harness.cli.serve.stored_sessions import MODE, carried_session
 from harness.cli.session_log import close_log
@@ -187,12 +188,13 @@ class ServedSession:
         if self._parts is not None:
             self._parts.warm_up()
 
-    def prompt(self, text: str) -> dict[str, JsonValue]:
+    def prompt(self, blocks: Sequence[Block]) -> dict[str, JsonValue]:
         """Work on what the person says, and return how the turn ended. Raises RefusedRequest for what went wrong."""
         opened = self._the_opened()
+        text, pictures = prompt_text(blocks, self.redacted), prompt_pictures(blocks, opened.pictures)
         session, interrupted = opened.session, self._last is not None and self._last.stop is StopReason.INTERRUPTED
         words = self._notes.message(text, session.messages, plans=opened.plans, interrupted=interrupted)
-        result = self._last = opened.agent.run(words, session)
+        result = self._last = opened.agent.run(words, session, pictures=pictures)
         opened.end_text()
         return _ended(result, cancelled=self._is_asked_to_stop)
 
@@ -290,6 +292,7 @@ class _Opened:
         """Begin it. Raises LogError."""
         self._served = served
         self._parts = parts
+        self.pictures = parts.pictures
         self.model: OpenAIChat | OpenAIResponses | AnthropicMessages = parts.named_model()
         self._stream = RedactedStream(parts.redactor)
         root = parts.workspace.root

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import resource
@@ -17,9 +18,10 @@ import pytest
 from acp import audio_block, embedded_blob_resource, embedded_text_resource, image_block, resource_block, text_block
 from acp import resource_link_block as link
 from acp.schema import McpServerStdio, PromptResponse
+from picture_files import png
 from places import ROOT
 from process_scene import ENOUGH, alive, wait_until
-from program import Program
+from program import Program, made_program
 from rows import all_rows
 from run_scene import left_in
 from serve_scene import FAILS, NONSENSE, WAITS, Editor, RawClient, model_flags, play, refused, served, verified
@@ -540,8 +542,8 @@ PNG = image_block("aGk=", "image/png")
     [
         ([], "the prompt is empty"),
         ([text_block(" ")], "the prompt is empty"),
-        ([text_block("x"), PNG], "a prompt takes text, links and attached text; not image"),
-        ([audio_block("aGk=", "audio/wav")], "a prompt takes text, links and attached text; not audio"),
+        ([text_block("x"), PNG], "the model gets no pictures: "),
+        ([audio_block("aGk=", "audio/wav")], "a prompt takes text, links, attached text and pictures; not audio"),
         ([resource_block(embedded_blob_resource("file:///x", "aGk="))], "not resource"),
         ([text_block("x" * 10_000_001)], "the log takes 10,000,000"),
     ],
@@ -553,6 +555,46 @@ def test_a_prompt_of_anything_but_text_is_refused(program: Program, blocks: list
             assert (code, told in message) == (-32602, True), message
 
     play(scene)
+
+
+def test_a_picture_goes_with_the_prompt_where_the_model_sees(program: Program) -> None:
+    config = Path(program.environment["XDG_CONFIG_HOME"], "harness", "config.toml")
+    config.parent.mkdir(parents=True)
+    config.write_text("pictures = true\n")
+    clean = base64.b64encode(png()).decode()
+    shot = image_block(base64.b64encode(png(metadata=True)).decode(), "image/gif", uri="file:///etc/passwd")
+
+    async def scene() -> None:
+        async with served(program, None, *model_flags(program, replies(DONE))) as at:
+            session = await at.new()
+            for blocks, told in (
+                ([text_block("x"), PNG], "a picture cannot be taken; it is no PNG, JPEG, WebP or GIF"),
+                ([text_block("x"), image_block("?", "image/png")], "its data is no Base64"),
+                ([text_block("x"), *[shot] * 11], "at most 10 pictures"),
+                ([shot], "the prompt is empty"),
+            ):
+                code, message = await refused(at.conn.prompt(session_id=session, prompt=blocks))
+                assert (code, told in message) == (-32602, True), message
+            await at.conn.prompt(session_id=session, prompt=[text_block("look"), shot, shot])
+
+    play(scene)
+    (asked,) = [json.dumps(one) for one in program.players[0].requests]
+    assert asked.count(f"data:image/png;base64,{clean}") == 1
+    (said,) = [one for one in program.records() if one["kind"] == "user_message"]
+    (picture,) = said["pictures"]  # type: ignore[misc]
+    assert picture["media_type"] == "image/png"  # type: ignore[index,call-overload]
+
+
+@all_rows("sees", [True, False], anew={"program": made_program})
+def test_the_client_is_told_whether_the_model_sees(program: Program, *, sees: bool) -> None:
+    config = Path(program.environment["XDG_CONFIG_HOME"], "harness", "config.toml")
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f"pictures = {str(sees).lower()}\n")
+    client = RawClient(program, *model_flags(program, replies(DONE)))
+    client.request(1, "initialize", protocolVersion=1)
+    answer = client.read_to(lambda one: one.get("id") == 1)
+    assert answer["result"]["agentCapabilities"]["promptCapabilities"]["image"] is sees
+    client.end()
 
 
 def test_what_a_client_brings_of_its_own_is_not_used_and_that_is_said(program: Program) -> None:
