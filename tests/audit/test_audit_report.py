@@ -274,7 +274,7 @@ def test_nothing_may_be_loaded_or_run() -> None:
 UNSHOWN = frozenset(
     "call_proposed.id call_proposed.arguments_sha256 decision.tool decision.source decision.arguments_sha256 decision.rule "
     "decision.default_of intent.tool intent.arguments_sha256 intent.policy_sha256 intent.preview_sha256 intent.change "
-    "outcome.tool outcome.pictures user_message.pictures model_response.client model_response.echo "
+    "outcome.tool model_response.client model_response.echo "
     "model_response.purpose".split()
 )
 
@@ -360,6 +360,62 @@ def test_every_text_and_digest_of_a_valid_log_is_shown_or_known_not_to_be(tmp_pa
     assert not [tag for tag in page.tags if "zq" in tag]
     hidden = {name for name in told if MARKS[name] not in page.text and digest_of(MARKS[name]) not in page.text}
     assert hidden == UNSHOWN
+
+
+@pytest.mark.forges_logs
+def test_connections_and_pictures_are_listed(tmp_path: Path) -> None:
+    allowed: dict[str, JsonValue] = {
+        "host": "example.org",
+        "port": 443,
+        "allowed": True,
+        "times": 2,
+        "sent": 10,
+        "received": 99,
+        "address": "1.2.3.4",
+    }
+    refused: JsonValue = {
+        "host": "<b>evil</b>",
+        "port": 80,
+        "allowed": False,
+        "times": 1,
+        "sent": 0,
+        "received": 0,
+        "why_not": "no rule",
+    }
+    picture: dict[str, JsonValue] = {
+        "sha256": "ab" * 32,
+        "media_type": "image/png",
+        "width": 3,
+        "height": 2,
+        "size": 70,
+    }
+    steps = (
+        started(),
+        ("user_message", {"text": "see", "pictures": [picture]}),
+        proposed(1),
+        decided(1),
+        intended(1),
+        done(1, connections=[allowed, refused], connection_count=3, pictures=[{**picture, "width": 4}]),
+        ended(),
+    )
+    page = check_harmless(page_of(write(tmp_path / "log.jsonl", lines_of(steps))))
+    told = " ".join(page.text.split())
+    for words in (
+        "connections of commands with network by host",
+        "example.org:443",
+        "1.2.3.4",
+        "<b>evil</b>:80",
+        "x refused no rule",
+        "10 / 99",
+        "pictures that the model was shown",
+        "session 1, prompt",
+        "image/png, 3 x 2 pixels, 70 bytes",
+        "image/png, 4 x 2 pixels, 70 bytes",
+    ):
+        assert words in told, words
+    plain = page_of(write(tmp_path / "plain.jsonl", lines_of([started(), *one_call(1), ended()])))
+    assert "connections of commands" not in plain
+    assert "pictures that the model" not in plain
 
 
 @pytest.mark.forges_logs

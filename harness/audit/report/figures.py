@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from harness.actions import JsonValue
 from harness.audit.call_effects import CallEffects, effects_of
 from harness.audit.calls import (
     QUICK_SECONDS,
@@ -111,6 +112,10 @@ class Figures:
         """Calls of which it is not known what they read, or not all."""
         self.cost = Cost()
         self.kinds: Counter[str] = Counter()
+        self.connections = 0
+        """Hosts that commands connected to, or wanted to, each counted once a call."""
+        self.pictures = 0
+        """What the model was shown, by prompts and by results."""
         self.input_tokens = 0
         self.output_tokens = 0
         self.cached_tokens = 0
@@ -139,6 +144,8 @@ class Figures:
             self.changes += 1
             if len(self.paths) < MOST_PATHS:
                 self.paths.add(hash(text(call.outcome, "changed_path")))
+        self.connections += len(objects_in(call.outcome.get("connections")))
+        self.pictures += len(objects_in(call.outcome.get("pictures")))
         if (reach := effects_of(call)) is not None:
             self._take_reach(reach)
         session = self._session(call.log, call.session, call.started or call.proposed)
@@ -160,6 +167,7 @@ class Figures:
             session.stop = shown(record.get("stop"))[:_WIDTH] or "ended"
         elif kind == "user_message":
             session.prompts += 1
+            self.pictures += len(objects_in(record.get("pictures")))
             session.prompt = session.prompt or shown(record.get("text"))[:MAX_TALK]
         if kind == "model_response" and "purpose" not in record:
             session.answer = shown(record.get("text"))[:MAX_TALK] or session.answer
@@ -206,6 +214,11 @@ class Figures:
             self.unreadable_waits += 1
         else:
             self.waits[wait_bin(call.waited)] += 1
+
+
+def objects_in(value: JsonValue) -> list[dict[str, JsonValue]]:
+    """Return the objects of a list in a record, which may hold anything."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def is_command(reach: CallEffects) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from harness.actions import JsonValue
 from harness.audit.call_effects import CallEffects, effects_of_calls, effects_words
 from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, answerer, rule_of, standing_of, text
 from harness.audit.questions import LoggedQuestion, LoggedRefusal, Refuser, questions
 from harness.audit.report.charts import waited_in_words
-from harness.audit.report.figures import Figures, ReadPath, is_command
-from harness.audit.report.markup import digest, line, moment, number, table
+from harness.audit.report.figures import Figures, ReadPath, is_command, objects_in
+from harness.audit.report.markup import digest, line, moment, number, shown, table
 from harness.record import Record
 
 _AboutCall: TypeAlias = LoggedCall | LoggedQuestion | CallEffects
@@ -137,6 +138,59 @@ def _calls_that(*standings: CallStanding) -> Callable[[AuditedLogs, Figures], It
     return lambda logs, _: (call for call in logs.calls() if standing_of(call) in standings)
 
 
+class _Connection(Record):
+    """What came of the connections of a call to one host."""
+
+    call: LoggedCall
+    told: Mapping[str, JsonValue]
+
+
+class _Shown(Record):
+    """A picture that the model was shown."""
+
+    told: Mapping[str, JsonValue]
+    time: JsonValue
+    by: str
+    """By which call or prompt; HTML."""
+
+
+def _connections(logs: AuditedLogs, _: Figures) -> Iterator[_Connection]:
+    for call in logs.calls():
+        yield from (_Connection(call=call, told=one) for one in objects_in(call.outcome.get("connections")))
+
+
+def _pictures(logs: AuditedLogs, figures: Figures) -> Iterator[_Shown]:
+    """Yield those of the prompts, then those of results."""
+    for log, record in logs.records(("user_message",)):
+        session = figures.sessions.get((log, str(record["session"])))
+        by = f"session {session.place if session else '?'}, prompt"
+        yield from (_Shown(told=one, time=record["time"], by=by) for one in objects_in(record.get("pictures")))
+    for call in logs.calls():
+        session = figures.sessions.get((call.log, call.session))
+        by = f"session {session.place if session else '?'}, call {line(call.number, 20)}"
+        yield from (_Shown(told=one, time=call.time, by=by) for one in objects_in(call.outcome.get("pictures")))
+
+
+def _host(row: _Connection, _show: ReportDetail) -> str:
+    return _file(f"{shown(row.told.get('host'))}:{shown(row.told.get('port'))}")
+
+
+def _allowed(row: _Connection, _show: ReportDetail) -> str:
+    if row.told.get("allowed") is True:
+        return _cell("allowed")
+    return _cell(f'<span class="mark">x refused</span> {line(row.told.get("why_not"), 400)}', "why")
+
+
+def _bytes(row: _Connection, _show: ReportDetail) -> str:
+    return _cell(f"{line(row.told.get('sent'), 20)} / {line(row.told.get('received'), 20)}", "n")
+
+
+def _size(row: _Shown, _show: ReportDetail) -> str:
+    told = row.told
+    pixels = f"{line(told.get('width'), 20)} x {line(told.get('height'), 20)} pixels"
+    return _cell(f"{line(told.get('media_type'), 60)}, {pixels}, {line(told.get('size'), 20)} bytes")
+
+
 _THE_CALL = (("time (UTC)", _time), ("call", _call), ("tool", _tool), ("what", _what))
 LISTS: Mapping[str, ReportList[Any]] = {
     "unknown_calls": ReportList[LoggedCall](
@@ -186,6 +240,30 @@ LISTS: Mapping[str, ReportList[Any]] = {
             *_THE_CALL,
             ("outside", lambda one, _: _cell(line(effects_words(one, outside=True), 2000), "what")),
             ("allowed by", _rule),
+        ),
+    ),
+    "connections": ReportList[_Connection](
+        caption="connections of commands with network by host",
+        is_any=lambda figures: figures.connections,
+        rows=_connections,
+        columns=(
+            ("host", _host),
+            ("address", lambda row, _: _cell(line(row.told.get("address", ""), 60))),
+            ("call", lambda row, show: _call(row.call, show)),
+            ("was", _allowed),
+            ("times", lambda row, _: _cell(line(row.told.get("times"), 20), "n")),
+            ("bytes sent / received", _bytes),
+        ),
+    ),
+    "shown_pictures": ReportList[_Shown](
+        caption="pictures that the model was shown",
+        is_any=lambda figures: figures.pictures,
+        rows=_pictures,
+        columns=(
+            ("time (UTC)", lambda row, _: _cell(moment(row.time), "t")),
+            ("by", lambda row, _: _cell(row.by, "t")),
+            ("picture", _size),
+            ("SHA-256", lambda row, _: _cell(digest(row.told.get("sha256")))),
         ),
     ),
     "changed_files": ReportList[LoggedCall](

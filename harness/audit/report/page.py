@@ -56,7 +56,7 @@ $asked_calls
 <h2 id="outside">Outside, network</h2>
 <p>Calls that read or could write outside the workspace, or could reach the network, as their verdicts let them. \
 What $reads_unknown read is not known.</p>
-$outside_calls
+$outside_calls$connections
 <h2 id="sessions">Sessions</h2>
 $session_table
 <h2 id="figures">Figures</h2>
@@ -70,7 +70,7 @@ $changed_files$restored
 $writing_commands
 <h2 id="read">Files read ($read)</h2>
 <p>Of a folder, all below it may be meant. What $reads_unknown read is not known, or not all of it.</p>
-$read_files
+$read_files$shown_pictures
 <h2 id="looked-at">What was looked at</h2>
 $looked_at
 <h2 id="charts">Pictures</h2>
