@@ -261,6 +261,8 @@ class Action(Record):
     """Of a call that starts a program: the folder that it starts in, links followed."""
     seconds: float | None = None
     """How long it may take, where that is limited."""
+    asked_by: str = ""
+    """Which helper wants it, in words that are safe to show; empty for the conversation itself. Set for whoever is asked."""
     described: ToolKind | None = None
     """What the tool says that it is; a tool that ships need not say it again."""
 

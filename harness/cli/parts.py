@@ -26,7 +26,7 @@ from harness.cli.session_pictures import SessionPictures
 from harness.cli.signals import Signals
 from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, current_folder
 from harness.cli.system_prompt import system_prompt
-from harness.errors import UsageError
+from harness.errors import ToolError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.repository import checked_out
 from harness.files.workspace import Workspace
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from harness.models.openai_responses import OpenAIResponses
     from harness.redaction.redactor import Redactor
     from harness.tools.ask_user import UserAnswer, UserQuestion
+    from harness.tools.delegation import DelegatedResult, DelegatedTask
     from harness.tools.script_declaration import ScriptDeclaration
 
 
@@ -126,6 +127,8 @@ class SessionParts:
         """Told what a command prints while it runs; set by whoever shows it."""
         self.ask_person: Callable[[UserQuestion], UserAnswer] | None = None
         """Puts a question of the model to the person; set by whoever has a terminal."""
+        self.delegate: Callable[[DelegatedTask], DelegatedResult] | None = None
+        """Runs a helper; set by whoever makes the agent."""
         self.lend: Callable[[], AbstractContextManager[LentTerminal]] | None = None
         """Lends the terminal to a command; set by whoever runs one that the person typed, and only while it runs."""
         self.settings: Settings = settings_from(arguments, environment, self.workspace.root)
@@ -148,6 +151,7 @@ class SessionParts:
             environment=environment,
             interrupts=lambda: self.interrupt.count,
             ask=lambda question: None if self.ask_person is None else self.ask_person(question),
+            delegate=self._delegated,
         )
         self.level = check_confinement(self.policy, self.tools)
         self.tools = self.chosen.of(self.tools)
@@ -238,6 +242,11 @@ class SessionParts:
     def _tell_output(self, printed: str) -> None:
         self.on_output(printed)
 
+    def _delegated(self, task: DelegatedTask) -> DelegatedResult:
+        if self.delegate is None:
+            raise ToolError("Helpers cannot be had here: do the task yourself.")
+        return self.delegate(task)
+
     def _lent(self) -> AbstractContextManager[LentTerminal] | None:
         return None if self.lend is None else self.lend()
 
@@ -306,7 +315,7 @@ def agent_of(
     Raises ValueError as Agent does.
     """
     unattended = parts.unattended
-    return Agent(
+    agent = Agent(
         model=parts.model,
         tools=parts.tools,
         policy=parts.policy,
@@ -329,6 +338,11 @@ def agent_of(
         advise=(_advise_to_leave_plan if unattended.plan else advise) if unattended else None,
         check_answer=unattended.check_answer if unattended else None,
     )
+    if any(tool.spec.name == "delegate" for tool in parts.tools):
+        from harness.cli.delegated_work import helpers_of  # with the first that may be had
+
+        parts.delegate = helpers_of(parts, agent)
+    return agent
 
 
 def _advise_to_leave_plan(policy: Policy, action: Action, verdict: Verdict) -> Advice:  # noqa: ARG001 - as Gate has it

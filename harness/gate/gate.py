@@ -100,6 +100,11 @@ class Gate:
         return self._grants.policy
 
     @property
+    def stated_policy(self) -> Policy:
+        """The policy without what a person granted."""
+        return self._grants.files
+
+    @property
     def state(self) -> GateState:
         """What a gate in another process must know to go on."""
         return GateState(proposed=self._proposed, unseen=tuple(self._unseen))
@@ -128,6 +133,8 @@ class Gate:
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return what the person may grant at the question whether `action` may run; else why nothing."""
+        if action.asked_by:
+            return f"{action.asked_by} asks: a yes counts for this call alone"
         return self._grants.offer(action, verdict)
 
     def record_kept(self) -> None:

@@ -83,6 +83,11 @@ class GrantsInForce:
         """What is granted and not revoked, the oldest first."""
         return tuple(self._grants)
 
+    @property
+    def files(self) -> Policy:
+        """The policy alone, without what is granted."""
+        return self._files
+
     def change_policy(self, policy: Policy) -> None:
         """Put the grants on top of another policy."""
         self._files = policy

@@ -20,7 +20,7 @@ from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
 from harness.gate.grants_in_force import GrantStore
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
-from harness.gate.records import Advice, policy_fields
+from harness.gate.records import Advice, GateState, policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import Tool
 from harness.history import History
@@ -43,7 +43,7 @@ from harness.policy.policy import Policy
 from harness.policy.refused_tools import denies_altogether
 from harness.policy.session_grants import Grant
 from harness.policy.verdict import Source, Verdict
-from harness.record import Record, replace
+from harness.record import Record, field_names, replace
 
 DEFAULT_SYSTEM = """\
 You are a careful software engineer working in the user's repository through tools. Look before you change: read the \
@@ -105,6 +105,8 @@ class AgentParts(Record):
     model, or nothing. The model is told once; an answer that is wrong again ends the run as unfit."""
     checks: SessionChecks = NO_SESSION_CHECKS
     """The person's own programs (hooks): what they say tightens, and never allows."""
+    begun: GateState = GateState()
+    """What its gate knows from before; see Gate."""
     monotonic: Callable[[], float] = time.monotonic
 
 
@@ -153,17 +155,44 @@ class Agent:
             ask_places=parts.ask_places,
             dry_run=parts.dry_run,
             advise=parts.advise,
+            begun=parts.begun,
             checks=parts.checks.calls,
             monotonic=parts.monotonic,
         )
         self._checked = CheckedSessions(parts.checks, parts.check_answer, self.gate, self._interrupt)
         self._sessions: set[str] = set()
-        parts.log.observers.append(self._tell_record)
+        self.run_now: Run | None = None
+        """The last run: while a call runs, the one that it is part of."""
+        parts.log.observers.append(self.hears)
 
     @property
     def model(self) -> Model:
         """Who is asked now."""
         return self._requests.model
+
+    @classmethod
+    def of(cls, parts: AgentParts) -> Agent:
+        """Return the agent that is made of `parts`. Raises ValueError as the constructor does."""
+        return cls(**{name: getattr(parts, name) for name in field_names(AgentParts)})
+
+    @property
+    def interrupt(self) -> Interrupt:
+        """By which the person stops it."""
+        return self._interrupt
+
+    def hears(self, record: LogRecord) -> None:
+        """Pass a record of its log on to whoever watches."""
+        self._tell_record(record)
+
+    @property
+    def parts(self) -> AgentParts:
+        """What it was made of; what changed since, `model`, `prices`, `gate` and `limits` tell."""
+        return self._parts
+
+    @property
+    def prices(self) -> Prices | None:
+        """Those of the model that is asked now."""
+        return self._requests.prices
 
     @property
     def registry(self) -> ToolRegistry:
@@ -427,7 +456,10 @@ class Agent:
             run.stop(StopReason.GATE_ERROR if gate else StopReason.WORKSPACE_LOST, str(error))
 
     def _new_run(self, session: Session) -> Run:
-        return Run(session, self.limits, self.log, prices=self._requests.prices, monotonic=self._parts.monotonic)
+        self.run_now = Run(
+            session, self.limits, self.log, prices=self._requests.prices, monotonic=self._parts.monotonic
+        )
+        return self.run_now
 
     def _reply(self, run: Run) -> ModelResponse | None:
         """Ask the model, and return a reply that holds calls; None where there is none to answer, or the run is over."""

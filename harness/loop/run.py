@@ -12,6 +12,7 @@ from harness.log.action_log import ActionLog
 from harness.log.transcript import message_json
 from harness.messages import Message, RunResult, StopReason, ToolCall, Usage
 from harness.model import Prices
+from harness.record import Record
 
 
 class Session:
@@ -47,6 +48,14 @@ EQUAL_REFUSALS = 3
 """The same call, refused this often in a run, ends it."""
 
 
+class HelpersUse(Record):
+    """What the helpers of a run have used: it counts against the limits of whoever asked them."""
+
+    turns: int = 0
+    """Requests, and tries of them."""
+    usage: Usage = Usage()
+
+
 class Run:
     """What one prompt has come to so far."""
 
@@ -73,6 +82,7 @@ class Run:
         """Replies in a row that held no answer, or were cut."""
         self.usage = Usage()
         self.last_action = "none"
+        self.helpers = HelpersUse()
         self.text = ""
         self.compacted = False
         """Whether the conversation was made shorter because the provider found it too long; done once in a run."""
@@ -101,7 +111,7 @@ class Run:
             detail=detail,
             turns=self.turns,
             refusals=self.refusals,
-            usage=self.usage,
+            usage=self.whole_usage,
             cost=self.cost,
         )
 
@@ -123,8 +133,18 @@ class Run:
 
     @property
     def cost(self) -> float | None:
-        """What the run has cost in dollars; None where that is not known."""
-        return self.cost_of(self.usage)
+        """What the run has cost in dollars, its helpers included; None where that is not known."""
+        return self.cost_of(self.whole_usage)
+
+    @property
+    def whole_usage(self) -> Usage:
+        """What the run has used, its helpers included."""
+        return self.usage + self.helpers.usage
+
+    @property
+    def tries(self) -> int:
+        """How many requests were made and tried again, those of its helpers included."""
+        return self.turns + self.retries + self.helpers.turns
 
     def cost_of(self, usage: Usage) -> float | None:
         """Return what a part of the run cost in dollars; None where that is not known."""
@@ -138,16 +158,16 @@ class Run:
 
     def limit_reached(self) -> str:
         """Return which limit stands in the way of another request, or nothing."""
-        limits, tries = self.limits, self.turns + self.retries
+        limits, tries, usage = self.limits, self.tries, self.whole_usage
         if limits.max_turns is not None and tries >= limits.max_turns:
             return f"{tries} requests were made (turns = {limits.max_turns})"
         if self.time_is_over:
             return self.time_limit
         # What is not known cannot be said to be below a limit.
         if limits.max_tokens is not None:
-            if self.usage.unreported:
+            if usage.unreported:
                 return f"the provider did not report how many tokens it used (tokens = {limits.max_tokens})"
-            tokens = self.usage.input_tokens + self.usage.output_tokens
+            tokens = usage.input_tokens + usage.output_tokens
             if tokens >= limits.max_tokens:
                 return f"{tokens} tokens were used (tokens = {limits.max_tokens})"
         if limits.max_cost is not None:

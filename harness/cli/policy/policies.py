@@ -177,6 +177,13 @@ def with_plan_mode(held: Policy) -> Policy:
     return put_over(held, load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED))
 
 
+def held_to_reading(held: Policy) -> Policy:
+    """Return `held` with the policy of helpers that only read over it; what holds of plan mode holds of it. Raises
+    PolicyError.
+    """
+    return put_over(held, load_policy(shipped_policy_path("helper"), layer=Layer.SHIPPED))
+
+
 def put_over(held: Policy, overlay: Policy) -> Policy:
     """Return `held` with plan mode's `overlay` over it, as `with_plan_mode` says.
 

@@ -1,0 +1,132 @@
+"""The tool `delegate`: a helper does a task in a conversation of its own, and what it answers comes back.
+
+A helper has no more than whoever asks: its calls go through the same gate, by the same policy or a stricter one. So a
+helper that only reads needs no question of its own; one that writes is judged like any tool that nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.actions import SUMMARY_CHARACTERS, Action, Effects, ToolArgument, ToolUse
+from harness.errors import ToolError
+from harness.gate.arguments import text
+from harness.gate.tool import Arguments, ToolOutput
+from harness.messages import ResultStatus, StopReason, ToolCall
+from harness.model import ToolSpec
+from harness.record import Record
+from harness.text.visible import visible, visible_line
+from harness.tool_kinds import OPTIONAL_TOOLS
+from harness.tools.delegation import DelegatedResult, DelegatedTask, HelperPolicy
+
+MOST_TASK_CHARACTERS = 20_000
+MOST_TOOLS = 50
+MOST_RESULT_CHARACTERS = 20_000
+"""Of the last words of a helper; the middle of longer ones is cut."""
+MOST_PATCH_CHARACTERS = 20_000
+NO_HELPERS = "Helpers cannot be had here: do the task yourself."
+
+
+class DelegateTool:
+    """Hands a task to a helper."""
+
+    kind = OPTIONAL_TOOLS["delegate"]
+
+    def __init__(self, start: Callable[[DelegatedTask], DelegatedResult] | None = None) -> None:
+        """Take what runs a helper to its end, and raises ToolError where none can be had; None: none can."""
+        self._start = start
+        self.spec = ToolSpec(
+            name=self.kind.name,
+            description=(
+                "Hand a task to a helper: a fresh conversation that knows nothing but the task, with a share of your limits. "
+                "It has no more rights than you. By default it only reads and looks, and you get its last answer: good for "
+                "finding things out in many files. With policy `same` it works in a copy of the repository's last commit, "
+                "and you get its changes as a patch; nothing is applied. Say all that it must know, and what it shall "
+                "answer. It cannot ask you and has no helpers itself."
+            ),
+            parameters={
+                "properties": {
+                    "task": {"type": "string", "minLength": 1, "maxLength": MOST_TASK_CHARACTERS},
+                    "tools": {
+                        "type": "array",
+                        "maxItems": MOST_TOOLS,
+                        "items": {"type": "string", "minLength": 1, "maxLength": 200},
+                        "description": "Names of the tools that it may use, of those that you have; all by default.",
+                    },
+                    "policy": {"type": "string", "enum": [one.value for one in HelperPolicy]},
+                },
+                "required": ["task"],
+            },
+        )
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        """Return the action: the task, the tools and what decides. Raises ToolError for a task of blanks."""
+        listed = arguments.get("tools")
+        task = DelegatedTask(
+            task=text(arguments, "task"),
+            tools=tuple(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else (),
+            policy=HelperPolicy(arguments.get("policy", HelperPolicy.READ_ONLY.value)),
+        )
+        if not task.task.strip():
+            raise ToolError("The task holds nothing but blanks.")
+        reads = task.policy is HelperPolicy.READ_ONLY
+        said = (("policy", task.policy.value), *(("tools", name) for name in task.tools))
+        judged = tuple(ToolArgument(name=name, text=value) for name, value in said)
+        tools = ", ".join(visible_line(name, 200) for name in task.tools) or "all that helpers can have"
+        how = "only reads" if reads else "works in a copy of its own, by the policy that holds here; nothing is applied"
+        return Action(
+            call=call,
+            tool=self.spec.name,
+            arguments=arguments,
+            facets=(ToolUse(tool=self.spec.name, arguments=judged, stays_here=reads),),
+            summary=visible_line(task.task, SUMMARY_CHARACTERS),
+            preview=f"{visible(task.task)}\nhelper: {how}\ntools: {tools}",
+            request=task,
+            described=self.kind,
+        )
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - as every tool has it
+        """Have it done, and return what came of it.
+
+        Raises ToolError where no helper can be had, and KeyboardInterrupt where the person stopped the helper.
+        """
+        if not isinstance(action.request, DelegatedTask):
+            raise TypeError(f"the action was not prepared by {self.spec.name}")
+        if self._start is None:
+            raise ToolError(NO_HELPERS)
+        result = self._start(action.request)
+        if result.stop is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        ok = result.stop is StopReason.COMPLETED
+        content, cut = _told(result)
+        return ToolOutput(content=content, status=ResultStatus.OK if ok else ResultStatus.FAILED, truncated=cut)
+
+
+class _Bounded(Record):
+    text: str
+    cut: bool = False
+
+
+def _told(result: DelegatedResult) -> tuple[str, bool]:
+    """Return what the model reads of a helper, and whether something of it was cut."""
+    tokens = result.usage.input_tokens + result.usage.output_tokens
+    cost = "" if result.cost is None else f", {result.cost:.4f} dollars"
+    lines = [f"[helper {result.helper}: {result.stop.value}; turns: {result.turns}, tokens: {tokens}{cost}]"]
+    if result.stop is not StopReason.COMPLETED and result.detail:
+        lines.append(f"It did not finish: {result.detail}")
+    answer = _bounded(result.text, MOST_RESULT_CHARACTERS)
+    lines.append(answer.text or "It said nothing.")
+    patch = _bounded(result.patch, MOST_PATCH_CHARACTERS)
+    if result.patch_file:
+        whole = "; what follows is cut in the middle" if patch.cut else ""
+        lines += [f"[its changes, not applied; the patch is kept in {result.patch_file}{whole}]", patch.text]
+    lines += [f"[{note}]" for note in result.notes]
+    return "\n".join(lines), answer.cut or patch.cut
+
+
+def _bounded(whole: str, most: int) -> _Bounded:
+    if len(whole) <= most:
+        return _Bounded(text=whole)
+    half = most // 2
+    left_out = len(whole) - 2 * half
+    return _Bounded(text=f"{whole[:half]}\n[... {left_out} characters left out ...]\n{whole[-half:]}", cut=True)

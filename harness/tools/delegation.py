@@ -1,0 +1,50 @@
+"""What a helper is asked, and what it gave: the words between the tool `delegate` and whoever runs helpers."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from harness.messages import StopReason, Usage
+from harness.record import Record
+
+
+class HelperPolicy(Enum):
+    """What decides on the calls of a helper."""
+
+    READ_ONLY = "read-only"
+    """The policy of whoever asks, held to reading."""
+    SAME = "same"
+    """The policy of whoever asks; the helper works in a copy of its own."""
+
+
+class DelegatedTask(Record):
+    """What a helper is asked. Text of a model."""
+
+    task: str
+    tools: tuple[str, ...] = ()
+    """Names of the tools that it shall have; none: all that helpers can have."""
+    policy: HelperPolicy = HelperPolicy.READ_ONLY
+
+
+class DelegatedResult(Record):
+    """What a helper came to."""
+
+    helper: int
+    """Its number in the session of whoever asked, from 1."""
+    session: str
+    """By which the log knows it."""
+    stop: StopReason
+    text: str
+    """Its last words. Text of a model."""
+    detail: str = ""
+    """How it ended, where that says more than `stop`."""
+    turns: int = 0
+    usage: Usage = Usage()
+    cost: float | None = None
+    """In dollars; None where that is not known."""
+    patch: str = ""
+    """What it changed in its copy, as a patch; or the beginning of it."""
+    patch_file: str = ""
+    """Where the whole patch is kept; empty where nothing was changed."""
+    notes: tuple[str, ...] = ()
+    """What else there is to know: what no patch holds."""
