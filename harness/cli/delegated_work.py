@@ -2,47 +2,69 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.cli.policy.policies import held_to_reading
-from harness.errors import PolicyError, ToolError, nearest
+from harness.delegation import DelegatedResult, DelegatedTask, HelperPolicy
+from harness.errors import PolicyError, ToolError, UsageError, nearest
+from harness.files.workspace import Workspace
 from harness.gate.tool import Tool
-from harness.loop.delegated_sessions import DelegatedSessions, Equipment
+from harness.loop.delegated_sessions import DelegatedSessions, Equipment, HelperChanges
+from harness.paths import is_within
 from harness.policy.policy import Policy
-from harness.tools.delegation import DelegatedResult, DelegatedTask, HelperPolicy
 
 if TYPE_CHECKING:
+    from harness.cli.batch.work_folder import WorkFolder
     from harness.cli.parts import SessionParts
     from harness.loop.agent import Agent
 
 NOT_FOR_HELPERS = ("delegate", "ask_user", "todo")
 """Tools that are the conversation's own."""
+MOST_PATCH_BYTES = 1_000_000
+"""Of a patch that is read for the model; the file has all of it."""
 _ROLE = (
     "\n\nYou are a helper: another conversation of the model gave you the one task that follows, and reads nothing but your "
     "last answer. Nobody else reads it, and you cannot ask back. Answer shortly and with places (file:line)."
 )
 _READS = " You only read and look; you change nothing."
 
+FreshTools = Callable[[Workspace], tuple[Tool, ...]]
+"""Makes the tools of files, commands and scripts for a workspace: they know what a conversation has read."""
 
-def helpers_of(parts: SessionParts, agent: Agent) -> Callable[[DelegatedTask], DelegatedResult]:
+
+def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> Callable[[DelegatedTask], DelegatedResult]:
     """Return what runs the helpers of `agent`, which was made of `parts`."""
 
     @contextmanager
     def equip(task: DelegatedTask, policy: Policy) -> Iterator[Equipment]:
         names = _names(task, [name for name in agent.registry.names if name not in NOT_FOR_HELPERS])
+
+        def tools_in(workspace: Workspace) -> tuple[Tool, ...]:
+            own = {tool.spec.name: tool for tool in fresh(workspace)}
+            return tuple(own.get(name) or agent.registry[name] for name in names)
+
+        system = f"{agent.parts.system}{_ROLE}"
         if task.policy is HelperPolicy.SAME:
-            raise ToolError("A helper that writes cannot be had here: only one that reads.")
+            with _worktree(parts) as (folder, changes):
+                workspace = Workspace(folder, parts.environment.get("HOME"), outputs=parts.workspace.outputs)
+                yield Equipment(
+                    tools=tools_in(workspace),
+                    # INVARIANT: what it changes is in the patch, and nowhere in the workspace of whoever asks.
+                    policy=policy.guarding(parts.workspace.root),
+                    system=f"{system}{_works_in(workspace.root, parts.workspace.root)}",
+                    about={"workspace": workspace.root, "copy_of": parts.workspace.root},
+                    changes=changes,
+                )
+            return
         try:
             policy = held_to_reading(policy)
         except PolicyError as error:
             raise ToolError(f"A helper cannot be had: {error}") from None
-        yield Equipment(
-            tools=_tools(parts, agent, names),
-            policy=policy,
-            system=f"{agent.parts.system}{_ROLE}{_READS}",
-        )
+        yield Equipment(tools=tools_in(parts.workspace), policy=policy, system=f"{system}{_READS}")
 
     return DelegatedSessions(agent, equip).start
 
@@ -55,18 +77,62 @@ def _names(task: DelegatedTask, known: Sequence[str]) -> Sequence[str]:
     return task.tools or known
 
 
-def _tools(parts: SessionParts, agent: Agent, names: Sequence[str]) -> tuple[Tool, ...]:
-    """Return tools of those names: those of the files and commands anew, since they know what a conversation has read."""
-    from harness.cli.parts import tools_in
-
-    fresh = tools_in(
-        parts.workspace,
-        parts.state,
-        parts.environment,
-        parts.interrupt,
-        log=parts.log.path,
-        scripts=tuple(parts.extensions.tools.values()),
-        pictures=parts.pictures,
+def _works_in(folder: str, root: str) -> str:
+    return (
+        f" You work in {folder}, a copy of the last commit of {root}: name no file of the latter. What you change in the "
+        "copy goes back as a patch. Commit nothing."
     )
-    own = {tool.spec.name: tool for tool in fresh}
-    return tuple(own.get(name) or agent.registry[name] for name in names)
+
+
+@contextmanager
+def _worktree(parts: SessionParts) -> Iterator[tuple[str, Callable[[], HelperChanges]]]:
+    """Make a worktree of the workspace's repository, and remove it; yield the folder to work in, and what tells the changes.
+
+    Raises ToolError where none can be made.
+    """
+    from harness.cli.batch.task_run import remove_work_folder
+    from harness.cli.batch.work_folder import removed
+    from harness.cli.batch.worktree import add_worktree
+    from harness.files.repository import git_top
+
+    root, environment = parts.workspace.root, parts.environment
+    only_reads = "Only a helper that reads can be had here"
+    if not os.path.lexists(os.path.join(git_top(root), ".git")):
+        raise ToolError(f"{only_reads}: the workspace lies in no git repository, of which one that writes has a copy.")
+    around = os.path.realpath(tempfile.mkdtemp(prefix="harness-helper-"))
+    attempt = os.path.join(around, "copy")  # what git knows of worktrees beside it is forgotten where they are gone
+    try:
+        os.mkdir(attempt)
+        if is_within(attempt, root):
+            raise ToolError(f"{only_reads}: the folder for temporary files lies in the workspace.")
+        try:
+            folder = add_worktree(attempt, root, None, environment)
+        except UsageError as error:
+            raise ToolError(f"{only_reads}: {error}.") from None
+        yield folder.workspace, lambda: _changes(parts, folder, attempt)
+    finally:
+        problem = remove_work_folder(attempt, environment)
+        problem = problem or removed(around)
+        if problem:
+            parts.tell(f"the copy of a helper is left behind: {problem}")
+
+
+def _changes(parts: SessionParts, folder: WorkFolder, attempt: str) -> HelperChanges:
+    """Take the changes in a copy as a patch that is kept beside the outputs of commands."""
+    from harness.cli.batch.changes import take_changes
+
+    out = os.path.join(parts.workspace.outputs or parts.state.new_outputs(), f"helper-{os.urandom(4).hex()}")
+    try:
+        os.makedirs(out, mode=0o700)
+    except OSError as error:
+        return HelperChanges(notes=(f"its changes are lost: {out} cannot be made: {error.strerror}",))
+    taken = take_changes(folder, attempt, out, parts.environment)
+    notes = [*folder.notes, *(f"lost, since no patch holds it: {lost}" for lost in taken.lost)]
+    if taken.ignored is not None:
+        notes.append(f"new files that the repository ignores are in {os.path.join(out, taken.ignored.file)}")
+    if taken.patch is None:
+        return HelperChanges(notes=("it changed nothing", *notes))
+    path = os.path.join(out, taken.patch.file)
+    with open(path, "rb") as file:
+        text = file.read(MOST_PATCH_BYTES).decode("utf-8", "replace")
+    return HelperChanges(patch=text, patch_file=path, notes=tuple(notes))

@@ -53,6 +53,7 @@ from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
     from harness.cli.extensions.session_servers import SessionServers
+    from harness.delegation import DelegatedResult, DelegatedTask
     from harness.log.action_log import ActionLog
     from harness.log.heads_file import KnownHead
     from harness.models.anthropic_messages import AnthropicMessages
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from harness.models.openai_responses import OpenAIResponses
     from harness.redaction.redactor import Redactor
     from harness.tools.ask_user import UserAnswer, UserQuestion
-    from harness.tools.delegation import DelegatedResult, DelegatedTask
     from harness.tools.script_declaration import ScriptDeclaration
 
 
@@ -341,7 +341,18 @@ def agent_of(
     if any(tool.spec.name == "delegate" for tool in parts.tools):
         from harness.cli.delegated_work import helpers_of  # with the first that may be had
 
-        parts.delegate = helpers_of(parts, agent)
+        def fresh(workspace: Workspace) -> tuple[Tool, ...]:
+            return tools_in(
+                workspace,
+                parts.state,
+                parts.environment,
+                parts.interrupt,
+                log=parts.log.path,
+                scripts=tuple(parts.extensions.tools.values()),
+                pictures=parts.pictures,
+            )
+
+        parts.delegate = helpers_of(parts, agent, fresh)
     return agent
 
 

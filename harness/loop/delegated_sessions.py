@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from harness.actions import Action, JsonValue
+from harness.delegation import DelegatedResult, DelegatedTask
 from harness.errors import ToolError
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.records import GateState
@@ -24,7 +25,6 @@ from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.record import Record, replace
 from harness.text.visible import visible_line
-from harness.tools.delegation import DelegatedResult, DelegatedTask
 
 SHARE = 0.5
 """Of what is left of each limit: what one helper gets."""
@@ -106,7 +106,7 @@ class DelegatedSessions:
                     agent.log.observers.remove(helper.hears)
                 session = agent.log.session if agent.log.session != parent else ""
                 agent.log.session = parent
-                changes = given.changes()
+                changes = HelperChanges() if result.stop is StopReason.INTERRUPTED else given.changes()
         finally:
             agent.log.session = parent
         _pass_on(run, result, number)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from harness.delegation import DelegatedResult, DelegatedTask
     from harness.files.before_images import BeforeImages
     from harness.files.workspace import Workspace
     from harness.gate.tool import Tool
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from harness.process.lent_terminal import LentTerminal
     from harness.tools.ask_user import UserAnswer, UserQuestion
     from harness.tools.command_runner import CommandRunner
-    from harness.tools.delegation import DelegatedResult, DelegatedTask
     from harness.tools.picture_page import PictureTaker
     from harness.tools.script_declaration import ScriptDeclaration
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.actions import SUMMARY_CHARACTERS, Action, Effects, ToolArgument, ToolUse
+from harness.delegation import DelegatedResult, DelegatedTask, HelperPolicy
 from harness.errors import ToolError
 from harness.gate.arguments import text
 from harness.gate.tool import Arguments, ToolOutput
@@ -17,7 +18,6 @@ from harness.model import ToolSpec
 from harness.record import Record
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import OPTIONAL_TOOLS
-from harness.tools.delegation import DelegatedResult, DelegatedTask, HelperPolicy
 
 MOST_TASK_CHARACTERS = 20_000
 MOST_TOOLS = 50

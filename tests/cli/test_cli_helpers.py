@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+from git_scene import run_git
 from program import Program
 from rows import all_rows
 from run_scene import flags_of
@@ -84,3 +87,98 @@ def test_a_helper_that_reads_gets_no_more_than_that(program: Program, wanted: Re
     assert statuses(program)[0] == (wanted.calls[0].name, status), ended.err
     assert statuses(program)[1] == ("delegate", "ok")
     assert sorted(path.name for path in program.workspace.iterdir()) == before
+
+
+def repository(program: Program) -> None:
+    """Make the workspace a repository with one commit."""
+    (program.workspace / "a.txt").write_text("old\n")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
+        assert run_git(program.workspace, *words).returncode == 0
+
+
+def test_a_helper_that_writes_has_a_copy_and_its_changes_come_back_as_a_patch(program: Program, tmp_path: Path) -> None:
+    repository(program)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    program.environment["TMPDIR"] = str(temporary)
+    change = Reply(calls=(call("write_file", path="b.txt", content="new\n"),))
+    ended = run(
+        program,
+        delegate("change it", policy="same"),
+        change,
+        bash("echo more >> a.txt; pwd"),
+        say("Done."),
+        say("Good."),
+    )
+    assert ended.code == 0, ended.err
+    assert (program.workspace / "a.txt").read_text() == "old\n"
+    assert not (program.workspace / "b.txt").exists()
+    told = asked(program)[-1]["messages"][-1]["content"]
+    assert "+more" in told
+    assert "+new" in told
+    kept = Path(told.partition("the patch is kept in ")[2].partition("]")[0].partition(";")[0])
+    assert run_git(program.workspace, "apply", "--check", str(kept)).stderr == ""
+    assert not any(temporary.iterdir()), "the copy is gone"
+    assert run_git(program.workspace, "worktree", "list").stdout.count("\n") == 1
+
+
+OUT_OF_THE_COPY = {
+    "by a tool": lambda root: Reply(calls=(call("write_file", path=f"{root}/a.txt", content="x"),)),
+    "by a command": lambda root: bash(f"echo x > {root}/a.txt"),
+    "by a program": lambda root: bash(f'python3 -c \'open("{root}/a.txt", "w").write("x")\''),
+    "the log of whoever asks": lambda root: bash(f"echo x >> {root}/../state/harness/sessions/*/*.jsonl"),
+    "the branch": lambda root: bash(f"git -C {root} branch mine"),
+}
+
+
+@all_rows("wanted", OUT_OF_THE_COPY, fresh=True)
+def test_a_helper_that_writes_reaches_nothing_but_its_copy(program: Program, wanted: Any) -> None:
+    repository(program)
+    run(program, delegate("t", policy="same"), wanted(program.workspace), say("Hm."), say("Well."))
+    assert (program.workspace / "a.txt").read_text() == "old\n"
+    assert run_git(program.workspace, "branch", "--list", "mine").stdout == ""
+
+
+def test_without_a_repository_only_reading_helpers_can_be_had(program: Program) -> None:
+    run(program, delegate("t", policy="same"), say("Then I do it."))
+    told = asked(program)[-1]["messages"][-1]["content"]
+    assert told.startswith("Error: Only a helper that reads can be had here")
+
+
+ASKED = HELPERS.replace('delegate = "auto"\n', "")
+JUDGED = {
+    "reading needs no line": (ASKED, {}, "ok"),
+    "writing needs one": (ASKED.replace('default = "auto"', 'default = "confirm"'), {"policy": "same"}, "denied"),
+    "a line refuses both": (ASKED.replace("[tools]\n", '[tools]\ndelegate = "deny"\n'), {}, "denied"),
+}
+
+
+@all_rows("rules, more, status", JUDGED, fresh=True)
+def test_the_call_itself_is_judged(program: Program, rules: str, more: dict[str, str], status: str) -> None:
+    run(program, delegate("t", **more), say("Yes."), say("Good."), rules=rules, flags=("--tools", "delegate,read_file"))
+    assert ("delegate", status) in statuses(program)
+
+
+def test_a_block_in_a_helper_halts_all(program: Program) -> None:
+    blocks = HELPERS + '[[rule]]\nid = "no"\ndecision = "block"\nargv = ["rm"]\nreason = "No rm."\n'
+    first = Reply(calls=(*delegate("t").calls, call("bash", command="touch never")))
+    ended = run(program, first, bash("rm -rf x"), rules=blocks)
+    assert ended.code == 3, ended.err
+    assert not (program.workspace / "never").exists()
+    stops = [(one["stop"], one["detail"]) for one in program.records() if one["kind"] == "session_ended"]
+    assert [stop for stop, _ in stops] == ["blocked", "blocked"]
+    assert str(stops[1][1]).startswith("in helper 1: ")
+    assert statuses(program) == [("bash", "blocked"), ("delegate", "failed"), ("bash", "not_run")]
+
+
+def test_a_helper_gets_half_of_what_is_left_and_counts(program: Program) -> None:
+    loop = [read(f"{number}.txt") for number in range(20)]
+    ended = run(program, delegate("t"), *loop[:4], say("My end."), flags=("--max-turns", "10"))
+    assert ended.code == 0, ended.err
+    told = asked(program)[-1]["messages"][-1]["content"]
+    assert "[helper 1: limit; turns: 4" in told
+    assert "4 requests were made (turns = 4)" in told
+    result = json.loads(ended.out)
+    assert result["turns"] == 2
+    sums = [one for one in program.records() if one["kind"] == "model_response"]
+    assert result["usage"]["output_tokens"] == sum(int(str(one["output_tokens"])) for one in sums)
