@@ -8,11 +8,14 @@ from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import answerer, is_typed, number, sign_of, word
+from harness.audit.helper_tree import Helper, HelperTree
 from harness.cli.terminal.styles import Line, Tone
 from harness.gate.approval import Answer
 from harness.log.order import SEEN_BY_US, SUMMARY, LogRecord
 from harness.paths import short_place
 from harness.policy.session_grants import pattern_from
+from harness.record import replace
+from harness.text.amounts import counted
 from harness.text.visible import visible_line
 from harness.tool_kinds import Does, shipped_that
 
@@ -46,9 +49,17 @@ class Tracer:
         self._wanted: dict[tuple[str, str], LogRecord] = {}
         self._decisions: dict[tuple[str, str], LogRecord] = {}
         self._answers: dict[tuple[str, str], LogRecord] = {}
+        self._helpers = HelperTree()
 
     def line(self, record: LogRecord) -> Line | None:
-        """Return the line for `record`, or None where nothing needs to be said yet."""
+        """Return the line for `record`, or None where nothing needs to be said yet; those of helpers say whose they are."""
+        helper = self._helpers.record(record)
+        if helper is None:
+            return self._line(record)
+        line = helper_line(record, helper) or self._line(record)
+        return None if line is None else replace(line, text=f"  {helper.title}  {line.text}")
+
+    def _line(self, record: LogRecord) -> Line | None:
         kind, key = record["kind"], (word(record.get("session")), word(record.get("call")))
         if kind == "call_proposed":
             self._wanted[key] = record
@@ -72,6 +83,26 @@ class Tracer:
         else:
             return event_line(record)
         return None
+
+
+def helper_line(record: LogRecord, helper: Helper) -> Line | None:
+    """Return the line for the beginning of a helper's work and for its end, or None."""
+    match record["kind"]:
+        case "user_message" if record.get("by") is None:
+            return Line(tone=Tone.QUIET, text=visible_line(f"> {' '.join(helper.task.split())}", 200))
+        case "session_ended":
+            tone = Tone.QUIET if helper.stop == "completed" else Tone.WARNING
+            return Line(tone=tone, text=visible_line(f"{helper.stop or 'ended'}, {helper_took(helper)}", 200))
+        case _:
+            return None
+
+
+def helper_took(helper: Helper) -> str:
+    """Return in words what a helper took."""
+    usage = helper.usage
+    cost = "" if helper.cost is None or not helper.cost else f", {helper.cost:.4f} dollars"
+    tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+    return f"{counted(helper.requests, 'request')}, {tokens}{cost}"
 
 
 def _granted(grant: LogRecord) -> str:

@@ -155,6 +155,7 @@ class DelegatedSessions:
     def _count(self, run: Run, own: Run) -> None:
         used = run.helpers
         run.helpers = HelpersUse(turns=used.turns + own.tries, usage=used.usage + own.usage)
+        run.session.helpers_usage += own.usage
 
 
 def share_of(run: Run) -> Limits:

@@ -22,6 +22,8 @@ class Session:
         self.identity = identity
         self.history = History(system)
         self.usage = Usage()
+        self.helpers_usage = Usage()
+        """What its helpers used."""
         self.last_usage = Usage()
         """Of the last reply: how long the conversation was, as the provider counts."""
         self.ended = False
@@ -32,6 +34,11 @@ class Session:
     def messages(self) -> list[Message]:
         """The conversation, the system message first. Changed by History only."""
         return self.history.messages
+
+    @property
+    def whole_usage(self) -> Usage:
+        """What it used, its helpers included."""
+        return self.usage + self.helpers_usage
 
     def change(self, log: ActionLog, why: str, start: int, stop: int, messages: Sequence[Message] = ()) -> None:
         """Record that a range of the conversation (counted without the system message) is replaced, and replace it.

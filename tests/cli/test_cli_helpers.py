@@ -179,6 +179,23 @@ def test_a_helper_gets_half_of_what_is_left_and_counts(program: Program) -> None
     assert "[helper 1: limit; turns: 4" in told
     assert "4 requests were made (turns = 4)" in told
     result = json.loads(ended.out)
-    assert result["turns"] == 2
+    assert result["turns"] == 6
     sums = [one for one in program.records() if one["kind"] == "model_response"]
     assert result["usage"]["output_tokens"] == sum(int(str(one["output_tokens"])) for one in sums)
+
+
+def test_the_log_and_its_report_show_the_tree(program: Program) -> None:
+    ended = run(program, delegate(), read("a.txt"), say("It is not there."), say("Well."))
+    assert "helper 1  > Look at a.txt" in ended.err
+    assert "helper 1  completed, 2 requests, " in ended.err
+        "40", "20"
+    )
+    (helper,) = json.loads(ended.out)["helpers"]
+    assert (helper["task"], helper["end"], helper["turns"]) == ("Look at a.txt", "completed", 2)
+    (log,) = program.logs()
+    shown = program.said("audit", "show", str(log))
+    parent, child = (one["session"] for one in program.records() if one["kind"] == "session_started")
+    assert f"  | helper 1 of session {parent}, call 1: session {child}" in shown
+    assert "  | helper 1 took 2 requests" in shown
+    page = program.said("audit", "report", str(log), "--out", "-")
+    assert f"helper 1 of <code>{parent}</code>" in page

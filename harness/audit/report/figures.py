@@ -58,6 +58,11 @@ class SessionFigures:
         self.who = _who(started)
         self.policy_sha256 = shown(started.get("policy_sha256"))[:_WIDTH]
         self.confinement = shown(started.get("confinement"))[:_WIDTH]
+        self.helper_of = shown(started.get("parent"))[:_WIDTH]
+        """Of a helper: the session of whoever asked it."""
+        self.helper = count_of(started, "helper")
+        """And its number there."""
+        self.input_tokens = self.output_tokens = 0
         self.seconds = 0.0
         self.calls = 0
         self.refused = 0
@@ -174,6 +179,8 @@ class Figures:
         if kind in ("model_response", "error"):
             self.cost.take(record)
             session.cost.take(record)
+            session.input_tokens += count_of(record, "input_tokens")
+            session.output_tokens += count_of(record, "output_tokens")
             self.input_tokens += count_of(record, "input_tokens")
             self.output_tokens += count_of(record, "output_tokens")
             self.cached_tokens += count_of(record, "cached_tokens")

@@ -269,6 +269,7 @@ def talk(figures: Figures) -> Iterator[str]:
 
 def session_table(figures: Figures, *, is_linked: bool) -> Iterator[str]:
     """Yield the table of sessions."""
+    # A helper stands below whoever asked it: its session begins while theirs goes on.
     rows = (_session_row(one, is_linked=is_linked) for one in figures.sessions.values())
     return table("every session, in the order of the logs", _SESSION_HEADS, rows)
 
@@ -284,12 +285,16 @@ def _session_row(one: SessionFigures, *, is_linked: bool) -> Sequence[str]:
     name = f'<a href="#s{one.place}">{name}</a>' if is_linked else name
     if task := task_of(one.log):
         name = f'<span class="word">{line(task, 64)}</span> {name}'
+    tokens = ""
+    if one.helper_of:
+        name = f"&#8627; helper {number(one.helper)} of <code>{line(one.helper_of, 40)}</code><br>{name}"
+        tokens = f"<br>{number(one.input_tokens)} tokens in, {number(one.output_tokens)} out"
     about = one.about
     stop = line(one.stop, 60) or '<span class="mark">! never said</span>'
     return (
         f'<th scope="row" class="t">{one.place}: {name}</th>',
         f'<td class="t">{moment(one.began.get("time"))}<br>{duration(one.seconds)}</td>',
-        f"<td>{stop}<br>{_cost(one.cost)}</td>",
+        f"<td>{stop}<br>{_cost(one.cost)}{tokens}</td>",
         f'<td class="n">{number(one.calls)}</td>',
         f'<td class="n">{number(one.refused)}</td>',
         f'<td class="why">{line(one.prompt, 160)}<br><span class="quiet">{line(one.answer, 160)}</span></td>',

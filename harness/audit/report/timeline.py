@@ -126,7 +126,16 @@ class _Timeline:
         yield from self._close(_Level.SESSION)
         figures = self._show.figures.sessions.get(key)
         again = key in self._seen
-        about = f"{line(figures.about['mode'], 40)} in {line(figures.about['workspace'], 200)}, " if figures else ""
+        helper = (
+            f"helper {number(figures.helper)} of {line(figures.helper_of, 60)}, "
+            if figures and figures.helper_of
+            else ""
+        )
+        about = (
+            helper + f"{line(figures.about['mode'], 40)} in {line(figures.about['workspace'], 200)}, "
+            if figures
+            else ""
+        )
         yield html(
             SESSION,
             anchor=f' id="s{figures.place}"' if figures and not again else "",

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, call_number, count_of, number, text, word
+from harness.audit.helper_tree import HelperTree
 from harness.audit.run_reports.unquoted import message_of, problem_of
 from harness.log.clocks import seconds_between
 from harness.log.order import ANSWERS, DECISIONS, STATUSES, LogRecord
@@ -65,6 +66,8 @@ class RunFacts:
         """Calls that may have changed files of which the log has no list: commands that were begun."""
         self.odd = 0
         """Records that could not be understood, and of which nothing is told."""
+        self.helpers = HelperTree()
+        """Those of this session; what they took is in `turns` and `usage` too."""
         self._joiner = Joiner("")
         self._calls: list[ReportedCall] = []
         self._kept: Counter[bool] = Counter()
@@ -110,6 +113,9 @@ class RunFacts:
         kind, session = text(record, "kind"), text(record, "session")
         if kind == "session_started" and not self._first:
             self._begin(record, session)
+        helper = self.helpers.record(record) if self._first else None
+        if helper is not None and helper.parent == self.session:
+            self._about_helper(kind, record)
         if not self._first or session != self.session:
             return
         between = seconds_between(self._first, record)
@@ -133,6 +139,12 @@ class RunFacts:
             replay=line(text(replay, "path")),
             **{name: line(text(record, name)) for name in names},
         )
+
+    def _about_helper(self, kind: str, record: LogRecord) -> None:
+        if kind == "model_request":
+            self.turns += 1
+        elif kind == "model_response":
+            self.usage += _usage(record)
 
     def _event(self, kind: str, record: LogRecord) -> None:
         match kind:

@@ -139,6 +139,7 @@ def _figures(run: ReportedRun) -> Iterator[str]:
         "turns": f"{facts.turns:,}",
         "tokens": f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out",
         "cost": run.cost_words,
+        "helpers": f"{len(facts.helpers.of(facts.session)) or ''}",
         "time": "" if facts.seconds is None else f"{facts.seconds:,.1f} s",
         "model": code(run.text("model") or facts.started.model),
         "policy": f"{code(facts.started.policy)} {code(facts.started.policy_sha256[:12])}".strip(),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.audit.run_reports.facts import ReportedCall, ReportedError, ReportedFile, RunFacts
+from harness.audit.helper_tree import Helper
+from harness.audit.run_reports.facts import ReportedCall, ReportedError, ReportedFile, RunFacts, line
 
 VERSION = 1
 """`v` of the object. Fields are added; what is renamed, removed or given another meaning makes a new version."""
@@ -41,6 +42,7 @@ def result_object(  # noqa: PLR0913 - one field of the object each
         "turns": facts.turns,
         "usage": {"input_tokens": facts.usage.input_tokens, "output_tokens": facts.usage.output_tokens},
         "cost": cost,
+        "helpers": [_helper(one) for one in facts.helpers.of(facts.session)],
         "decisions": {name: facts.decisions.get(name, 0) for name in ("auto", "confirm", "deny", "block")},
         "calls": facts.counts.get("calls", 0),
         "refused": facts.denied_count,
@@ -97,6 +99,17 @@ def _change(one: ReportedFile) -> JsonValue:
         "before_sha256": one.before_sha256,
         "after_sha256": one.after_sha256,
         "calls": list(one.calls),
+    }
+
+
+def _helper(one: Helper) -> JsonValue:
+    return {
+        "session": one.session,
+        "task": line(one.task, 300),
+        "end": one.stop,
+        "turns": one.requests,
+        "usage": {"input_tokens": one.usage.input_tokens, "output_tokens": one.usage.output_tokens},
+        "cost": one.cost,
     }
 
 
@@ -157,6 +170,14 @@ _CHANGE = {
     "after_sha256": _or_null(_DIGEST),
     "calls": _list(_CALL),
 }
+_HELPER = {
+    "session": _TEXT,
+    "task": _TEXT,
+    "end": _TEXT,
+    "turns": _COUNT,
+    "usage": _object({"input_tokens": _COUNT, "output_tokens": _COUNT}),
+    "cost": _or_null({"type": "number", "minimum": 0}),
+}
 _DIVERGED = {
     name: {"type": ["string", "integer"]} for name in ("request", "message", "role", "tool", "recorded", "now")
 }
@@ -175,6 +196,7 @@ RESULT_SCHEMA: Mapping[str, JsonValue] = {
             "turns": _described(_COUNT, "Requests to the model, without those that were tried again."),
             "usage": _object({"input_tokens": _COUNT, "output_tokens": _COUNT}),
             "cost": _described(_or_null({"type": "number", "minimum": 0}), "In dollars; null where it is not known."),
+            "helpers": _described(_list(_object(_HELPER)), "They count in turns, usage and cost too."),
             "decisions": _object(dict.fromkeys(("auto", "confirm", "deny", "block"), _COUNT)),
             "calls": _described(_COUNT, "Calls that were proposed."),
             "refused": _described(_COUNT, "Calls that were denied."),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import Fate, Joiner, LoggedCall, edited_from, edited_to, is_typed, text, word
+from harness.audit.helper_tree import HelperTree
 from harness.cli.audit.answer_writer import AnswerWriter, json_text, short_digest
 from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
 from harness.cli.local_time import local_time, zone
@@ -16,7 +17,7 @@ from harness.cli.state import State
 from harness.cli.tables import LEAST_WIDTH
 from harness.cli.terminal.row_text import toned_rows
 from harness.cli.terminal.styles import Line, Tone
-from harness.cli.trace import ended_line, event_line, hook_words, how_decided
+from harness.cli.trace import ended_line, event_line, helper_took, hook_words, how_decided
 from harness.errors import UsageError
 from harness.log.clocks import Clocks
 from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, LogRecord
@@ -87,11 +88,13 @@ class _Timeline:
         self._full = full
         self._date = ""
         self._session = ""
+        self._helpers = HelperTree()
 
     def show(self, path: str, records: Iterable[LogRecord]) -> None:
         """Write what happened, each call where it ended; calls without an end where their session, or the log, ends."""
         joiner, clocks = Joiner(path), Clocks()
         for record in records:
+            self._helpers.record(record)
             if jump := clocks.jump(record):
                 line = Line(tone=Tone.WARNING, text=f"~ {jump.words}")
                 self._lines(text(record, "session"), text(record, "time"), [line], record)
@@ -112,7 +115,11 @@ class _Timeline:
 
     def _lines(self, session: str, moment: str, lines: Iterable[Line], record: LogRecord | None = None) -> None:
         moment = local_time(moment, seconds=True) if self._output.at_terminal else moment
-        beside = f"{visible_line(moment[11:19], 8):8}  "
+        helper = self._helpers.get(session)
+        under = "" if helper is None else "  | "
+        beside = f"{visible_line(moment[11:19], 8):8}  {under}"
+        if helper is not None and record is not None and record["kind"] == "session_ended":
+            lines = [*lines, Line(tone=Tone.QUIET, text=f"{helper.title} took {helper_took(helper)}")]
         for line in lines:
             if moment[:10] != self._date:
                 self._date = moment[:10]
@@ -125,7 +132,7 @@ class _Timeline:
             room = self._output.width - len(beside)
             for row in toned_rows(line.text, Tone.PLAIN, room) if room >= LEAST_WIDTH else (line.text,):
                 self._output.line(beside + row, line.tone, width=len(beside) + len(row))
-                beside = _BESIDE_THE_TIME
+                beside = f"{_BESIDE_THE_TIME}{under}"
 
 
 def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, full: bool) -> None:
@@ -368,7 +375,9 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             return f"{get('result')}  {get('path') or get('command')}  [{of}]  {get('detail')}", ""
         case "session_started":
             place = f" in {get('workspace')}" if get("workspace") else ""
-            title = f"session {get('session')}{place}: harness {get('harness')}, "
+            asked = f" of session {get('parent')}, call {get('parent_call')}: " if record.get("parent") else ""
+            who = f"helper {get('helper')}{asked}" if asked else ""
+            title = f"{who}session {get('session')}{place}: harness {get('harness')}, "
             title += f"model {get('model')}, " if get("model") else ""
             return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""
         case "user_message":

@@ -20,7 +20,7 @@ CHARACTERS_A_TOKEN = 4
 
 def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
     """Say what each turn and the session took."""
-    spent, usage = conversation.spent, conversation.session.usage
+    spent, usage = conversation.spent, conversation.session.whole_usage
     if len(spent) > MOST_TURNS:
         conversation.say(f"  ... {len(spent) - MOST_TURNS} earlier turns", Tone.QUIET)
     for number, one in list(enumerate(spent, 1))[-MOST_TURNS:]:
@@ -38,6 +38,8 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
         conversation.say_line(
             f"  other requests, such as summaries: {usage_in_words(others, conversation.cost_of(others))}"
         )
+    for helper in conversation.helpers.of(conversation.session.identity):
+        conversation.say_line(f"  of these {helper.name}: {usage_in_words(helper.usage, helper.cost)}")
     conversation.say_line(f"session: {usage_in_words(usage, conversation.cost)}")
     if conversation.prices is None:
         name = conversation.agent.model.name
@@ -76,6 +78,9 @@ def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
         if counted
         else "  the provider has not counted it yet"
     )
+    for helper in conversation.helpers.of(conversation.session.identity):
+        long = helper.last_usage.input_tokens + helper.last_usage.output_tokens
+        conversation.say_line(f"  {helper.name} had a conversation of its own: {long:,} tokens at its last reply")
     most = conversation.parts.context_tokens
     if most is None:
         conversation.say("  how much the model takes is not configured (context_tokens)", Tone.QUIET)

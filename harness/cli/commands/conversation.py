@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, JsonValue
+from harness.audit.helper_tree import HelperTree
 from harness.cli.commands.notes_to_model import NotesToModel, is_unanswered
 from harness.cli.parts import SessionParts
 from harness.cli.session_log import pinned
@@ -119,6 +120,8 @@ class Conversation:
         self.error = ""
         """The message of the last error that was recorded in it."""
         self.notes = NotesToModel()
+        self.helpers = HelperTree()
+        """What the helpers of its sessions did."""
 
     @property
     def plans(self) -> bool:
@@ -150,7 +153,7 @@ class Conversation:
     @property
     def cost(self) -> float | None:
         """What the session has cost in dollars; None where that is not known of all of it."""
-        usage = self.session.usage
+        usage = self.session.whole_usage
         others = usage.input_tokens - sum(one.usage.input_tokens for one in self.spent)
         models = {one.model for one in self.spent} | {self.agent.model.name}
         if len(models) == 1:
@@ -176,6 +179,8 @@ class Conversation:
 
     def record(self, record: LogRecord) -> None:
         """Keep what /why tells of; an observer of the log."""
+        if self.helpers.record(record) is not None:
+            return
         self.turns.record(record)
         match record["kind"]:
             case "decision" if record.get("decision") != "none":

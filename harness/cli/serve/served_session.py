@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from acp.schema import SessionMode, SessionModeState
 
 from harness.actions import Action, Effects, JsonValue
+from harness.audit.helper_tree import HelperTree
 from harness.cli.approver.session_approver import approver_outside
 from harness.cli.commands.grants import asleep_words
 from harness.cli.commands.mode import SAID, Mode
@@ -308,6 +309,7 @@ class _Opened:
             outside=approver_outside(parts, lambda: self.agent.gate, self._offer, is_alone=False),
             client=served.client,
         )
+        self._helpers = HelperTree()
         parts.on_wait, parts.tell = served.wait, served.tell
         parts.log.observers.append(self._record)
         about = {**about_of(parts, MODE), **served.about}
@@ -357,6 +359,8 @@ class _Opened:
             self._served.show(said(shown))
 
     def _record(self, record: LogRecord) -> None:
+        if self._helpers.record(record) is not None:  # whose calls are none of the conversation's
+            return
         if record["kind"] in ("model_response", "error"):
             self.end_text()
         for update in self._updates.of(record):

@@ -1,0 +1,92 @@
+"""Helpers as the log's records tell of them: of which session each is, what it was asked, and what it took. Never raises.
+
+Texts are hostile data: whoever shows them makes them safe.
+"""
+
+from __future__ import annotations
+
+from harness.audit.calls import count_of, text
+from harness.log.order import LogRecord
+from harness.messages import Usage
+from harness.text.visible import visible_line
+
+MOST_HELPERS = 10_000
+"""That are kept; of more nothing is told."""
+_TITLE = 60
+
+
+class Helper:
+    """What is known of one helper."""
+
+    def __init__(self, session: str, parent: str, number: int) -> None:
+        """Begin to count."""
+        self.session = session
+        self.parent = parent
+        """The session of whoever asked."""
+        self.number = number
+        """In that session, from 1."""
+        self.task = ""
+        """Text of a model."""
+        self.stop = ""
+        """How it ended; empty while it goes on."""
+        self.requests = 0
+        self.usage = Usage()
+        self.last_usage = Usage()
+        """Of its last reply: how long its conversation is."""
+        self.cost: float | None = 0.0
+        """In dollars; None where that is not known of all of it."""
+
+    @property
+    def name(self) -> str:
+        """Its number and the beginning of its task, safe to show."""
+        return f"helper {self.number} ({visible_line(self.task, _TITLE).strip()})" if self.task else self.title
+
+    @property
+    def title(self) -> str:
+        """Its number."""
+        return f"helper {self.number}"
+
+
+class HelperTree:
+    """The helpers of the sessions whose records it is given, in order."""
+
+    def __init__(self) -> None:
+        """Know of none."""
+        self._helpers: dict[str, Helper] = {}
+
+    def record(self, record: LogRecord) -> Helper | None:
+        """Take in one record; return the helper that it is of, or None."""
+        kind, session = record.get("kind"), text(record, "session")
+        if kind == "session_started" and (parent := text(record, "parent")) and len(self._helpers) < MOST_HELPERS:
+            self._helpers[session] = Helper(session, parent, count_of(record, "helper"))
+        helper = self._helpers.get(session)
+        if helper is None:
+            return None
+        if kind == "user_message" and not helper.task:
+            helper.task = text(record, "text")
+        elif kind == "model_request":
+            helper.requests += 1
+        elif kind == "session_ended":
+            helper.stop = text(record, "stop")
+        elif "input_tokens" in record:
+            _count(helper, record)
+        return helper
+
+    def of(self, session: str) -> tuple[Helper, ...]:
+        """Return the helpers of one session, in order."""
+        return tuple(helper for helper in self._helpers.values() if helper.parent == session)
+
+    def get(self, session: str) -> Helper | None:
+        """Return the helper that works in a session, or None."""
+        return self._helpers.get(session)
+
+
+def _count(helper: Helper, record: LogRecord) -> None:
+    names = ("input_tokens", "output_tokens", "cached_tokens", "unreported")
+    used = Usage(**{name: count_of(record, name) for name in names})
+    helper.usage += used
+    if record.get("kind") == "model_response":
+        helper.last_usage = used
+    cost = record.get("cost")
+    known = isinstance(cost, int | float) and not isinstance(cost, bool)
+    helper.cost = helper.cost + float(str(cost)) if known and helper.cost is not None else None
