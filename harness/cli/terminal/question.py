@@ -103,6 +103,8 @@ class Question(Record):
         if asker is not None:
             who = f"{asker.agent} in {posixpath.basename(asker.folder)}, session {asker.session[:_SESSION]}"
             return visible_line(f"{action.tool} asks for {who}", 1_000)
+        if action.asked_by:
+            return visible_line(f"{action.tool} asks for {action.asked_by}", 1_000)
         if action.text or (self.head and not self.has_room(width)):
             return f"{action.tool} asks"
         return self._whole_title
@@ -116,7 +118,7 @@ class Question(Record):
 
     def has_room(self, width: int) -> bool:
         """Say whether a title that names what is done stands whole in a line of that width."""
-        return self.asker is None and cells(self._whole_title) <= min(width, WIDEST_RULE) - 6
+        return self.asker is None and not self.action.asked_by and cells(self._whole_title) <= min(width, WIDEST_RULE) - 6
 
     @property
     def _whole_title(self) -> str:
