@@ -59,6 +59,10 @@ class Tracer:
         line = helper_line(record, helper) or self._line(record)
         return None if line is None else replace(line, text=f"  {helper.title}  {line.text}")
 
+    def is_of_helper(self, record: LogRecord) -> bool:
+        """Say whether a record is of a helper's session, of which the beginning was told."""
+        return self._helpers.get(word(record.get("session"))) is not None
+
     def _line(self, record: LogRecord) -> Line | None:
         kind, key = record["kind"], (word(record.get("session")), word(record.get("call")))
         if kind == "call_proposed":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.actions import SUMMARY_CHARACTERS, Action, Effects, ToolArgument, ToolUse
+from harness.actions import SUMMARY_CHARACTERS, Action, Effects, ToolArgument, ToolBounds, ToolUse
 from harness.delegation import DelegatedResult, DelegatedTask, HelperPolicy
 from harness.errors import ToolError
 from harness.gate.arguments import text
@@ -73,12 +73,13 @@ class DelegateTool:
         said = (("policy", task.policy.value), *(("tools", name) for name in task.tools))
         judged = tuple(ToolArgument(name=name, text=value) for name, value in said)
         tools = ", ".join(visible_line(name, 200) for name in task.tools) or "all that helpers can have"
+        bounds = ToolBounds() if reads else None
         how = "only reads" if reads else "works in a copy of its own, by the policy that holds here; nothing is applied"
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=(ToolUse(tool=self.spec.name, arguments=judged, stays_here=reads),),
+            facets=(ToolUse(tool=self.spec.name, arguments=judged, stays_here=reads, bounds=bounds),),
             summary=visible_line(task.task, SUMMARY_CHARACTERS),
             preview=f"{visible(task.task)}\nhelper: {how}\ntools: {tools}",
             request=task,

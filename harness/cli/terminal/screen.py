@@ -305,7 +305,9 @@ class Screen(Console):
                 self._print(self._rows(f"{BAR}{left.more}", Tone.QUIET))
             self._print(self._outputs(left.last))
             # What the model said is on the screen already, as it streamed.
-            line = None if record["kind"] == "model_response" else self._tracer.line(record)
+            line = self._tracer.line(record)
+            if record["kind"] == "model_response" and not self._tracer.is_of_helper(record):
+                line = None
             if line is not None:
                 self.line(line.text, line.tone)
             if self._activity.goes_on:
