@@ -130,7 +130,7 @@ def _changes(parts: SessionParts, folder: WorkFolder, attempt: str) -> HelperCha
     notes = [*folder.notes, *(f"lost, since no patch holds it: {lost}" for lost in taken.lost)]
     if taken.ignored is not None:
         notes.append(f"new files that the repository ignores are in {os.path.join(out, taken.ignored.file)}")
-    if taken.patch is None:
+    if taken.patch is None or not taken.patch.files:
         return HelperChanges(notes=("it changed nothing", *notes))
     path = os.path.join(out, taken.patch.file)
     with open(path, "rb") as file:

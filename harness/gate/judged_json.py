@@ -25,13 +25,14 @@ def judged_fields(action: Action, verdict: Verdict, redact: Callable[[str], str]
     from harness.policy.destruction import destroys
 
     deciding = verdict.deciding
+    asked_by = (f"asked by {action.asked_by}",) if action.asked_by else ()
     return {
         "tool": action.tool,
         "arguments": {name: _masked(value, redact) for name, value in action.arguments.items()},
         "summary": redact(action.summary),
         "preview": redact(action.preview),
         "shown_whole": action.shown_whole,
-        "notes": [redact(note) for note in verdict.notes],
+        "notes": [redact(note) for note in (*asked_by, *verdict.notes)],
         "decision": verdict.decision.word,
         "source": deciding.source.value,
         "by": deciding.by,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
 from git_scene import run_git
 from program import Program
 from rows import all_rows
-from run_scene import flags_of
+from run_scene import flags_of, wait_until
 
 from harness.log.verify import verify
 from harness.models.scripted import Reply, call, replies, say
@@ -197,3 +198,79 @@ def test_the_log_and_its_report_show_the_tree(program: Program) -> None:
     assert "  | helper 1 took 2 requests" in shown
     page = program.said("audit", "report", str(log), "--out", "-")
     assert f"helper 1 of <code>{parent}</code>" in page
+
+
+def stubborn(program: Program) -> Reply:
+    """Return a call that runs what ignores every signal that can be, and has a child that does."""
+    (program.workspace / "stay.py").write_text(
+        "import os, signal, time\n"
+        "for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(one, signal.SIG_IGN)\n"
+        "os.fork(); os.setsid() if os.getpid() != os.getpgrp() else None\n"
+        "open('started', 'w'); time.sleep(1000)\n"
+    )
+    for words in (("add", "-A"), ("commit", "-qm", "stubborn")):
+        assert run_git(program.workspace, *words).returncode == 0
+    return bash("python3 stay.py")
+
+
+def test_a_helper_that_ignores_the_end_ends_with_the_run(program: Program, tmp_path: Path) -> None:
+    repository(program)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    program.environment["TMPDIR"] = str(temporary)
+    stays = stubborn(program)
+    url = program.serve(replies(delegate("t", policy="same"), stays, say("No.")))
+    process = program.start("run", "go", *flags_of(program, url, HELPERS))
+    wait_until(lambda: any(temporary.glob("*/copy/worktree/started")), process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert [one["stop"] for one in program.records() if one["kind"] == "session_ended"] == ["interrupted"] * 2
+    assert statuses(program) == [("bash", "interrupted"), ("delegate", "interrupted")]
+    assert not any(temporary.iterdir())
+    assert len(asked(program)) == 2
+
+
+def test_one_that_is_out_of_time_ends_and_whoever_asked_goes_on(program: Program) -> None:
+    repository(program)
+    stays = stubborn(program)
+    ended = run(
+        program, delegate("t", policy="same"), stays, say("I go on."), flags=("--max-seconds", "12"), rules=HELPERS
+    )
+    assert ended.code == 0, ended.err
+    assert "[helper 1: limit; turns: 1" in asked(program)[-1]["messages"][-1]["content"]
+    (first, _) = [one for one in program.records() if one["kind"] == "outcome"]
+    assert (first["tool"], first["status"]) == ("bash", "timeout")
+
+
+def test_what_fills_the_disk_is_removed_with_the_copy(program: Program, tmp_path: Path) -> None:
+    repository(program)
+    program.environment["TMPDIR"] = str(tmp_path / "temporary")
+    (tmp_path / "temporary").mkdir()
+    fills = bash("python3 -c \"open('big', 'wb').truncate(300000000)\"")
+    ended = run(program, delegate("t", policy="same"), fills, say("Full."), say("Well."))
+    assert ended.code == 0, ended.err
+    told = asked(program)[-1]["messages"][-1]["content"]
+    assert "lost, since no patch holds it" in told
+    assert not any((tmp_path / "temporary").iterdir())
+
+
+MORE = {
+    "a tool that there is not": ({"tools": ["read_file", "root"]}, "A helper cannot have 'root'"),
+    "one that whoever asks does not have": ({"tools": ["write_file"]}, "A helper cannot have 'write_file'"),
+    "helpers of its own": ({"tools": ["delegate"]}, "A helper cannot have 'delegate'"),
+}
+
+
+@all_rows("more, told", MORE, fresh=True)
+def test_nobody_hands_on_what_they_do_not_have(program: Program, more: dict[str, Any], told: str) -> None:
+    run(program, delegate("t", **more), say("Then not."), flags=("--tools", "delegate,read_file,bash"))
+    assert told in asked(program)[-1]["messages"][-1]["content"]
+
+
+def test_two_helpers_of_one_reply_have_numbers_of_their_own(program: Program) -> None:
+    two = Reply(calls=(*delegate("one").calls, *delegate("two").calls))
+    ended = run(program, two, say("First."), say("Second."), say("Both."))
+    assert ended.code == 0, ended.err
+    told = [message["content"] for message in asked(program)[-1]["messages"] if message["role"] == "tool"]
+    assert [text.partition(":")[0] for text in told] == ["[helper 1", "[helper 2"]
+    assert [text.rpartition("\n")[2] for text in told] == ["First.", "Second."]

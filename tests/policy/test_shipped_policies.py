@@ -87,7 +87,7 @@ def decided(policies: dict[str, Policy], registry: ToolRegistry, tool: str, what
 
 def test_the_folder_holds_the_policies_that_have_names_and_no_other() -> None:
     """But for the one of `/plan`, which is put over another and is none for --policy."""
-    assert sorted(f"{name}.toml" for name in (*SHIPPED, "plan")) == FILES
+    assert sorted(f"{name}.toml" for name in (*SHIPPED, "helper", "plan")) == FILES
 
 
 @all_rows("name", SHIPPED)
