@@ -29,6 +29,8 @@ from harness.text.visible import visible_line
 
 UNDO = "undo"
 """The mode of a session that undid another's changes."""
+HELPER = "helper"
+"""The mode of a helper's session: nobody goes on with it, and what it changed is gone with its copy."""
 WEEK = 7 * 86_400
 """Seconds."""
 
@@ -47,7 +49,8 @@ class LoggedSession(Record):
 def logged_sessions(
     paths: Iterable[str], *, undoings: bool = False, stopped: Callable[[str, int], None] | None = None
 ) -> tuple[LoggedSession, ...]:
-    """Return the sessions of these logs, the newest last, those that undid another's changes only with `undoings`.
+    """Return the sessions of these logs, the newest last, those that undid another's changes, and of helpers, only with
+    `undoings`.
 
     A line that is no record ends the reading of its log; `stopped` is told the path and the line (from 1). Raises LogError for
     what cannot be read.
@@ -58,7 +61,7 @@ def logged_sessions(
         found += [_session_of(path, one) for one in records(path, ("session_started",), stopped=stops.append)]
         if stops and stopped is not None:
             stopped(path, stops[0])
-    return tuple(sorted((one for one in found if undoings or one.mode != UNDO), key=lambda one: one.time))
+    return tuple(sorted((one for one in found if undoings or one.mode not in (UNDO, HELPER)), key=lambda one: one.time))
 
 
 def _session_of(path: str, started: LogRecord) -> LoggedSession:

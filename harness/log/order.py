@@ -117,7 +117,7 @@ class Ledger:
             if name in self._sessions:
                 return "starts a session that was started before"
             self._sessions[name] = _Session(record.get("policy_sha256"), dry_run=record.get("dry_run") is True)
-            return ""
+            return self._wrong_parent(record) if "parent" in record else ""
         session = self._sessions.get(name)
         if session is None:
             return f"is a {kind} of a session that is not open"
@@ -132,6 +132,14 @@ class Ledger:
         if kind == "user_message":
             session.halted = False
         return _enter_work(session, kind, record)
+
+    def _wrong_parent(self, record: LogRecord) -> str:
+        """Return what is wrong with the beginning of a helper, or nothing: one is had by a call that runs."""
+        parent, number = self._sessions.get(str(record.get("parent"))), str(record.get("parent_call"))
+        call = None if parent is None else parent.calls.get(number)
+        if call is None or call.step != "intent":
+            return f"starts a helper of call {number[:20]}, which is not running"
+        return ""
 
     def _close(self, name: str, session: _Session, record: LogRecord) -> str:
         """Return what is wrong with the end of a session, or nothing.

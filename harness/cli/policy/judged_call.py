@@ -55,7 +55,8 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
             use = call_from_outside(ToolUse(tool=tool), text, workspace)
             return replace(use, summary=visible_line(text), preview=text)
         case Does.OTHER if tool in OPTIONAL_TOOLS:
-            return optional_call(tool, json.dumps({kind.subject: text}) if kind.subject else text)
+            whole = not kind.subject or text.lstrip().startswith("{")
+            return optional_call(tool, text if whole else json.dumps({kind.subject: text}))
         case Does.OTHER:
             raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         case _:
