@@ -20,8 +20,8 @@ from rows import all_rows
 from harness.actions import Action
 from harness.cli.commands.slash_command import slash_commands
 from harness.cli.config.config_file import parse_config
-from harness.cli.config.model_table import parse_table
 from harness.cli.config.declared import SETTINGS
+from harness.cli.config.model_table import parse_table
 from harness.cli.exits import Exit, exit_code
 from harness.cli.extensions.extensions import Extensions, extensions_in
 from harness.cli.flags import ACTIONS, parser_for

@@ -24,8 +24,9 @@ from harness.cli.policy.policies import assemble, with_plan_mode
 from harness.cli.session_log import lost_log, opened_log, who_and_where
 from harness.cli.session_pictures import SessionPictures
 from harness.cli.signals import Signals
-from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, current_folder
+from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State, current_folder
 from harness.cli.system_prompt import system_prompt
+from harness.cli.words.word_files import OwnWords, words_here
 from harness.errors import ToolError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.repository import checked_out
@@ -183,7 +184,10 @@ class SessionParts:
             tools=[tool.spec.name for tool in self.tools],
             policy=self.policy.name,
         )
-        self.system = replace(system, text=self.redactor.redact(system.text + _told_of(self.workspace.added)))
+        self.words = words_of(self.state, self.workspace.root)
+        self.notes = (*self.notes, *self.words.notes)
+        told = _told_of(self.workspace.added) + _told_of_skills(self.words)
+        self.system = replace(system, text=self.redactor.redact(system.text + told))
         self.signals = Signals(self.interrupt)
         self.lost = lost_log(self.state, log)
         if self.lost is not None:
@@ -380,6 +384,22 @@ def extensions_of(
 
     found = extensions_here(settings.file.extensions, state, workspace, environment)
     return found.extensions, found.notes
+
+
+def words_of(state: State, workspace: str) -> OwnWords:
+    """Return the commands and skills of the user, and of the workspace where they are trusted. Raises UsageError."""
+    own = (os.path.join(state.config, name) for name in ("commands", "skills"))
+    if not any(map(os.path.lexists, (*own, *(os.path.join(workspace, name) for name in PROJECT_WORDS)))):
+        return OwnWords()
+    return words_here(state, workspace)
+
+
+def _told_of_skills(words: OwnWords) -> str:
+    if not words.skills:
+        return ""
+    from harness.cli.words.skills import skills_text
+
+    return f"\n\n{skills_text(words.skills.values())}"
 
 
 def checks_of(parts: GatedParts) -> SessionChecks:

@@ -25,6 +25,8 @@ _LOCK_SECONDS = 5.0
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 PROJECT_CONFIG = os.path.join(".harness", "config.toml")
 PROJECT_SERVERS = ".mcp.json"
+PROJECT_WORDS = (".harness/commands", ".harness/skills", ".claude/skills")
+"""Folders of a team's own words; see cli/words/."""
 
 
 def here(cwd: str | None) -> str:

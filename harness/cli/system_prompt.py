@@ -21,6 +21,8 @@ from harness.text.template import fill, variables
 from harness.text.visible import visible_line
 
 NAME = "AGENTS.md"
+OTHER_NAME = "CLAUDE.md"
+"""What another agent calls such a file: read where a folder has no AGENTS.md."""
 MAX_FILE_BYTES = 64 * 1024
 """Of one file; of a longer one the beginning is read, and said to be one."""
 
@@ -53,7 +55,8 @@ class FoundInstructions(Record):
 
 
 def find_instructions(root: str, *, own: Instructions | Skipped | None = None) -> FoundInstructions:
-    """Return the AGENTS.md of the workspace `root` (a physical path) and of the folders above it within its repository.
+    """Return the AGENTS.md of the workspace `root` (a physical path) and of the folders above it within its repository;
+    where a folder has none, its CLAUDE.md.
 
     `own` is a further file that was read already, and comes first: the person's, for all their projects. Where the
     workspace lies in no repository, its own file alone is read. A folder above the workspace, or a file in it, that
@@ -100,7 +103,8 @@ def _places(root: str) -> Iterator[tuple[str, bool]]:
     while folders[-1] != top and folders[-1] not in ("/", ""):
         folders.append(os.path.dirname(folders[-1]))
     for folder in reversed(folders):
-        yield os.path.join(folder, NAME), folder != root
+        other = not os.path.lexists(os.path.join(folder, NAME))
+        yield os.path.join(folder, OTHER_NAME if other else NAME), folder != root
 
 
 def _read(path: str, *, foreign_is_skipped: bool) -> Instructions | Skipped | None:

@@ -176,7 +176,14 @@ def test_a_run_ends_with_what_came_from_the_cache(program: Program) -> None:
     """By the Responses API, whose scripted server counts cached tokens; where none are, there is no such line."""
     keep(program)
     reply = Reply(text="Done.", usage=Usage(input_tokens=1000, output_tokens=10, cached_tokens=900))
-    words = ("--api", "responses", "--base-url", program.serve(replies(reply, Reply(text="Done."))), "--model", "big/one")
+    words = (
+        "--api",
+        "responses",
+        "--base-url",
+        program.serve(replies(reply, Reply(text="Done."))),
+        "--model",
+        "big/one",
+    )
     cached, plain = program.run("run", "go", *words), program.run("run", "go", *words)
     assert "  1,000 tokens in (900 of them cached, 90%), 10 out, 0.0003 dollars\n" in cached.err
     assert (plain.code, "cached" in plain.err) == (0, False)

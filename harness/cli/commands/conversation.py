@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from harness.cli.commands.slash_command import SlashCommand
     from harness.process.lent_terminal import LentTerminal
 
 
@@ -108,6 +109,10 @@ class Conversation:
         self.spent: list[Spent] = []
         self.prompt = ""
         """What is to be said to the model next, in the person's place and with their consent."""
+        self.own: Sequence[SlashCommand] = ()
+        """The commands of the user and the team."""
+        self.model_after = ""
+        """The model that answers again after the next turn; empty: the one that answers now."""
         self.begun = ""
         """What stands in the next line already: a command whose menu opens, or words that the person sends or changes."""
         self.leaving = False

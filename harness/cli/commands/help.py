@@ -56,9 +56,10 @@ def show_help(conversation: Conversation, rest: str) -> None:
     if rest:
         raise UsageError("usage: /help, or /help keys")
     for group in HelpGroup:
-        conversation.say(group.value, Tone.QUIET)
-        rows = [(one.usage, one.summary) for one in slash_commands() if one.group is group]
-        conversation.screen.table(listed(rows))
+        rows = [(one.usage, one.summary) for one in (*slash_commands(), *conversation.own) if one.group is group]
+        if rows:
+            conversation.say(group.value, Tone.QUIET)
+            conversation.screen.table(listed(rows))
     for title, rows in (("keys", keys), ("at a question", list(QUESTION_KEYS))):
         conversation.say(title, Tone.QUIET)
         conversation.screen.table(listed(rows))

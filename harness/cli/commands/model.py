@@ -30,7 +30,7 @@ def model(conversation: Conversation, rest: str) -> None:
     if rest == conversation.agent.model.name:
         conversation.say("it is the model already", Tone.QUIET)
         return
-    _change(conversation, rest)
+    change_model(conversation, rest)
 
 
 def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
@@ -50,7 +50,8 @@ def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
     return [Offered(text=name, shown=name, about=about.get(name, "")) for name in names]
 
 
-def _change(conversation: Conversation, name: str) -> None:
+def change_model(conversation: Conversation, name: str) -> None:
+    """Ask the model `name` of the same provider from now on. Raises UsageError and LogError."""
     from harness.cli.config.provider import model_from
     from harness.cli.config.settings import DEFAULT, context_of, sight_of
 

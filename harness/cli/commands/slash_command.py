@@ -36,6 +36,7 @@ class HelpGroup(Enum):
     WORK = "what was done"
     RULES = "what holds"
     PROGRAM = "the program"
+    OWN = "your own and your team's"
 
 
 class Effect(Enum):
@@ -118,8 +119,8 @@ _BARE = {"?": "/help keys", "exit": "/quit", "quit": "/quit"}
 """Lines that are commands without the slash."""
 
 
-def meaning_of(line: str) -> Meaning:
-    """Return what a line (not empty, no blanks around it) means. Pure.
+def meaning_of(line: str, own: Sequence[SlashCommand] = ()) -> Meaning:
+    """Return what a line (not empty, no blanks around it) means; `own` are commands besides those that ship. Pure.
 
     `?` alone shows the keys; `exit` and `quit` alone leave, as in any shell.
 
@@ -139,11 +140,11 @@ def meaning_of(line: str) -> Meaning:
     word = line.split(maxsplit=1)[0]
     rest = line[len(word) :].strip()
     name = word.lower()
-    found = next((command for command in slash_commands() if name in command.names), None)
+    found = next((command for command in (*slash_commands(), *own) if name in command.names), None)
     if found is None:
         if "/" in word[1:]:
             return Ask(text=line)
-        known = [known for command in slash_commands() for known in command.names]
+        known = [known for command in (*slash_commands(), *own) for known in command.names]
         return Wrong(problem=f"there is no command {word}{nearest(name, known)}")
     most = found.most if found.arguments else 0
     if most is not None and len(rest.split()) > most:

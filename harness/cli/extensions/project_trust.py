@@ -1,6 +1,7 @@
-"""Trust in the programs that a workspace's own files would have started: `.mcp.json` and `.harness/config.toml`.
+"""Trust in what a workspace's own files would have started, `.mcp.json` and `.harness/config.toml`, and in its words.
 
-Such a file counts only after a person saw all of it and said yes, at the prompt or by `harness policy trust FILE`. The yes
+A team's words are the files of `.harness/commands`, `.harness/skills` and `.claude/skills`, each folder as one. Such a file
+counts only after a person saw all of it and said yes, at the prompt or by `harness policy trust FILE`. The yes
 is for exactly this content in exactly this folder: what a relative command starts is another program in another folder.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.cli.policy.trust import CHANGED, TRUST_TOOL, is_wanted
-from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State
+from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State
 from harness.digest import digest_of
 from harness.errors import UsageError
 from harness.gate.approval import Approver
@@ -28,12 +29,12 @@ MOST_BYTES = 100_000
 
 
 class ProjectFile(Record):
-    """One such file, read once: what is shown, trusted and used is this content."""
+    """One such file, or folder of words, read once: what is shown, trusted and used is this content."""
 
     path: str
     """Absolute, in the folder that it was found in."""
     name: str
-    """As in NAMES."""
+    """As in NAMES, or PROJECT_WORDS."""
     data: bytes
     sha256: str
     """Of the content alone, as people can compute it."""
@@ -52,13 +53,14 @@ class TrustedFiles(Record):
     """What is to be said of the others: that they are left out, and why."""
 
 
-def trusted_files(state: State, workspace: str) -> TrustedFiles:
-    """Return which files of `workspace` (the folder, links followed) are trusted as they are now; asks nothing.
+def trusted_files(state: State, workspace: str, names: Sequence[str] = NAMES) -> TrustedFiles:
+    """Return which of the files `names` of `workspace` (the folder, links followed) are trusted as they are now; asks
+    nothing.
 
     Raises UsageError where the file of what is trusted cannot be read.
     """
     files, notes = [], []
-    for name in NAMES:
+    for name in names:
         try:
             file = project_file(workspace, name)
         except ValueError as error:
@@ -85,7 +87,7 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
     Raises PolicyError where that cannot be.
     """
     notes = []
-    for name in NAMES:
+    for name in (*NAMES, *PROJECT_WORDS):
         try:
             file = project_file(workspace, name)
         except ValueError:
@@ -103,6 +105,15 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
 
 
 def _asked(file: ProjectFile, ask: Approver) -> bool:
+    if file.name in PROJECT_WORDS:
+        return is_wanted(
+            ask,
+            tool=TRUST_TOOL,
+            summary=f"trust what {file.name} of this folder tells you and the model",
+            preview="\n".join(file.lines),
+            why="it came with the folder; its commands are words in your place, and its skills are named to the model",
+            by="once for this content in this folder; it permits nothing, the policy decides on every call",
+        )
     return is_wanted(
         ask,
         tool=TRUST_TOOL,
@@ -121,6 +132,8 @@ def project_file(workspace: str, name: str) -> ProjectFile | None:
     path = os.path.join(workspace, name)
     if not os.path.lexists(path):
         return None
+    if name in PROJECT_WORDS:
+        return _folder_of_words(path, name, workspace)
     try:
         data = read_regular(path, MOST_BYTES + 1)
     except OSError as error:
@@ -139,11 +152,34 @@ def project_file(workspace: str, name: str) -> ProjectFile | None:
     return ProjectFile(path=path, name=name, data=data, sha256=sha256, trust=digest_of(bound), lines=lines)
 
 
+def _folder_of_words(path: str, name: str, workspace: str) -> ProjectFile | None:
+    """Return a folder of words as one file. Raises ValueError."""
+    from harness.cli.words.word_files import folder_data, lines_of
+
+    data = folder_data(path)
+    if not data:
+        return None
+    files = json.loads(data)
+    told = [f"  {visible_line(line, 2_000)}" for line in lines_of(data, path)]
+    lines = [visible_line(path, 2_000), f"would bring {counted(len(files), 'file')} of words:", *told, "all of it:"]
+    for file, text in files.items():
+        lines += [f"  --- {visible_line(file, 500)}", *(f"  {line}" for line in visible(text).split("\n"))]
+    return ProjectFile(
+        path=path,
+        name=name,
+        data=data,
+        sha256=digest_of(data),
+        trust=digest_of(b"\0".join((name.encode(), workspace.encode("utf-8", "surrogateescape"), data))),
+        lines=tuple(lines),
+    )
+
+
 def named_file(path: str) -> ProjectFile | None:
-    """Return the file at `path` where its name says that it is one of NAMES, else None. Raises UsageError for one that is not
-    there, declares nothing, or is not understood."""
+    """Return the file or folder at `path` where its name says that it is one of those, else None.
+
+    Raises UsageError for one that is not there, declares nothing, or is not understood."""
     real = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
-    name = next((one for one in NAMES if real.endswith(f"/{one}")), "")
+    name = next((one for one in (*NAMES, *PROJECT_WORDS) if real.endswith(f"/{one}")), "")
     if not name:
         return None
     try:

@@ -18,7 +18,17 @@ from harness.cli.commands.conversation import Conversation, Turns
 from harness.cli.commands.grants import asleep_words
 from harness.cli.commands.mode import Mode, mode_of, next_mode
 from harness.cli.commands.notes_to_model import is_unanswered
-from harness.cli.commands.slash_command import Ask, Do, Effect, Meaning, RunAsPerson, Wrong, meaning_of, slash_commands
+from harness.cli.commands.slash_command import (
+    Ask,
+    Do,
+    Effect,
+    Meaning,
+    RunAsPerson,
+    SlashCommand,
+    Wrong,
+    meaning_of,
+    slash_commands,
+)
 from harness.cli.config.settings import TerminalSettings, settings_from
 from harness.cli.console import look_from, terminal_is_there
 from harness.cli.exits import Exit
@@ -32,7 +42,7 @@ from harness.cli.repl.status_line import status_of, status_parts, status_text
 from harness.cli.repl.todo_list import ShownTodo
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log
 from harness.cli.session_log import close_log
-from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, here
+from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State, here
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Line, Tone
 from harness.cli.terminal.type_ahead import NEXT_MODE
@@ -84,6 +94,8 @@ def how_it_ended(result: RunResult, error: str) -> str:
 
 MARKS = {Mode.ASK: "> ", Mode.EDITS: "edits> ", Mode.PLAN: "plan> "}
 """What stands before the line that is typed."""
+_MOST_ECHOED = 12
+"""Lines of what is said in the person's place."""
 _FATAL = (StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
 """Ends of a turn after which nothing can run any more."""
 
@@ -144,8 +156,9 @@ def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> SessionPar
 
 
 def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
-    """Ask whether the files of a folder that add tools, servers and hooks are trusted; return what to tell of it."""
-    if not any(os.path.lexists(os.path.join(folder, name)) for name in (PROJECT_CONFIG, PROJECT_SERVERS)):
+    """Ask whether the files of a folder that add tools, servers, hooks and words are trusted; return what to tell of it."""
+    names = (PROJECT_CONFIG, PROJECT_SERVERS, *PROJECT_WORDS)
+    if not any(os.path.lexists(os.path.join(folder, name)) for name in names):
         return ()
     from harness.cli.extensions.project_trust import ask_trust_of_files
 
@@ -213,9 +226,17 @@ class Repl:
         self._notes += [Line(tone=Tone.WARNING, text=visible_line(said, 2_000)) for said in warnings if said]
         self._conversation = self._begun(about, arguments, carried)
         parts.log.observers.append(self._conversation.record)
+        self._conversation.own, left_out = self._own_commands()
+        self._notes += [Line(tone=Tone.WARNING, text=note) for note in left_out]
         offers = {one.name: partial(one.offers, self._conversation) for one in slash_commands() if one.offers}
         self._lines = self._terminal.prompt_line(
-            state.history, root, parts.redactor, self._toolbar, offers, partial(next_mode, self._conversation)
+            state.history,
+            root,
+            parts.redactor,
+            self._toolbar,
+            (*slash_commands(), *self._conversation.own),
+            offers,
+            partial(next_mode, self._conversation),
         )
         self._interrupts = DoublePress()
         self._left: deque[str] = deque()
@@ -227,6 +248,14 @@ class Repl:
         self._went_well = True
         """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
         self._code = Exit.DONE
+
+    def _own_commands(self) -> tuple[Sequence[SlashCommand], Sequence[str]]:
+        """Return the commands of the user and the team, and what is told of those that are left out."""
+        if not self._parts.words.commands:
+            return (), ()
+        from harness.cli.words.own_commands import slash_of
+
+        return slash_of(self._parts.words.commands)
 
     def _approver_outside(self) -> AskOutside:
         """Return who is asked outside as well. What is configured is looked at now: raises UsageError."""
@@ -316,11 +345,12 @@ class Repl:
         """Return what is to be done next, or None when the person leaves."""
         if words := self._conversation.prompt:  # words for the model, whatever they begin with
             self._conversation.prompt = ""
-            self._echo(words)
+            first, more = words.split("\n")[:_MOST_ECHOED], words.count("\n") + 1 - _MOST_ECHOED
+            self._echo("\n".join([*first, *([f"[{counted(more, 'further line')}]"] if more > 0 else [])]))
             return Ask(text=words)
         while (line := self._next_line()) is not None:
             if line:
-                return meaning_of(line)
+                return meaning_of(line, self._conversation.own)
         return None
 
     def _next_line(self) -> str | None:
@@ -432,7 +462,10 @@ class Repl:
         """Do what is meant, and return whether it went well. Raises LogError and GateError."""
         match meaning:
             case Ask():
-                return self._turn(meaning.text)
+                try:
+                    return self._turn(meaning.text)
+                finally:
+                    self._model_again()
             case Do():
                 return self._do(meaning)
             case RunAsPerson():
@@ -444,6 +477,14 @@ class Repl:
                 return False
             case _:
                 assert_never(meaning)
+
+    def _model_again(self) -> None:
+        """Let the model answer again that did before a command named another one for its turn. Raises LogError."""
+        if name := self._conversation.model_after:
+            from harness.cli.commands.model import change_model
+
+            self._conversation.model_after = ""
+            change_model(self._conversation, name)
 
     def _do(self, meaning: Do) -> bool:
         """Do a command; what goes wrong in it is one line. Raises LogError and GateError."""

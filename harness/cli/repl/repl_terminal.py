@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
 from harness.cli.commands.help import KEYS
-from harness.cli.commands.slash_command import slash_commands
 from harness.cli.config.settings import TerminalSettings
 from harness.cli.console import look_from
 from harness.cli.terminal.screen import Notices, Screen
@@ -27,6 +26,7 @@ from harness.policy.verdict import Verdict
 if TYPE_CHECKING:
     from harness.cli.approver.asked_outside import AskedBesides
     from harness.cli.approver.standing_question import AskOutside
+    from harness.cli.commands.slash_command import SlashCommand
     from harness.cli.terminal.approver import TerminalApprover
     from harness.cli.terminal.completion import Offered
     from harness.cli.terminal.line_history import KeptHistory
@@ -120,6 +120,7 @@ class Terminal:
         root: str,
         redactor: Redactor,
         toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
+        commands: Sequence[SlashCommand],
         offers: Mapping[str, Callable[[], Sequence[Offered]]],
         next_mode: Callable[[], None],
     ) -> PromptLine:
@@ -132,7 +133,7 @@ class Terminal:
         self._history = KeptHistory(history, redactor)
         return PromptLine(
             history=self._history,
-            commands=[(name, command.summary) for command in slash_commands() for name in command.names],
+            commands=[(name, command.summary) for command in commands for name in command.names],
             files=FileIndex(root, self._environment).matches,
             offers=offers,
             keys=KEYS,

@@ -118,7 +118,9 @@ class Question(Record):
 
     def has_room(self, width: int) -> bool:
         """Say whether a title that names what is done stands whole in a line of that width."""
-        return self.asker is None and not self.action.asked_by and cells(self._whole_title) <= min(width, WIDEST_RULE) - 6
+        return (
+            self.asker is None and not self.action.asked_by and cells(self._whole_title) <= min(width, WIDEST_RULE) - 6
+        )
 
     @property
     def _whole_title(self) -> str:

@@ -1,0 +1,9 @@
+"""A team's own words: commands that stand for a prompt, and skills that the model may read. All are text; none permits.
+
+Read these first:
+    word_files.py     what there is, in the workspace and in the user's own folder
+    own_commands.py   a command at the prompt: what its words become
+    skills.py         what the model is told of the skills
+
+Not here: whether the files of a workspace are trusted (cli/extensions/project_trust.py).
+"""
