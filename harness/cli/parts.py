@@ -26,7 +26,7 @@ from harness.cli.session_pictures import SessionPictures
 from harness.cli.signals import Signals
 from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State, current_folder
 from harness.cli.system_prompt import system_prompt
-from harness.cli.words.word_files import OwnWords, words_here
+from harness.cli.words.word_files import OwnWords
 from harness.errors import ToolError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.repository import checked_out
@@ -391,6 +391,8 @@ def words_of(state: State, workspace: str) -> OwnWords:
     own = (os.path.join(state.config, name) for name in ("commands", "skills"))
     if not any(map(os.path.lexists, (*own, *(os.path.join(workspace, name) for name in PROJECT_WORDS)))):
         return OwnWords()
+    from harness.cli.words.own_words import words_here
+
     return words_here(state, workspace)
 
 

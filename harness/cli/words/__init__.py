@@ -1,7 +1,8 @@
 """A team's own words: commands that stand for a prompt, and skills that the model may read. All are text; none permits.
 
 Read these first:
-    word_files.py     what there is, in the workspace and in the user's own folder
+    word_files.py     the files, and what one folder of them says
+    own_words.py      what holds in one workspace
     own_commands.py   a command at the prompt: what its words become
     skills.py         what the model is told of the skills
 

@@ -10,11 +10,9 @@ import os
 import re
 from collections.abc import Mapping
 
-from harness.cli.state import PROJECT_WORDS, State
 from harness.errors import nearest
 from harness.record import Record
 from harness.safe_files import read_regular
-from harness.text.amounts import counted
 from harness.text.front_matter import front_matter
 from harness.text.visible import visible_line
 
@@ -168,39 +166,3 @@ def _switches(command: OwnCommand) -> str:
     said = [f"asks the model {command.model}"] if command.model else []
     said += ["in plan mode"] if command.plans else []
     return f" ({', '.join(said)})" if said else ""
-
-
-def words_here(state: State, workspace: str) -> OwnWords:
-    """Return the user's own words and those of `workspace` that are trusted as they are. Of two of one name the user's
-    counts. Asks nothing. Raises UsageError where the file of what is trusted cannot be read."""
-    found, notes = [], []
-    for kind in ("commands", "skills"):
-        folder = os.path.join(os.path.realpath(state.config), kind)
-        if os.path.isdir(folder):
-            try:
-                found.append(words_in(folder_data(folder), folder))
-            except ValueError as error:
-                notes.append(visible_line(f"{folder} is left out: {error}", 1_000))
-    if any(os.path.lexists(os.path.join(workspace, name)) for name in PROJECT_WORDS):
-        from harness.cli.extensions.project_trust import trusted_files
-
-        trusted = trusted_files(state, workspace, PROJECT_WORDS)
-        notes += trusted.notes
-        found += [words_in(file.data, file.path) for file in trusted.files]
-    commands, skills = dict[str, OwnCommand](), dict[str, Skill]()
-    for words in found:
-        notes += words.notes
-        for name, command in words.commands.items():
-            if commands.setdefault(name, command) is not command:
-                notes.append(visible_line(f"{command.path} is left out: {commands[name].path} has that name", 1_000))
-        for name, skill in words.skills.items():
-            if skills.setdefault(name, skill) is not skill:
-                notes.append(visible_line(f"{skill.path} is left out: {skills[name].path} has that name", 1_000))
-    return OwnWords(commands=commands, skills=skills, notes=tuple(notes))
-
-
-def amount(words: OwnWords) -> str:
-    """Return how many there are, in words; empty where there are none."""
-    said = [counted(len(words.commands), "command")] if words.commands else []
-    said += [counted(len(words.skills), "skill")] if words.skills else []
-    return " and ".join(said)
