@@ -193,7 +193,7 @@ def test_the_log_and_its_report_show_the_tree(program: Program) -> None:
     assert (helper["task"], helper["end"], helper["turns"]) == ("Look at a.txt", "completed", 2)
     (log,) = program.logs()
     shown = program.said("audit", "show", str(log))
-    parent, child = (one["session"] for one in program.records() if one["kind"] == "session_started")
+    parent, child = (str(one["session"]) for one in program.records() if one["kind"] == "session_started")
     assert f"  | helper 1 of session {parent}, call 1: session {child}" in shown
     assert "  | helper 1 took 2 requests" in shown
     assert child not in program.said("sessions", "list")
