@@ -389,7 +389,7 @@ def test_connections_and_pictures_are_listed(tmp_path: Path) -> None:
         "height": 2,
         "size": 70,
     }
-    steps = (
+    steps: tuple[tuple[str, Mapping[str, JsonValue]], ...] = (
         started(),
         ("user_message", {"text": "see", "pictures": [picture]}),
         proposed(1),

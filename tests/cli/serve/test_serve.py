@@ -567,12 +567,13 @@ def test_a_picture_goes_with_the_prompt_where_the_model_sees(program: Program) -
     async def scene() -> None:
         async with served(program, None, *model_flags(program, replies(DONE))) as at:
             session = await at.new()
-            for blocks, told in (
+            refusals: tuple[tuple[list[Any], str], ...] = (
                 ([text_block("x"), PNG], "a picture cannot be taken; it is no PNG, JPEG, WebP or GIF"),
                 ([text_block("x"), image_block("?", "image/png")], "its data is no Base64"),
                 ([text_block("x"), *[shot] * 11], "at most 10 pictures"),
                 ([shot], "the prompt is empty"),
-            ):
+            )
+            for blocks, told in refusals:
                 code, message = await refused(at.conn.prompt(session_id=session, prompt=blocks))
                 assert (code, told in message) == (-32602, True), message
             await at.conn.prompt(session_id=session, prompt=[text_block("look"), shot, shot])
@@ -581,8 +582,8 @@ def test_a_picture_goes_with_the_prompt_where_the_model_sees(program: Program) -
     (asked,) = [json.dumps(one) for one in program.players[0].requests]
     assert asked.count(f"data:image/png;base64,{clean}") == 1
     (said,) = [one for one in program.records() if one["kind"] == "user_message"]
-    (picture,) = said["pictures"]  # type: ignore[misc]
-    assert picture["media_type"] == "image/png"  # type: ignore[index,call-overload]
+    pictures: Any = said["pictures"]
+    assert [one["media_type"] for one in pictures] == ["image/png"]
 
 
 @all_rows("sees", [True, False], anew={"program": made_program})

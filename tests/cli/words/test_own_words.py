@@ -117,10 +117,10 @@ def test_a_folders_commands_count_once_they_are_trusted(program: Program, start:
     prompt.type("/help")
     prompt.wait_for("/review FILE")
     assert prompt.leave() == 0
-    (said,) = [one["content"] for one in program.records() if one["kind"] == "user_message"]
+    (said,) = [one["text"] for one in program.records() if one["kind"] == "user_message"]
     assert said == "Review a.txt for all its faults. All of it: a.txt 'all its faults'"
     assert "\x1b[2J closely" not in prompt.raw.decode()
-    assert "/help is a command of the program" in prompt.unwrapped()
+    assert "/help is a command of the program" in " ".join(prompt.unwrapped().split())
 
 
 def test_what_nobody_trusted_is_left_out_and_its_name_told(program: Program) -> None:
