@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from acp import audio_block, embedded_blob_resource, embedded_text_resource, image_block, resource_block, text_block
