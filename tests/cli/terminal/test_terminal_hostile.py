@@ -156,6 +156,9 @@ class Scene:
         (self.folder / "cases.jsonl").write_text(
             json.dumps({"id": TEXT, "tool": "bash", "args": {"command": TEXT}, "expect": "deny"}) + "\n"
         )
+        (self.folder / "models.toml").write_text(
+            f'date = 2026-11-01\nsource = "https://x"\n[models.{toml(SHORT)}]\ninput = 1\noutput = 2\n'
+        )
         (self.folder / "tasks.jsonl").write_text(
             json.dumps({"id": "hostile", "prompt": line_of(SHORT), "cwd": str(self.here)}) + "\n"
         )
@@ -195,7 +198,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     made.program.close()
 
 
-LOG, POLICY, KEY, CASES, TASKS, SERVED, NEW = "LOG", "POLICY", "KEY", "CASES", "TASKS", "SERVED", "NEW"
+LOG, POLICY, KEY, CASES, TASKS, TABLE, SERVED, NEW = "LOG", "POLICY", "KEY", "CASES", "TASKS", "TABLE", "SERVED", "NEW"
 """Stand for what is only known when a command is played."""
 ANY = line_of(SHORT)
 
@@ -254,6 +257,8 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("doctor", ""): [["doctor"], ["doctor", "--model", MODEL, "SERVER"]],
     ("config", "show"): [["config", "show", "--origin", "--model", MODEL], ["config", "show", "--provider", ANY]],
     ("config", "path"): [["config", "path"]],
+    ("models", "update"): [["models", "update", TABLE], ["models", "update", ANY[:200]]],
+    ("models", "list"): [["models", "--model", MODEL, "SERVER"], ["models", "list", "--json", "--model", MODEL, "SERVER"]],
     ("sessions", "list"): [["sessions", "list"], ["sessions", "list", "--all"]],
     ("sessions", "resume"): [["sessions", "resume", ANY]],
     ("sessions", "fork"): [["sessions", "fork", ANY]],
@@ -317,6 +322,7 @@ EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("undo", ""): [0, 0, Exit.USAGE],
     ("doctor", ""): [0, Exit.MODEL],
     ("config", "show"): [0, Exit.USAGE],
+    ("models", "update"): [Exit.USAGE, Exit.USAGE],
     ("approve", ""): [Exit.USAGE],
     ("hook", "install"): [0, Exit.USAGE],
     ("hook", "check"): [Exit.USAGE],
@@ -364,6 +370,7 @@ def play(scene: Scene, words: Sequence[str], code: int) -> None:
         KEY: str(scene.folder / "key"),
         CASES: str(scene.folder / "cases.jsonl"),
         TASKS: str(scene.folder / "tasks.jsonl"),
+        TABLE: str(scene.folder / "models.toml"),
         NEW: str(scene.folder / f"report{os.urandom(4).hex()}.html"),
     }
     words = [known.get(word, word) for word in words if word not in ("SERVER", SERVED)]
