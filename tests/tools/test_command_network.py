@@ -271,9 +271,9 @@ def test_it_holds_where_something_is_hidden_by_bubblewrap_too(tmp_path: Path, se
 def test_a_command_that_nobody_was_asked_about_has_its_git_and_its_way(tmp_path: Path) -> None:
     done = run(tmp_path, "env", "example.org", "localhost:8080", unasked=True)
     assert "https_proxy=http://127.0.0.1:3128" in done.content
-    assert "\nno_proxy=\n" in done.content
+    assert "no_proxy=" in done.content.splitlines()
     assert "GIT_ALLOW_PROTOCOL" not in done.content
-    assert "\nno_proxy=localhost,127.0.0.1,::1\n" in run(tmp_path, "env", "example.org").content
+    assert "no_proxy=localhost,127.0.0.1,::1" in run(tmp_path, "env", "example.org").content.splitlines()
 
 
 def test_walls_that_leave_the_network_open_are_for_its_own_network_alone(tmp_path: Path) -> None:
