@@ -7,7 +7,7 @@ from typing import Protocol
 
 from harness.actions import JsonValue
 from harness.messages import Message, ModelResponse, Usage
-from harness.record import Record
+from harness.record import Record, field_names
 
 MAX_REPLY_CHARACTERS = 5_505_024
 """Of a reply's text and of what goes whole into the log beside it: more would fit no record there, where a character may
@@ -23,6 +23,34 @@ class ToolSpec(Record):
     """JSON Schema of the arguments, an object with `additionalProperties` false; the registry checks calls against it."""
     is_checked: bool = True
     """Whether the registry does so; of a tool that somebody else runs they do, by whatever schema they gave."""
+
+
+class ModelSettings(Record):
+    """What a person says of how a model answers. What is None or empty is not sent: the server decides."""
+
+    max_output_tokens: int | None = None
+    """How many tokens a reply may have."""
+    effort: str = ""
+    """How much it thinks: a word of the provider's, such as low, medium or high."""
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    """Texts at which a reply ends."""
+    verbosity: str = ""
+    service_tier: str = ""
+    extra_body: Mapping[str, JsonValue] = {}
+    """Further fields of a request."""
+    extra_headers: Mapping[str, str] = {}
+    """Further headers of a request. INVARIANT: none of them carries a key."""
+
+    def said(self) -> dict[str, JsonValue]:
+        """Return what is set, for the log; of headers their names alone."""
+        named = {name: getattr(self, name) for name in field_names(ModelSettings) if name != "extra_headers"}
+        told = {name: value for name, value in named.items() if value is not None and value not in ("", (), {})}
+        if self.stop:
+            told["stop"] = list(self.stop)
+        return {**told, "extra_headers": [*self.extra_headers]} if self.extra_headers else told
 
 
 class Retry(Record):

@@ -14,6 +14,7 @@ from harness.models.failures import ProviderRefusal
 from harness.models.messages_content import MARK, EncodedTurns, system_field, tool_json
 from harness.models.messages_reply import MessagesReply
 from harness.models.openai_wire import OpenAIWire
+from harness.models.presets import Api
 from harness.models.request_body import encoded
 from harness.models.retries import no_streams
 from harness.record import replace
@@ -34,6 +35,7 @@ class MessagesDialect(Dialect):
     """The Messages API, with every message and every list of tools encoded once."""
 
     path = "/messages"
+    api = Api.MESSAGES
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""
@@ -44,14 +46,17 @@ class MessagesDialect(Dialect):
         """The last system message, and the field that it became."""
         self._forgotten = 0
         """How many messages at the start go without their thinking."""
+        self._output_is_set = endpoint.settings.max_output_tokens is not None
         super().__init__(model, endpoint)
 
     def adapt(self) -> None:
         """Write the next requests as the quirks want them."""
         most = next((most for start, most in _LESS_OUTPUT if self._model.startswith(start)), OUTPUT_TOKENS)
         most = min(most, self.quirks.most_output or most)
-        fields = b'{"model":%b,"max_tokens":%d,"stream":%b'
-        self._start = fields % (encoded(self._model), most, encoded(self.quirks.stream))
+        # A person's own number stands among the settings; where the server refuses it, the person is told.
+        output = b"" if self._output_is_set else b',"max_tokens":%d' % most
+        fields = b'{"model":%b%b,"stream":%b%b'
+        self._start = fields % (encoded(self._model), output, encoded(self.quirks.stream), self.settings.encoded())
         self._tools, self._system = ((), b""), ("", b"")
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
@@ -77,6 +82,8 @@ class MessagesDialect(Dialect):
         """A server that refuses the thinking of earlier replies (of another model or account, in a resumed session) gets
         the same conversation without.
         """
+        if self._output_is_set and _MOST_OUTPUT.search(refusal.words):
+            return False
         if super().learn(refusal, messages):
             return True
         if refusal.status not in _REFUSED or not _THINKING_REFUSED.search(refusal.words):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import ClassVar, Protocol
 
@@ -13,8 +13,10 @@ from harness.messages import Message, ModelResponse, Usage
 from harness.model import MAX_REPLY_CHARACTERS, ToolSpec
 from harness.models.endpoint import Endpoint
 from harness.models.failures import ProviderRefusal, join_pairs
+from harness.models.presets import Api
 from harness.models.request_body import EncodedMessages
 from harness.models.retries import Lesson, learned
+from harness.models.setting_fields import SettingFields
 
 MOST_TOKENS = 10**12
 """A larger number is no count: no request takes as many, and what is added up with it would be of no use."""
@@ -159,6 +161,8 @@ class Dialect:
 
     path: ClassVar[str]
     """Where requests go, below the base URL."""
+    api: ClassVar[Api]
+    """Which API this is."""
     lessons: ClassVar[tuple[Lesson, ...]]
     _messages: EncodedMessages
     """The messages of the last request; each API makes its own."""
@@ -171,6 +175,8 @@ class Dialect:
         self.bounds = endpoint.bounds
         self.pictures = endpoint.pictures
         """See Endpoint."""
+        self.settings = SettingFields(endpoint.settings, self.api)
+        """What each request asks for beside the conversation."""
         self.adapt()
 
     @property
@@ -189,6 +195,18 @@ class Dialect:
     def assembly(self, secret: str) -> Assembly:
         """Return what puts the next reply together, and repeats the secret in no error text."""
         raise NotImplementedError
+
+    def setting_hint(self, refusal: ProviderRefusal) -> str:
+        """Return which of the person's settings a refusal is about, to be added to its text; mostly nothing."""
+        if refusal.status not in {0, 400, 404, 422}:
+            return ""
+        named = ", ".join(f"`{name}`" for name in self.settings.named_in(refusal.words, self.other_names))
+        return f" See your settings of the model: {named}." if named else ""
+
+    @property
+    def other_names(self) -> Mapping[str, str]:
+        """How this server calls fields of settings otherwise."""
+        return {}
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:  # noqa: ARG002 - for those that look
         """Take what was said instead of a reply to `messages`; say whether their request is another one now.

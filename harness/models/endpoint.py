@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from harness.model import ModelSettings
 from harness.models.sight import PictureSource
 from harness.record import Record
 
@@ -42,6 +43,8 @@ class Quirks(Record):
     """Whether a stream may be asked for its usage (`stream_options`)."""
     echo: tuple[str, ...] = ("reasoning_content", "reasoning_details")
     """Fields of a reply's message that the server wants back with it."""
+    output_field: str = "max_tokens"
+    """What chat completions call the most tokens of a reply; OpenAI says `max_completion_tokens`."""
     nine_character_ids: bool = False
     """Whether call ids must be nine letters and digits (Mistral)."""
     encrypted_reasoning: bool = True
@@ -72,6 +75,8 @@ class Endpoint(Record):
     deadlines: Deadlines = Deadlines()
     bounds: ReplyBounds = ReplyBounds()
     quirks: Quirks = Quirks()
+    settings: ModelSettings = ModelSettings()
+    """What each request asks for beside the conversation."""
     pictures: PictureSource | None = None
     """Where the bytes of pictures come from; None: the model gets texts alone."""
 

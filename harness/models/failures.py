@@ -165,10 +165,12 @@ class FailedTry(ModelError):
         self.refusal = refusal
         self.nobody_there = nobody_there
         """Whether no program of this machine listens at the address: to wait for one is hardly worth it."""
+        self.hint = ""
+        """What to say besides where there is no further try."""
 
     def lasting(self, more: str = "") -> ModelError:
         """Return the error that is raised when there is no further try."""
-        return (CutReply if self.cut else ModelError)(str(self) + more, fault=self.fault, usage=self.usage)
+        return (CutReply if self.cut else ModelError)(str(self) + more + self.hint, fault=self.fault, usage=self.usage)
 
 
 class _Kind(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.messages import Message, Role, ToolCall
@@ -13,8 +13,9 @@ from harness.models.dialect import Dialect
 from harness.models.endpoint import Endpoint
 from harness.models.failures import join_pairs
 from harness.models.openai_wire import OpenAIWire
+from harness.models.presets import Api
 from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name
-from harness.models.retries import less_echo, no_streams, no_usage
+from harness.models.retries import less_echo, no_streams, no_usage, other_output_field
 from harness.models.sight import data_address, in_place_of
 from harness.models.wire_format import IdForm, WireIds
 from harness.record import replace
@@ -24,7 +25,8 @@ class ChatDialect(Dialect):
     """Chat completions, with every message and every list of tools encoded once."""
 
     path = "/chat/completions"
-    lessons = (no_usage, less_echo, no_streams)
+    api = Api.CHAT
+    lessons = (no_usage, less_echo, other_output_field, no_streams)
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""
@@ -39,6 +41,12 @@ class ChatDialect(Dialect):
         self._start = b'{"model":' + encoded(self._model) + b',"stream":' + encoded(quirks.stream)
         if quirks.stream and quirks.usage:
             self._start += b',"stream_options":{"include_usage":true}'
+        self._start += self.settings.encoded(self.other_names)
+
+    @property
+    def other_names(self) -> Mapping[str, str]:
+        """How this server calls the most tokens of a reply."""
+        return {"max_tokens": self.quirks.output_field}
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
         """Return the body of a request. Reasoning goes back within the turn that it belongs to."""

@@ -170,8 +170,9 @@ def _headers(endpoint: Endpoint, secret: str) -> Mapping[str, str | openai.Omit]
 
     Anthropic takes an API key as `x-api-key` and nowhere else (platform.claude.com/docs/en/api/overview, "Authentication").
     """
+    more = endpoint.settings.extra_headers
     if not endpoint.anthropic_version:
-        return _UNREAD
+        return {**more, **_UNREAD}
     import openai
 
     own: dict[str, str | openai.Omit] = {
@@ -179,7 +180,7 @@ def _headers(endpoint: Endpoint, secret: str) -> Mapping[str, str | openai.Omit]
         "anthropic-version": endpoint.anthropic_version,
         "Authorization": openai.Omit(),
     }
-    return {**_UNREAD, **own}
+    return {**more, **_UNREAD, **own}
 
 
 def _post(client: openai.OpenAI, path: str, body: bytes, headers: Mapping[str, str | openai.Omit]) -> _Answered:

@@ -12,6 +12,7 @@ from harness.models.dialect import Dialect
 from harness.models.endpoint import Endpoint
 from harness.models.failures import ProviderRefusal, join_pairs
 from harness.models.openai_wire import OpenAIWire
+from harness.models.presets import Api
 from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name
 from harness.models.responses_items import read_echo
 from harness.models.responses_reply import ResponsesReply
@@ -28,6 +29,7 @@ class ResponsesDialect(Dialect):
     """The Responses API, with every message and every list of tools encoded once."""
 
     path = "/responses"
+    api = Api.RESPONSES
     lessons = (no_encrypted_reasoning, no_streams)
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
@@ -47,6 +49,7 @@ class ResponsesDialect(Dialect):
         self._start = b'{"model":' + encoded(self._model) + b',"stream":' + encoded(quirks.stream) + b',"store":false'
         if quirks.encrypted_reasoning:
             self._start += b',"include":["reasoning.encrypted_content"]'
+        self._start += self.settings.encoded()
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
         """Return the body of a request. A system message at the start becomes the instructions."""

@@ -139,6 +139,8 @@ class OpenAIWire:
                 body = self._dialect.request(messages, tools)
                 on_retry(retries.differently(failure))
                 continue
+            if failure.refusal is not None:
+                failure.hint = self._dialect.setting_hint(failure.refusal)
             now = self._monotonic()
             retry = retries.after(
                 failure,

@@ -53,7 +53,8 @@ class Preset(Record):
 
 # OpenAI's own API returns no reasoning in chat completions, and refuses message fields that it does not know: what
 # another server gave a resumed conversation is not for it.
-_STRICT = Quirks(echo=())
+# `max_tokens` is deprecated there, and refused by models that reason (platform.openai.com/docs/api-reference/chat/create).
+_STRICT = Quirks(echo=(), output_field="max_completion_tokens")
 
 # Behind each, the page that it is taken from.
 PRESETS: Mapping[str, Preset] = {

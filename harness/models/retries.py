@@ -177,6 +177,16 @@ def less_echo(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     return replace(quirks, echo=tuple(name for name in quirks.echo if name not in refusal.words))
 
 
+def other_output_field(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
+    """Learn how the most tokens of a reply are called: each name is tried once, and the old one first.
+
+    OpenAI says "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    """
+    asked = quirks.output_field == "max_tokens" and refusal.status in _ABOUT_THE_REQUEST
+    named = asked and "max_completion_tokens" in refusal.words
+    return replace(quirks, output_field="max_completion_tokens") if named else quirks
+
+
 def no_streams(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn that replies must be asked for as a whole."""
     asked = quirks.stream and refusal.status in _ABOUT_THE_REQUEST

@@ -1,0 +1,127 @@
+"""Settings of a model as fields of a request: how each API calls them, and which of them it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.model import ModelSettings
+from harness.models.presets import Api
+from harness.models.request_body import encoded
+
+# developers.openai.com/api/reference: chat/create and responses/create; platform.claude.com/docs/en/api/messages/create.
+_FIELDS: Mapping[Api, Mapping[str, str]] = {
+    Api.CHAT: {
+        "max_output_tokens": "max_tokens",
+        "effort": "reasoning_effort",
+        "temperature": "temperature",
+        "top_p": "top_p",
+        "seed": "seed",
+        "stop": "stop",
+        "verbosity": "verbosity",
+        "service_tier": "service_tier",
+    },
+    Api.RESPONSES: {
+        "max_output_tokens": "max_output_tokens",
+        "effort": "reasoning.effort",
+        "temperature": "temperature",
+        "top_p": "top_p",
+        "verbosity": "text.verbosity",
+        "service_tier": "service_tier",
+    },
+    Api.MESSAGES: {
+        "max_output_tokens": "max_tokens",
+        "effort": "output_config.effort",
+        "temperature": "temperature",
+        "top_p": "top_p",
+        "stop": "stop_sequences",
+        "service_tier": "service_tier",
+    },
+}
+"""By setting, the field it becomes; a dot leads into a field of a field."""
+_TITLES = {
+    Api.CHAT: "Chat completions have",
+    Api.RESPONSES: "the Responses API has",
+    Api.MESSAGES: "the Messages API has",
+}
+
+OWN_FIELDS = frozenset(
+    "model messages input instructions system tools functions stream stream_options store include n "
+    "previous_response_id conversation background".split()
+)
+"""Fields that hold the conversation, or change what a reply is: the program writes them, and nobody else."""
+
+# What the pages say is allowed. Other servers have words of their own, and say what they do not take.
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_OPENAI: Mapping[str, Sequence[str]] = {
+    "effort": _EFFORTS,
+    "verbosity": ("low", "medium", "high"),
+    "service_tier": ("auto", "default", "flex", "scale", "priority", "fast"),
+}
+_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "openai": _OPENAI,
+    "azure": _OPENAI,
+    # platform.claude.com/docs/en/build-with-claude/effort and /api/service-tiers
+    "anthropic-messages": {
+        "effort": ("low", "medium", "high", "xhigh", "max"),
+        "service_tier": ("auto", "standard_only"),
+    },
+}
+_MOST_TEMPERATURE = {"openai": 2.0, "azure": 2.0, "anthropic-messages": 1.0}
+_MOST_STOPS = {"openai": 4, "azure": 4}
+
+
+def setting_problem(name: str, value: JsonValue, api: Api, preset: str) -> str:
+    """Return why a setting that is set cannot be sent by this API to the server of this preset, or nothing."""
+    if name not in _FIELDS[api] and name not in {"extra_body", "extra_headers"}:
+        return f"{_TITLES[api]} no such setting"
+    words = _WORDS.get(preset, {}).get(name)
+    if words is not None and value not in words:
+        return f"{preset} takes {', '.join(words)}, not {str(value)[:50]!r}"
+    most = _MOST_TEMPERATURE.get(preset)
+    if name == "temperature" and most is not None and isinstance(value, int | float) and value > most:
+        return f"{preset} takes at most {most:g}"
+    stops = _MOST_STOPS.get(preset)
+    if name == "stop" and stops is not None and isinstance(value, list | tuple) and len(value) > stops:
+        return f"{preset} takes at most {stops} of them"
+    return ""
+
+
+class SettingFields:
+    """The settings of one endpoint, as one API writes them."""
+
+    def __init__(self, settings: ModelSettings, api: Api) -> None:
+        """Take the settings, and by which API they go."""
+        said = {name: value for name, value in settings.said().items() if name in _FIELDS[api]}
+        self._fields = {name: (_FIELDS[api][name], value) for name, value in said.items()}
+        self._extra = settings.extra_body
+
+    def encoded(self, names: Mapping[str, str] | None = None) -> bytes:
+        """Return the fields, each with a comma before it: of what is not set, nothing. `names` are other names of fields."""
+        value = self._value(names or {})
+        return b"".join(b"," + encoded(name) + b":" + encoded(field) for name, field in value.items())
+
+    def named_in(self, words: str, names: Mapping[str, str] | None = None) -> Iterator[str]:
+        """Yield the settings that a refusal names, by their own names or those of their fields; `words` is in lower case."""
+        other = names or {}
+        for name, (field, _) in self._fields.items():
+            if _names(words, (name, other.get(field, field), field.rpartition(".")[2])):
+                yield name
+        for name in self._extra:
+            if _names(words, (name,)):
+                yield f"extra_body.{name}"
+
+    def _value(self, names: Mapping[str, str]) -> dict[str, JsonValue]:
+        value: dict[str, JsonValue] = {}
+        for field, said in self._fields.values():
+            outer, _, inner = names.get(field, field).partition(".")
+            value[outer] = {inner: said} if inner else said
+        for name, more in self._extra.items():
+            held = value.get(name)
+            value[name] = {**more, **held} if isinstance(held, dict) and isinstance(more, dict) else more
+        return value
+
+
+def _names(words: str, names: Sequence[str]) -> bool:
+    return any(re.search(rf"(?<![a-z0-9_]){re.escape(name.lower())}(?![a-z0-9_])", words) for name in names)

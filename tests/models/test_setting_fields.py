@@ -1,0 +1,101 @@
+"""Settings of a model: what each API sends of them, and what a refusal is told with."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.messages import Message, Role
+from harness.model import ModelSettings
+from harness.models.anthropic_messages import MessagesDialect
+from harness.models.dialect import Dialect
+from harness.models.endpoint import Endpoint, Quirks
+from harness.models.failures import ProviderRefusal
+from harness.models.openai_chat import ChatDialect
+from harness.models.openai_responses import ResponsesDialect
+from harness.models.presets import Api
+from harness.models.setting_fields import setting_problem
+
+ALL = ModelSettings(
+    max_output_tokens=9, effort="low", temperature=0.5, top_p=0.9, seed=7, stop=("END",), verbosity="low",
+    service_tier="flex", extra_body={"top_k": 3, "reasoning": {"summary": "auto"}}, extra_headers={"x-team": "a"},
+)  # fmt: skip
+SAID = (Message(role=Role.USER, content="hello"),)
+EXTRA = {"top_k": 3, "reasoning": {"summary": "auto"}}
+SENT = {
+    ChatDialect: {
+        "max_tokens": 9, "reasoning_effort": "low", "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["END"],
+        "verbosity": "low", "service_tier": "flex", **EXTRA,
+    },
+    ResponsesDialect: {
+        "max_output_tokens": 9, "reasoning": {"summary": "auto", "effort": "low"}, "temperature": 0.5, "top_p": 0.9,
+        "text": {"verbosity": "low"}, "service_tier": "flex", "top_k": 3,
+    },
+    MessagesDialect: {
+        "max_tokens": 9, "output_config": {"effort": "low"}, "temperature": 0.5, "top_p": 0.9,
+        "stop_sequences": ["END"], "service_tier": "flex", **EXTRA,
+    },
+}  # fmt: skip
+
+
+def body(dialect: Dialect) -> dict[str, object]:
+    value = json.loads(dialect.request(SAID, ()))
+    assert isinstance(value, dict)
+    return value
+
+
+@pytest.mark.parametrize("made", SENT)
+def test_what_is_set_is_sent_and_nothing_else(made: type[Dialect]) -> None:
+    plain, told = body(made("m", Endpoint())), body(made("m", Endpoint(settings=ALL)))
+    plain.pop("max_tokens", None)
+    assert told == {**plain, **SENT[made]}
+
+
+@pytest.mark.parametrize("made", SENT)
+def test_a_refusal_is_told_with_the_name_of_the_setting(made: type[Dialect]) -> None:
+    dialect = made("m", Endpoint(settings=ALL))
+    field = {ChatDialect: "reasoning_effort"}.get(made, "effort")
+    refusal = ProviderRefusal(status=400, codes=(), said="", words=f"unsupported value: '{field}' and 'top_k'")
+    assert not dialect.learn(refusal, SAID)
+    assert dialect.setting_hint(refusal) == " See your settings of the model: `effort`, `extra_body.top_k`."
+    assert made("m", Endpoint()).setting_hint(refusal) == ""
+
+
+def test_the_most_tokens_of_a_reply_go_by_the_name_that_the_server_takes() -> None:
+    settings = ModelSettings(max_output_tokens=9)
+    dialect = ChatDialect("m", Endpoint(settings=settings))
+    words = "unsupported parameter: 'max_tokens'; use 'max_completion_tokens' instead"
+    refusal = ProviderRefusal(status=400, codes=(), said="", words=words)
+    assert dialect.learn(refusal, SAID)
+    assert body(dialect)["max_completion_tokens"] == 9
+    assert "max_tokens" not in body(dialect)
+    assert not dialect.learn(refusal, SAID)
+    known = ChatDialect("m", Endpoint(settings=settings, quirks=Quirks(output_field="max_completion_tokens")))
+    assert body(known)["max_completion_tokens"] == 9
+
+
+def test_a_persons_own_number_is_never_made_smaller_in_silence() -> None:
+    dialect = MessagesDialect("m", Endpoint(settings=ModelSettings(max_output_tokens=64_000)))
+    refusal = ProviderRefusal(status=400, codes=(), said="", words="max_tokens: 64000 > 32000, which is the maximum")
+    assert not dialect.learn(refusal, SAID)
+    assert "`max_output_tokens`" in dialect.setting_hint(refusal)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "api", "preset", "problem"),
+    [
+        ("seed", 1, Api.RESPONSES, "openai", "the Responses API has no such setting"),
+        ("seed", 1, Api.CHAT, "openai", ""),
+        ("verbosity", "low", Api.MESSAGES, "", "the Messages API has no such setting"),
+        ("effort", "hgih", Api.CHAT, "openai", "openai takes none, minimal, low, medium, high, xhigh, max, not 'hgih'"),
+        ("effort", "hgih", Api.CHAT, "groq", ""),
+        ("temperature", 1.5, Api.MESSAGES, "anthropic-messages", "anthropic-messages takes at most 1"),
+        ("stop", ["a"] * 5, Api.CHAT, "openai", "openai takes at most 4 of them"),
+        ("extra_body", {"a": 1}, Api.RESPONSES, "openai", ""),
+    ],
+)
+def test_what_a_page_forbids_is_said_before_anything_is_sent(
+    name: str, value: object, api: Api, preset: str, problem: str
+) -> None:
+    assert setting_problem(name, value, api, preset) == problem  # type: ignore[arg-type]
