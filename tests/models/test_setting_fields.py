@@ -55,7 +55,7 @@ def test_what_is_set_is_sent_and_nothing_else(made: type[Dialect]) -> None:
 @pytest.mark.parametrize("made", SENT)
 def test_a_refusal_is_told_with_the_name_of_the_setting(made: type[Dialect]) -> None:
     dialect = made("m", Endpoint(settings=ALL))
-    field = {ChatDialect: "reasoning_effort"}.get(made, "effort")
+    field = "reasoning_effort" if made is ChatDialect else "effort"
     refusal = ProviderRefusal(status=400, codes=(), said="", words=f"unsupported value: '{field}' and 'top_k'")
     assert not dialect.learn(refusal, SAID)
     assert dialect.setting_hint(refusal) == " See your settings of the model: `effort`, `extra_body.top_k`."
