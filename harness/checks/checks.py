@@ -67,6 +67,11 @@ class Checks:
         """The files of all hooks, which no call may write."""
         return tuple(dict.fromkeys(file for _, program in self._hooks for file in program.files))
 
+    def asks_about(self, action: Action) -> bool:
+        """Say whether any of them is asked about a call, before it or after."""
+        events = (CheckEvent.BEFORE_CALL, CheckEvent.AFTER_CALL)
+        return any(hook.event in events and hook.is_about(action) for hook, _ in self._hooks)
+
     def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
         """Return what they say of a call that `verdict` lets run, or asks about. Behind a block nobody is asked."""
         answers: list[CheckAnswer] = []

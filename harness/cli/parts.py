@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from harness.tools.ask_user import UserAnswer, UserQuestion
     from harness.tools.script_declaration import ScriptDeclaration
 
+WAITING, MOST_AT_ONCE = 4, 32
+"""Calls that only read and run at once: so many more than there are processors, and at the most."""
+
 
 class Unattended(Record):
     """What only runs have that nobody watches: the shipped readonly policy stands in, nobody asks, and refusals are advised
@@ -332,6 +335,7 @@ def agent_of(
         about=about,
         on_text=on_text,
         interrupt=parts.interrupt,
+        together=calls_at_once(),
         done_marker=done_marker,
         grants=kept.read().grants if kept else (),
         kept=kept,
@@ -358,6 +362,11 @@ def agent_of(
 
         parts.delegate = helpers_of(parts, agent, fresh)
     return agent
+
+
+def calls_at_once() -> int:
+    """Return how many calls that only read may run at once on this machine: they wait for disks more than they compute."""
+    return min(MOST_AT_ONCE, len(os.sched_getaffinity(0)) + WAITING)
 
 
 def _advise_to_leave_plan(policy: Policy, action: Action, verdict: Verdict) -> Advice:  # noqa: ARG001 - as Gate has it

@@ -5,6 +5,7 @@ It lives in memory, as long as the session.
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections import OrderedDict
 
 from harness.digest import digest_of
@@ -31,24 +32,29 @@ class Baselines:
     def __init__(self) -> None:
         self._by_path: OrderedDict[str, Baseline] = OrderedDict()
         self._bytes = 0
+        self._lock = allocate_lock()
+        """Files are read on several threads at once."""
 
     def get(self, real: str) -> Baseline | None:
         """Return what the model saw of the file at an absolute, resolved path; None if it never did."""
-        baseline = self._by_path.get(real)
-        if baseline is not None:
-            self._by_path.move_to_end(real)
-        return baseline
+        with self._lock:
+            baseline = self._by_path.get(real)
+            if baseline is not None:
+                self._by_path.move_to_end(real)
+            return baseline
 
     def saw(self, real: str, content: bytes, sha256: str = "") -> None:
         """Note that the model was shown (a part of) `content`, or wrote it: what it writes next may be meant for that.
 
         `sha256` is its digest, where that is known.
         """
-        self._forget(real)
         kept = content if len(content) <= _MAX_KEPT_BYTES else None
-        self._by_path[real] = Baseline(sha256=sha256 or digest_of(content), content=kept)
-        self._bytes += len(kept or b"")
-        self._bound()
+        baseline = Baseline(sha256=sha256 or digest_of(content), content=kept)
+        with self._lock:
+            self._forget(real)
+            self._by_path[real] = baseline
+            self._bytes += len(kept or b"")
+            self._bound()
 
     def _forget(self, real: str) -> None:
         old = self._by_path.pop(real, None)

@@ -71,6 +71,10 @@ class CallChecks(Protocol):
         """Absolute paths of their programs, which no call may write."""
         ...
 
+    def asks_about(self, action: Action) -> bool:
+        """Say whether any of them is asked about a call, before it or after."""
+        ...
+
     def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
         """Return what they say of a call that `verdict` lets run, or asks about; they have `seconds` left (None: no limit).
 
@@ -106,6 +110,9 @@ class SessionChecks(Protocol):
 
 class _NoCallChecks:
     programs: Sequence[str] = ()
+
+    def asks_about(self, action: Action) -> bool:  # noqa: ARG002
+        return False
 
     def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:  # noqa: ARG002
         return ()

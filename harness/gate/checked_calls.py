@@ -30,6 +30,10 @@ class CheckedCalls:
         """Absolute paths of their programs, which no call may write."""
         return self._checks.programs
 
+    def asks_about(self, action: Action) -> bool:
+        """Say whether any hook is asked about a call, before it or after."""
+        return self._checks.asks_about(action)
+
     def ask_before(self, pending: PendingCall, action: Action, verdict: Verdict, seconds: float | None) -> bool:
         """Ask once about a call that the policy lets run, or asks about; say whether any hook ran, and may have changed things.
 

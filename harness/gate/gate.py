@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
-from harness.actions import Action, Command, JsonValue, Opaque, PathAccess, ToolUse, Unconfined, written_paths
+from harness.actions import Action, Command, Effects, JsonValue, Opaque, PathAccess, ToolUse, Unconfined, written_paths
 from harness.errors import GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
+from harness.gate.beside import Beside, looks_only
 from harness.gate.call_checks import NO_CHECKS, CallChecks, CheckAnswer, tightened, with_notes
 from harness.gate.checked_calls import CheckedCalls
 from harness.gate.grants_in_force import GrantsInForce, GrantStore
@@ -21,7 +22,7 @@ from harness.gate.place_watch import AskPlaces, PlacesAnswer, PlaceWatch, nobody
 from harness.gate.records import Advice, CallRecords, GateState, Proposal, sha256_of
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, rule_on
-from harness.gate.tool import Attempt, SeenTool, TimedTool
+from harness.gate.tool import Attempt, BesideTool, ConfinedTool, Neighbour, NotedBefore, SeenTool, TimedTool
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
 from harness.log.kept_pictures import pictures_beside
@@ -216,15 +217,11 @@ class Gate:
         ruling = self._permitted(pending, seconds_left=seconds_left, approver=approver)
         if isinstance(ruling, CallEnd):
             return ruling
-        action, verdict, approval = ruling.action, ruling.verdict, ruling.approval
-        tool = self.tools[action.tool]
-        noted = self._watch.note(tool, ruling)
-        held = f"{self.tools.confinement(action.tool, verdict.effects)}{words_of(noted)}"
-        self._records.intended(self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, held))
-        pending.begun = ruling.seal.armed = True
+        approval, effects, tool = ruling.approval, ruling.verdict.effects, self.tools[ruling.action.tool]
+        noted = self._intend(pending, ruling)
 
         left = seconds_left()
-        permitted, effects = ruling.redeem(), verdict.effects
+        permitted = ruling.redeem()
         with Attempt(permitted.call, self._monotonic) as attempt, self._interrupt:
             if left is not None and left <= 0 and approval is None:
                 attempt.not_begun(TIME_OVER)
@@ -237,9 +234,91 @@ class Gate:
                     attempt.take(tool.run_for(permitted, effects, left or None))
                 else:
                     attempt.take(tool.run(permitted, effects))
+        return self._settle(pending, ruling, noted, attempt)
 
-        result = self._with_words(attempt.result(self._records.redact), approval)
-        result, entry_points = self._watch.settle(tool, ruling, noted, result)
+    def only_reads(self, pending: PendingCall) -> bool:
+        """Say whether a call may run beside others: nothing but reading is permitted, nobody is asked, no hook looks at it,
+        and its tool can run so. Records nothing. Raises as `blocks` does.
+        """
+        if self._dry_run:
+            return False
+        try:
+            action, verdict = self._judged(pending)
+        except ToolError:
+            return False
+        return self._reads(action, verdict)
+
+    def _reads(self, action: Action, verdict: Verdict) -> bool:
+        if verdict.decision is not Decision.AUTO or verdict.programs or not looks_only(verdict.effects):
+            return False
+        tool = self.tools[action.tool]
+        # A command is what its text says only as far as the kernel holds it to that.
+        held = not isinstance(tool, ConfinedTool) or self.tools.bounds_by_kernel(action.tool)
+        return isinstance(tool, BesideTool) and held and not self._checks.asks_about(action)
+
+    def call_together(
+        self, group: Sequence[PendingCall], *, seconds_left: Callable[[], float | None] = lambda: None, most: int = 1
+    ) -> Sequence[CallEnd]:
+        """Do as `call` with calls that only read (`only_reads`), at most so many at once; return their ends, in their order.
+
+        Each is decided, and then each intent is written, in their order, before the first runs; the outcomes are written in
+        the same order. Raises as `call` does, and GateError for a call that is another than it was; what runs was ended then.
+        """
+        permits: list[tuple[PendingCall, Permit]] = []
+        for pending in group:
+            ruling = self._permitted(pending, seconds_left=seconds_left)
+            if isinstance(ruling, CallEnd) or not self._reads(ruling.action, ruling.verdict):
+                raise GateError("a call that only read when it was looked at does more now")
+            permits.append((pending, ruling))
+        noted = [self._intend(pending, ruling) for pending, ruling in permits]
+        effects = [ruling.verdict.effects for _, ruling in permits]
+        permitted = [ruling.redeem() for _, ruling in permits]
+
+        def run(place: int, neighbour: Neighbour) -> Attempt:
+            return self._read(permitted[place], effects[place], seconds_left(), neighbour)
+
+        ends = []
+        with Beside(len(permits), run, most=most, interrupt=self._interrupt, monotonic=self._monotonic) as beside:
+            for place, (pending, ruling) in enumerate(permits):
+                attempt = beside.ended(place) or self._given_up(permitted[place], beside.began(place))
+                ends.append(self._settle(pending, ruling, noted[place], attempt))
+        return ends
+
+    def _read(self, permitted: Action, effects: Effects, left: float | None, neighbour: Neighbour) -> Attempt:
+        """Run the body of a call that only reads; on any thread."""
+        tool = self.tools[permitted.tool]
+        with Attempt(permitted.call, self._monotonic) as attempt:
+            if neighbour.stops() or self._interrupt.requested:
+                attempt.not_begun("the person interrupted")
+            elif left is not None and left <= 0:
+                attempt.not_begun(TIME_OVER)
+            elif isinstance(tool, BesideTool):
+                self.tools.check_place()
+                attempt.begun = True
+                attempt.take(tool.run_beside(permitted, effects, left or None, neighbour))
+        return attempt
+
+    def _given_up(self, permitted: Action, since: float | None) -> Attempt:
+        """Return what came of a body that was asked to stop, and did not end."""
+        with Attempt(permitted.call, self._monotonic, since=since) as attempt:
+            attempt.begun = since is not None
+            raise KeyboardInterrupt
+        return attempt
+
+    def _intend(self, pending: PendingCall, ruling: Permit) -> NotedBefore | None:
+        """Write the intent of a call that may run; return the places that were noted before it."""
+        action, verdict = ruling.action, ruling.verdict
+        noted = self._watch.note(self.tools[action.tool], ruling)
+        held = f"{self.tools.confinement(action.tool, verdict.effects)}{words_of(noted)}"
+        self._records.intended(self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, held))
+        pending.begun = ruling.seal.armed = True
+        return noted
+
+    def _settle(self, pending: PendingCall, ruling: Permit, noted: NotedBefore | None, attempt: Attempt) -> CallEnd:
+        """Write the outcome of a call, with what people and hooks say of it."""
+        action = ruling.action
+        result = self._with_words(attempt.result(self._records.redact), ruling.approval)
+        result, entry_points = self._watch.settle(self.tools[action.tool], ruling, noted, result)
         result, halts = self._checks.look_at(pending, ruling, result, ran=attempt.begun)
         self._note_changes(ruling, result, entry_points)
         self._records.ended(pending.proposal, result, ran=True)

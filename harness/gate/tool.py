@@ -101,6 +101,27 @@ class TimedTool(Protocol):
         ...
 
 
+class Neighbour(Record):
+    """What a call gets that runs beside others, on a thread that is not the gate's: no KeyboardInterrupt comes there."""
+
+    stops: Callable[[], int]
+    """How often it was asked to stop since its group was begun. It ends the first time, and the second time at once."""
+    in_turn: Callable[[Callable[[str], None], str], None]
+    """Calls the first with the second, a text, on the gate's thread when the turn of this call has come."""
+
+
+@runtime_checkable
+class BesideTool(Protocol):
+    """A tool whose calls, as far as they only read, may run beside others of one reply."""
+
+    def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:
+        """Do as `run` on any thread, while others do, for `seconds` at most (None: the run has no limit of time).
+
+        INVARIANT: whatever it keeps in this process it guards against other threads.
+        """
+        ...
+
+
 @runtime_checkable
 class SeenTool(Protocol):
     """A tool that is shown whole at its first question, and keeps that a person has seen it."""
@@ -199,11 +220,11 @@ class ConfinedTool(Protocol):
 class Attempt:
     """One run of a tool's body, as a `with` block: it takes what the body returns, and turns what it raises into an output."""
 
-    def __init__(self, call: ToolCall, monotonic: Callable[[], float]) -> None:
-        """Begin to measure; `monotonic` is a clock in seconds."""
+    def __init__(self, call: ToolCall, monotonic: Callable[[], float], *, since: float | None = None) -> None:
+        """Begin to measure, or take that it began at `since`; `monotonic` is a clock in seconds."""
         self._call = call
         self._monotonic = monotonic
-        self._started = monotonic()
+        self._started = monotonic() if since is None else since
         self._seconds = 0.0
         self._output: ToolOutput | None = None
         self.begun = False

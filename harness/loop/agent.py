@@ -19,6 +19,7 @@ from harness.gate.approval import Answer, Approval, Approver
 from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
 from harness.gate.grants_in_force import GrantStore
+from harness.gate.pending_call import CallEnd, PendingCall
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.records import Advice, GateState, policy_fields
 from harness.gate.registry import ToolRegistry
@@ -86,6 +87,8 @@ class AgentParts(Record):
     observers: Observers | None = None
     """They hear everything, on their own time."""
     interrupt: Interrupt | None = None
+    together: int = 1
+    """How many calls of one reply that only read may run at once; 1: each runs alone."""
     done_marker: str | None = None
     """A command that succeeds and prints this as its first line ends the run."""
     grants: Sequence[Grant] = ()
@@ -392,12 +395,28 @@ class Agent:
                 reply = self._reply(run)
                 if reply is None:
                     continue
-                with ReplyCalls(run, reply, self.gate, self._interrupt, self._parts.done_marker or "") as answers:
-                    for pending in answers.to_run():
-                        answers.take(pending, self.gate.call(pending, seconds_left=lambda: run.seconds_left))
+                parts = self._parts
+                calls = ReplyCalls(
+                    run,
+                    reply,
+                    self.gate,
+                    self._interrupt,
+                    done_marker=parts.done_marker or "",
+                    together=parts.together,
+                )
+                with calls as answers:
+                    for first, *others in answers.to_run():
+                        if others:
+                            answers.take_all((first, *others), self._beside((first, *others), run))
+                        else:
+                            answers.take(first, self.gate.call(first, seconds_left=lambda: run.seconds_left))
                 if answers.done:
                     self._answered(run)
         return run.result
+
+    def _beside(self, group: Sequence[PendingCall], run: Run) -> Sequence[CallEnd]:
+        """Put calls that only read through the gate together."""
+        return self.gate.call_together(group, seconds_left=lambda: run.seconds_left, most=self._parts.together)
 
     @contextmanager
     def _run_of(

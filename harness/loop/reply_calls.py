@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from types import TracebackType
 from typing import Self, assert_never
 
@@ -30,16 +31,27 @@ class ReplyCalls:
     lacks its result.
     """
 
-    def __init__(self, run: Run, response: ModelResponse, gate: Gate, interrupt: Interrupt, done_marker: str) -> None:
+    def __init__(
+        self,
+        run: Run,
+        response: ModelResponse,
+        gate: Gate,
+        interrupt: Interrupt,
+        *,
+        done_marker: str = "",
+        together: int = 1,
+    ) -> None:
         """Take the run and the reply; nothing is judged yet.
 
         A command that succeeds and prints `done_marker` as its first line ends the run; with an empty one none does.
+        `together` is how many calls that only read may run at once; with a marker each is alone, since any may be the last.
         """
         self._run = run
         self._response = response
         self._gate = gate
         self._interrupt = interrupt
         self._done_marker = done_marker.rstrip()
+        self._together = together
         self.done = False
         """Whether a command said that the work is done."""
         self._calls: list[PendingCall] = []
@@ -68,10 +80,11 @@ class ReplyCalls:
             self._put_down()
         return isinstance(error, Interrupted)
 
-    def to_run(self) -> Iterator[PendingCall]:
-        """Yield the calls to put through the gate, one after the other, until the run ends.
+    def to_run(self) -> Iterator[Sequence[PendingCall]]:
+        """Yield the calls to put through the gate, until the run ends: groups that may run at once, of one or more.
 
-        All are judged before the first: where one is a hard block, it is the only one. Raises GateError, WorkspaceError.
+        All are judged before the first: where one is a hard block, it is the only one. What a group may be is decided when
+        its turn comes, behind what ran before it. Raises GateError, WorkspaceError, Interrupted.
         """
         if is_cut(self._response):
             self._answer_none()
@@ -80,13 +93,19 @@ class ReplyCalls:
             if self._is_over():
                 return
             if self._gate.blocks(pending, waits=index > 0):
-                yield pending
+                yield (pending,)
                 self._skip_rest(OTHER_BLOCKED)
                 return
-        for pending in self._calls:
-            if self._is_over():
-                return
-            yield pending
+        waiting = self._calls
+        while waiting and not self._is_over():
+            yield self._group(waiting)
+            waiting = [pending for pending in waiting if pending not in self._results]
+
+    def _group(self, waiting: Sequence[PendingCall]) -> Sequence[PendingCall]:
+        """Return the first of the calls, and those behind it that may run at the same time."""
+        if self._together <= 1 or self._done_marker or len(waiting) == 1:
+            return waiting[:1]
+        return tuple(takewhile(self._gate.only_reads, waiting)) or waiting[:1]
 
     def _answer_none(self) -> None:
         """Run nothing of a reply that is cut."""
@@ -105,6 +124,11 @@ class ReplyCalls:
         elif self._interrupt.requested:
             self._interrupted()
         return run.end is not None
+
+    def take_all(self, group: Sequence[PendingCall], ends: Sequence[CallEnd]) -> None:
+        """Take what became of calls that were put through the gate together. Raises LogError."""
+        for pending, ended in zip(group, ends, strict=True):
+            self.take(pending, ended)
 
     def take(self, pending: PendingCall, ended: CallEnd) -> None:
         """Take what became of a call, count it, and end the run where that is due. Raises LogError."""
@@ -125,7 +149,7 @@ class ReplyCalls:
                     run.stop(StopReason.INTERRUPTED, "stopped by the person at a question")
                 else:
                     run.stop_at_limit(limit)
-            case ResultStatus.INTERRUPTED:
+            case ResultStatus.INTERRUPTED if run.end is None:  # of several at once the first tells it
                 run.stop(StopReason.INTERRUPTED, f"interrupted during {run.last_action}")
             case ResultStatus.OK if self._done_marker and self._says_done(result):
                 run.text = (result.printed or "").partition("\n")[2].strip()

@@ -102,6 +102,7 @@ def run_group(
     errors: TakesOutput | None = None,
     live: Live | LentTerminal | None = None,
     interrupts: Callable[[], int] | None = None,
+    asked: int | None = None,
     pace: Pace = STANDARD_PACE,
 ) -> Ended:
     """Run a bash in a session of its own, stdout into `output`, stderr into `errors` (None: merged); return its end.
@@ -109,7 +110,8 @@ def run_group(
     Its command begins when it is bound and marked, for which bash itself waits (Latch); another program would not.
     After `seconds` the group gets SIGTERM, and SIGKILL when its grace is over. KeyboardInterrupt does the same (twice: at
     once) and is not raised but told by the ending. `interrupts` says how often a person asked to stop so far, for a
-    program that raises only the first time. `live` is told on this thread what is printed, ten times a second; where the
+    program that raises only the first time, or on another thread; `asked` is how often when it was wanted (None: as often as
+    now). `live` is told on this thread what is printed, ten times a second; where the
     person's terminal was lent to the program, it is that.
 
     Raises NotConfinedError where it could not be confined, OSError or ValueError if it cannot be started,
@@ -132,7 +134,8 @@ def run_group(
         finally:
             done.release()
 
-    asked = interrupts() if interrupts is not None else 0
+    count = interrupts or _never
+    asked = count() if asked is None else asked
     over = False
     try:
         start_new_thread(work, ())
@@ -142,8 +145,8 @@ def run_group(
                 over = bool(ended)
                 if live is not None:
                     live.deliver(last=over)
-                if interrupts is not None and interrupts() > asked:
-                    asked = interrupts()
+                if count() > asked:
+                    asked = count()
                     os.eventfd_write(interrupt, 1)
             except KeyboardInterrupt:
                 asked += 1
@@ -157,6 +160,10 @@ def run_group(
     if isinstance(result, BaseException):
         raise result
     return result
+
+
+def _never() -> int:
+    return 0
 
 
 def _wait_for_end(ended: list[Ended | BaseException], interrupt: int, pace: Pace) -> None:

@@ -20,7 +20,7 @@ from harness.actions import (
 from harness.errors import ErrorCode, ToolError
 from harness.files.workspace import Workspace
 from harness.gate.arguments import flag, number, text
-from harness.gate.tool import Arguments, ToolOutput
+from harness.gate.tool import Arguments, Neighbour, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits
 from harness.messages import ToolCall
 from harness.model import ToolSpec
@@ -144,8 +144,14 @@ class BashTool:
         """
         return self.run_for(action, effects, None)
 
-    def run_for(self, action: Action, effects: Effects, seconds: float | None) -> ToolOutput:
-        """Do as `run`, for `seconds` at most: the time that the run has left."""
+    def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:
+        """Do as `run_for` beside others: a shell of its own, behind walls of its own."""
+        return self.run_for(action, effects, seconds, neighbour)
+
+    def run_for(
+        self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour | None = None
+    ) -> ToolOutput:
+        """Do as `run`, for `seconds` at most: the time that the run has left. With `neighbour` it runs beside others."""
         request = action.request
         if not isinstance(request, BashRequest):
             raise TypeError("the action was not prepared by bash")
@@ -153,7 +159,7 @@ class BashTool:
         same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
         if not same_folder or not request.judged_on.still_holds():
             raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
-        lending = self._lend() if self._lend is not None else None
+        lending = self._lend() if self._lend is not None and neighbour is None else None
         script = _script(request.command)
         # `--`: a command line that begins with `-` or `+` is a command, not an option of bash.
         words = ("-c", "--", request.command) if script is None else ("--", f"/dev/fd/{script}")
@@ -165,7 +171,7 @@ class BashTool:
             descriptors=() if script is None else (script,),
         )
         try:
-            return self._commands.run(start, effects, seconds_left=seconds, lending=lending)
+            return self._commands.run(start, effects, seconds_left=seconds, lending=lending, neighbour=neighbour)
         finally:
             if script is not None:
                 os.close(script)

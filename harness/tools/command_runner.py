@@ -7,14 +7,14 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Effects, Enforcement
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
-from harness.gate.tool import ToolOutput
+from harness.gate.tool import Neighbour, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus
 from harness.process.environment import at_a_terminal, child_environment, unasked_variables, walled_variables
@@ -26,7 +26,7 @@ from harness.tools.command_walls import CommandWalls, HeldTo, only_looks, wall_n
 if TYPE_CHECKING:
     from harness.files.before_images import BeforeImages
     from harness.files.protected_places import ProtectedPlaces
-    from harness.process.capture import Capture, OutputFolder
+    from harness.process.capture import Capture, Live, OutputFolder
     from harness.process.command import Ended, Pace
     from harness.process.lent_terminal import LentTerminal
     from harness.sandbox.confinement import Confinement
@@ -126,10 +126,12 @@ class CommandRunner:
         *,
         seconds_left: float | None = None,
         lending: AbstractContextManager[LentTerminal] | None = None,
+        neighbour: Neighbour | None = None,
     ) -> ToolOutput:
         """Run a command to its end within `effects`, and return what it printed and how it ended.
 
         It takes no longer than `seconds_left`, the time that the run has. `lending` lends it the person's terminal.
+        `neighbour`: it runs beside others, on any thread.
         Raises ToolError if it cannot be started, or not be confined.
         """
         # Only now: a call that is refused, or that another agent carries out, needs none of it.
@@ -142,7 +144,7 @@ class CommandRunner:
         capture = Capture(result_characters(self.limits), spill)
         try:
             with lending or nullcontext() as lent:
-                ended, walls, network = self._run(start, effects, capture, lent)
+                ended, walls, network = self._run(start, effects, capture, lent, neighbour)
             output = _output(start, capture, ended, walls, lent=lent is not None)
             return _with_network(output, effects, network)
         except NotConfinedError as error:
@@ -154,14 +156,18 @@ class CommandRunner:
                 spill.close()
 
     def _run(
-        self, start: CommandStart, effects: Effects, capture: Capture, lent: LentTerminal | None
+        self,
+        start: CommandStart,
+        effects: Effects,
+        capture: Capture,
+        lent: LentTerminal | None,
+        neighbour: Neighbour | None,
     ) -> tuple[Ended, HeldTo | None, CommandNetwork | None]:
         """Run it to its end, within walls if there are to be any; return its end, what held it, and its own network.
         Raises OSError.
 
         At a terminal that was lent to it a command takes as long as the person does.
         """
-        from harness.process.capture import Live
         from harness.process.command import STANDARD_PACE, run_group
         from harness.process.start import Launch, find_bash
 
@@ -195,8 +201,9 @@ class CommandRunner:
                 launch,
                 seconds=start.seconds if lent is None else math.inf,
                 output=capture,
-                live=lent or (Live(self._on_output) if self._on_output is not None else None),
-                interrupts=self._interrupts,
+                live=lent or self._live(neighbour),
+                interrupts=self._interrupts if neighbour is None else neighbour.stops,
+                asked=None if neighbour is None else 0,
                 pace=self._pace or STANDARD_PACE,
             )
             if network is not None:
@@ -209,6 +216,14 @@ class CommandRunner:
                 network.close()
             if confinement is not None:
                 confinement.close()
+
+    def _live(self, neighbour: Neighbour | None) -> Live | None:
+        """Return what tells what a command prints: at once, or in its turn."""
+        from harness.process.capture import Live
+
+        if self._on_output is None:
+            return None
+        return Live(self._on_output if neighbour is None else partial(neighbour.in_turn, self._on_output))
 
     def _variables(self, effects: Effects, lent: LentTerminal | None) -> Mapping[str, str]:
         """Return the environment; a command that may write nothing has nowhere to put temporary files."""

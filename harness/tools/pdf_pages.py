@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BufferedReader
 from typing import TYPE_CHECKING
 
@@ -63,10 +63,12 @@ def pdf_page(
     room: int,
     effects: Effects,
     commands: CommandRunner,
+    stops: Callable[[], int] | None = None,
 ) -> ToolOutput:
     """Return the text of `limit` pages from page `offset` (from 1) on, at most `room` bytes; at least a part of one page.
 
-    The child is held to reading, within what `effects` hide. Raises ToolError for what cannot be read, and OSError.
+    The child is held to reading, within what `effects` hide. `stops` says how often it was asked to stop, on a thread where no
+    KeyboardInterrupt comes. Raises ToolError for what cannot be read, and OSError.
     """
     from importlib.util import find_spec
 
@@ -78,7 +80,7 @@ def pdf_page(
         )
     file.seek(0)
     os.lseek(file.fileno(), 0, os.SEEK_SET)
-    found = _read(file.fileno(), effects, commands, (offset, min(limit, MAX_PAGES), room))
+    found = _read(file.fileno(), effects, commands, (offset, min(limit, MAX_PAGES), room), stops)
     if found.error and not found.texts:
         raise ToolError(f"{shown(path)} is a PDF whose text cannot be read: {found.error}.", code=ErrorCode.BINARY)
     if not found.texts:
@@ -86,7 +88,13 @@ def pdf_page(
     return _output(found, size, room)
 
 
-def _read(descriptor: int, effects: Effects, commands: CommandRunner, wanted: tuple[int, int, int]) -> PdfText:
+def _read(
+    descriptor: int,
+    effects: Effects,
+    commands: CommandRunner,
+    wanted: tuple[int, int, int],
+    stops: Callable[[], int] | None,
+) -> PdfText:
     from harness.process.command import CommandEnding, run_group
     from harness.process.start import Launch, NotConfinedError, becoming, find_bash
 
@@ -112,7 +120,8 @@ def _read(descriptor: int, effects: Effects, commands: CommandRunner, wanted: tu
             descriptors=() if confinement is None else confinement.descriptors,
             input=descriptor,
         )
-        ended = run_group(launch, seconds=SECONDS, output=printed, errors=complaints)
+        asked = None if stops is None else 0
+        ended = run_group(launch, seconds=SECONDS, output=printed, errors=complaints, interrupts=stops, asked=asked)
     except NotConfinedError as error:
         raise ToolError(f"Cannot confine what reads a PDF: {error.strerror}; nothing was read.") from None
     finally:

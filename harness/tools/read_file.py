@@ -24,7 +24,7 @@ from harness.files.judged_files import (
 from harness.files.pictures import picture_type
 from harness.files.workspace import Workspace
 from harness.gate.arguments import PATH_SCHEMA, text, whole
-from harness.gate.tool import Arguments, ToolOutput
+from harness.gate.tool import Arguments, Neighbour, ToolOutput
 from harness.limits import Limits, strictest
 from harness.messages import ToolCall
 from harness.model import ToolSpec
@@ -301,6 +301,16 @@ class ReadFileTool:
         Raises ToolError for whatever is not a readable text file, for an offset behind its end, and if the path leads
         elsewhere than when it was judged.
         """
+        return self.run_beside(action, effects, None, None)
+
+    def run_beside(
+        self,
+        action: Action,
+        effects: Effects,
+        seconds: float | None,  # noqa: ARG002 - it is not cut short
+        neighbour: Neighbour | None,
+    ) -> ToolOutput:
+        """Do as `run`, beside others if there is a `neighbour`."""
         request = action.request
         if not isinstance(request, ReadFileRequest):
             raise TypeError("the action was not prepared by read_file")
@@ -313,11 +323,13 @@ class ReadFileTool:
             raise not_found(request.path, self._workspace)
         try:
             with open(descriptor, "rb") as file:
-                return self._read(file, request, effects)
+                return self._read(file, request, effects, neighbour)
         except OSError as error:
             raise failure(error, request.path, "read") from None
 
-    def _read(self, file: io.BufferedReader, request: ReadFileRequest, effects: Effects) -> ToolOutput:
+    def _read(
+        self, file: io.BufferedReader, request: ReadFileRequest, effects: Effects, neighbour: Neighbour | None
+    ) -> ToolOutput:
         path = request.path
         size = os.fstat(file.fileno()).st_size
         start = file.read(BINARY_PROBE_BYTES) or b""  # None: some files in /proc have nothing to give at the moment
@@ -325,7 +337,8 @@ class ReadFileTool:
             return picture_page(file, start, path, self._pictures)
         if self._commands is not None and start.startswith(PDF_MARK):
             wanted = {"offset": request.offset, "limit": request.limit, "room": self._room}
-            return pdf_page(file, path, **wanted, effects=effects, commands=self._commands)
+            stops = None if neighbour is None else neighbour.stops
+            return pdf_page(file, path, **wanted, effects=effects, commands=self._commands, stops=stops)
         encoding = encoding_of(start)
         if size > MAX_FILE_BYTES:
             if encoding is not Encoding.UTF_8:

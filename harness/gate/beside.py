@@ -1,0 +1,166 @@
+"""Bodies of calls that only read, run at once: each on a thread, and taken by the gate in the order of the calls.
+
+INVARIANT: nothing of it is recorded or shown here. The gate's own thread does both, call by call, as if one had run after
+the other. When the `with` block is left, no body runs on but one that gave no sign of its end for PATIENCE_SECONDS after it
+was asked to stop: that one only reads.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock, start_new_thread
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from harness.actions import Effects, Enforcement
+from harness.gate.tool import Attempt, Neighbour
+from harness.interrupt import Interrupt
+
+LOOK_UP_SECONDS = 0.1
+"""How often the gate's thread looks up from its waiting: what a command prints is shown then."""
+PATIENCE_SECONDS = 15.0
+"""How long a body that was asked to stop is waited for: a command needs a few seconds, and a file of a server that is gone
+never comes."""
+KEPT_CHARACTERS = 16_384
+"""Of what a call prints before its turn to be shown has come; of more, the oldest is dropped."""
+
+
+def looks_only(effects: Effects) -> bool:
+    """Say whether effects permit nothing but to read."""
+    writes = effects.write != () or bool(effects.named or effects.granted)
+    return not writes and not effects.reaches and effects.enforcement is not Enforcement.OFF
+
+
+class _Body:
+    """One body, and what came of it."""
+
+    def __init__(self) -> None:
+        self.over = allocate_lock()
+        """Held until it has ended."""
+        self.over.acquire()
+        self.began: float | None = None
+        self.attempt: Attempt | None = None
+        self.error: BaseException | None = None
+        """What no attempt takes."""
+        self._shown: deque[tuple[Callable[[str], None], str]] = deque()
+        self._lock = allocate_lock()
+
+    @property
+    def has_ended(self) -> bool:
+        return self.attempt is not None or self.error is not None
+
+    def keep(self, show: Callable[[str], None], text: str) -> None:
+        """Keep what it wants shown until its turn."""
+        with self._lock:
+            self._shown.append((show, text))
+            size = sum(len(kept) for _, kept in self._shown)
+            while size > KEPT_CHARACTERS and len(self._shown) > 1:
+                size -= len(self._shown.popleft()[1])
+
+    def show(self) -> None:
+        """Show what it has kept."""
+        with self._lock:
+            shown = tuple(self._shown)
+            self._shown.clear()
+        for show, text in shown:
+            show(text)
+
+
+class Beside:
+    """A `with` block in which bodies run at once; `ended` gives them in the order of their calls."""
+
+    def __init__(
+        self,
+        count: int,
+        run: Callable[[int, Neighbour], Attempt],
+        *,
+        most: int,
+        interrupt: Interrupt,
+        monotonic: Callable[[], float],
+    ) -> None:
+        """Take how many bodies there are, what runs one by its place (from 0), and how many may run at once.
+
+        `run` is called on threads, and looks before each body whether it still is to begin. `monotonic` is a clock in seconds.
+        """
+        self._bodies = tuple(_Body() for _ in range(count))
+        self._run = run
+        self._most = most
+        self._interrupt = interrupt
+        self._before = interrupt.count
+        self._own = 0
+        """How often it was to stop besides: KeyboardInterrupts of Python's own handler, and the end of the block."""
+        self._monotonic = monotonic
+        self._deadline: float | None = None
+        """Until when what was asked to stop is waited for."""
+        self._next = 0
+        self._lock = allocate_lock()
+
+    def stops(self) -> int:
+        """Return how often all of them were asked to stop since the block was made."""
+        return self._interrupt.count - self._before + self._own
+
+    def __enter__(self) -> Self:
+        """Start the threads; where the system gives none, the bodies run one after the other, right here."""
+        started = 0
+        try:
+            for _ in range(min(self._most, len(self._bodies))):
+                start_new_thread(self._work, ())
+                started += 1
+        except RuntimeError:
+            if not started:
+                self._work()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Have what still runs end: something cut the block short."""
+        if all(body.has_ended for body in self._bodies):
+            return
+        self._own += 1
+        for body in self._bodies:
+            self._wait(body)
+
+    def ended(self, place: int) -> Attempt | None:
+        """Wait for a body, showing what it prints, and return what came of it; None for one that was given up.
+
+        Raises what its attempt did not take. An interrupt is no error here: the bodies are told, and end.
+        """
+        body = self._bodies[place]
+        self._wait(body, shows=True)
+        body.show()
+        if body.error is not None:
+            raise body.error
+        return body.attempt
+
+    def began(self, place: int) -> float | None:
+        """Return when a body was begun, by the clock; None where it was not."""
+        return self._bodies[place].began
+
+    def _wait(self, body: _Body, *, shows: bool = False) -> None:
+        while not body.has_ended and (self._deadline is None or self._monotonic() < self._deadline):
+            try:
+                body.over.acquire(timeout=LOOK_UP_SECONDS)
+                if shows:
+                    body.show()
+            except KeyboardInterrupt:
+                self._own += 1
+            if self._deadline is None and self.stops():
+                self._deadline = self._monotonic() + PATIENCE_SECONDS
+
+    def _work(self) -> None:
+        """Run one body after the other, in the order of the calls, until none is left to begin."""
+        while True:
+            with self._lock:
+                place, self._next = self._next, self._next + 1
+            if place >= len(self._bodies):
+                return
+            body = self._bodies[place]
+            body.began = self._monotonic()
+            try:
+                body.attempt = self._run(place, Neighbour(stops=self.stops, in_turn=body.keep))
+            except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+                body.error = error
+            finally:
+                body.over.release()
