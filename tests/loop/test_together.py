@@ -134,8 +134,16 @@ def test_an_interrupt_ends_all_of_a_group_and_what_waits_for_its_turn(tmp_path: 
     calls = [deed(number, "reads", "wait") for number in (1, 2, 3, 4)]
     scene = Together(str(tmp_path / "log.jsonl"), reply(*calls, deed(5, "writes")), together=2)
     inside = threading.Barrier(3)
-    scene.floor.on_body = lambda identity: inside.wait(ENOUGH) and None
-    striking = threading.Thread(target=lambda: (inside.wait(ENOUGH), scene.interrupt.note()))
+
+    def strike() -> None:
+        inside.wait(ENOUGH)
+        scene.interrupt.note()
+
+    def come_in(identity: str) -> None:
+        inside.wait(ENOUGH)
+
+    scene.floor.on_body = come_in
+    striking = threading.Thread(target=strike)
     striking.start()
     result = scene.play()
     striking.join()

@@ -180,7 +180,7 @@ def _stream_of(redactor: Redactor) -> RedactedStream:
 
 
 COMMANDS = shipped_that(Does.RUNS)
-_ENDS_THINKING = frozenset(("model_response", "error", "limit", "session_ended"))
+_ENDS_THINKING = frozenset(("model_response", "error", "limit", "session_ended", "user_message"))
 
 
 class UnshownOutput(Record):
@@ -205,33 +205,35 @@ class Activity:
         self._thinks = False
         self._tool = self._call = ""
         """Which tool runs, and its call in a few words."""
+        self._decided: dict[tuple[str, str], str] = {}
+        """Calls in a few words, by session and number, until they begin."""
+        self._beside: deque[tuple[str, str, float]] = deque()
+        """What runs at the same time, and is told in its turn: tool, call, and since when."""
         self.output: CommandOutput | None = None
         """Of the call that runs."""
+        self.command = ""
+        """The command that began last, in a few words; empty where that was none."""
 
     @property
     def goes_on(self) -> bool:
         """Whether there is something to be told that changes with time."""
         return self._thinks or self.output is not None
 
-    @property
-    def command(self) -> str:
-        """The command that runs, in a few words; empty where none does."""
-        return self._call if self.output is not None and self._tool in COMMANDS else ""
-
     def take_in(self, record: LogRecord, now: float) -> UnshownOutput:
         """Note what a record says has begun or ended, and return what was still to be shown of what ended."""
+        key = word(record.get("session")), word(record.get("call"))
         match record["kind"]:
             case "model_request":
                 self.stop()
                 self._thinks, self._since = True, now
             case "decision":
-                self._call = visible_line(word(record.get("summary")))
+                self._decided[key] = visible_line(word(record.get("summary")))
             case "intent":
-                self.stop()
-                self._tool, self._since, self.output = word(record.get("tool")), now, CommandOutput(self._redactor)
+                self._begin(word(record.get("tool")), self._decided.pop(key, ""), now)
             case "outcome":
+                self._decided.pop(key, None)
                 left = _left(self.output, record, self._way) if self.output is not None else UnshownOutput()
-                self.stop()
+                self._next()
                 return left
             case str() as kind if kind in _ENDS_THINKING:
                 self.stop()
@@ -239,9 +241,25 @@ class Activity:
                 pass
         return UnshownOutput()
 
+    def _begin(self, tool: str, call: str, now: float) -> None:
+        self._thinks = False
+        self.command = call if tool in COMMANDS else ""
+        self._beside.append((tool, call, now))
+        if self.output is None:
+            self._next()
+
+    def _next(self) -> None:
+        """Tell of the next call that runs at the same time; calls end in the order in which they began."""
+        if not self._beside:
+            return self.stop()
+        self._tool, self._call, self._since = self._beside.popleft()
+        self.output = CommandOutput(self._redactor)
+        return None
+
     def stop(self) -> None:
         """Nothing goes on any more."""
         self._thinks, self.output = False, None
+        self._beside.clear()
 
     def seconds(self, now: float) -> float:
         """Return for how long it has been going on."""
@@ -253,7 +271,8 @@ class Activity:
         seconds = self.seconds(now)
         if self.output is not None:
             shown = self.output.shown >= FIRST_LINES
-            words = running(self._tool, seconds, self.output.lines, self.output.bytes, self._stops)
+            tool = f"{self._tool} (and {len(self._beside)} more)" if self._beside else self._tool
+            words = running(tool, seconds, self.output.lines, self.output.bytes, self._stops)
             return words, self.output.last if shown else self._call
         return (thinking(seconds, characters, self._stops), "") if self._thinks else ("", "")
 

@@ -274,6 +274,31 @@ def test_a_command_shows_its_first_lines_then_counts() -> None:
     ]  # fmt: skip
 
 
+def test_calls_that_run_at_once_are_told_one_after_the_other() -> None:
+    """What the second prints is shown in its turn; whose time is counted is the one that is told."""
+    clock, tape = Clock(), Tape(80)
+    screen = screen_on(tape, clock=clock)
+    for number in (1, 2):
+        screen.record({**record("decision", decision="auto", summary=f"cat {number}"), "call": number})
+    for number in (1, 2):
+        screen.record({**BEGIN, "call": number})
+    clock.now += 3
+    screen.live("")
+    assert SPINNERS.sub("", tape.written_over()) == "bash (and 1 more) 3 s  cat 1"
+    for number in (1, 2):
+        screen.live(f"from {number}\n")
+        ended = record("outcome", tool="bash", status="ok", exit_code=0, duration_ms=1_000 * number, content="x")
+        screen.record({**ended, "call": number})
+        if number == 1:
+            clock.now += 1
+            screen.live("")
+            assert SPINNERS.sub("", tape.written_over()) == "bash 4 s  cat 2"
+    assert [line.partition("  [")[0] for line in tape.permanent()] == [
+        "  | from 1", "+ bash  cat 1", "  | from 2", "+ bash  cat 2",
+    ]  # fmt: skip
+    assert tape.written_over() == ""
+
+
 @all_rows("look", [pytest.param(PLAIN, id="repaints"), pytest.param(STILL, id="still")])
 @all_rows(
     ("lines", "shown"),
