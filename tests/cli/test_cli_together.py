@@ -129,5 +129,6 @@ def test_people_are_shown_one_call_after_the_other(program: Program) -> None:
     assert kinds[:4] == [("intent", 1), ("intent", 2), ("intent", 3), ("outcome", 1)]
     sent = program.players[0].requests[-1]["messages"]
     assert isinstance(sent, list)
-    told = [str(message["content"]).partition("\n")[0] for message in sent if message["role"] == "tool"]
+    results = [one for one in sent if isinstance(one, dict) and one["role"] == "tool"]
+    told = [str(one["content"]).partition("\n")[0] for one in results]
     assert told[:3] == ["from a", "from b", "from c"]

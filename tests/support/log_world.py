@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from log_auditor import Audit, Call
 from log_scene import unsynced
 
-from harness.actions import Action, Effects, JsonValue
+from harness.actions import Access, Action, Effects, JsonValue, PathAccess, Place
 from harness.errors import ToolError
 from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approver, ScriptedAnswers
-from harness.gate.tool import Arguments, ToolOutput
+from harness.gate.tool import Arguments, Neighbour, ToolOutput
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
@@ -25,6 +25,7 @@ from harness.loop.run import Session
 from harness.messages import FinishReason, Message, ModelResponse, RunResult, ToolCall, Usage
 from harness.model import Retry, ToolSpec
 from harness.policy.loader import parse_policy
+from harness.record import replace
 from harness.redaction.redactor import Redactor
 from harness.tools.write_file import WriteFileTool
 
@@ -114,6 +115,18 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+class TracingBeside(Tracing):
+    """The same that says it only reads, and may run beside others."""
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        name = mark_of(call)
+        path = PathAccess(written=name, real=f"/w/{name}", names=(name,), access=Access.READ, place=Place.INSIDE)
+        return replace(super().prepare(call, arguments), facets=(path,))
+
+    def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:
+        return self.run(action, effects)
+
+
 class World:
     """An agent with all that belongs to it, below one folder: `log.jsonl`, `work` for the traces."""
 
@@ -128,21 +141,31 @@ class World:
         interrupt: Interrupt | None = None,
         redactor: Redactor = REDACTOR,
         policy_text: bytes = b"",
+        together: int = 1,
         **seams: Any,
     ) -> None:
-        """`seams` are those of ActionLog.open: clock, monotonic_ns, write, sync."""
+        """`seams` are those of ActionLog.open: clock, monotonic_ns, write, sync. `together`: so many calls of `free` may run at
+        once, where that is more than one.
+        """
         self.path, self.work = os.path.join(folder, "log.jsonl"), os.path.join(folder, "work")
         os.makedirs(self.work, exist_ok=True)
         self.log = ActionLog.open(self.path, redactor=redactor, **{"sync": unsynced, **seams})
         writing = WriteFileTool(Workspace(self.work, home=folder), images=BeforeImages(os.path.join(folder, "images")))
         self.agent = Agent(
             model=Playing(script),
-            tools=[*(Tracing(name, self.work, body) for name in TOOLS), writing],
+            tools=[
+                *(
+                    (TracingBeside if together > 1 and name == "free" else Tracing)(name, self.work, body)
+                    for name in TOOLS
+                ),
+                writing,
+            ],
             policy=parse_policy(policy_text, "world.toml", extra_tools=TOOLS) if policy_text else POLICY,
             approver=approver or ScriptedAnswers([]),
             log=self.log,
             limits=limits,
             interrupt=interrupt,
+            together=together,
             system="be careful",
         )
         self.session: Session | None = None
@@ -189,9 +212,18 @@ ANSWERS = ("y", "n: not now", edit("another thing"), "y")
 """To the questions of EVENTFUL."""
 
 
-def eventful(folder: str, *, body: Body = nothing_more, **seams: Any) -> World:
-    """Return a world in which EVENTFUL is about to be played."""
-    return World(folder, EVENTFUL, approver=ScriptedAnswers(ANSWERS), body=body, **seams)
+GROUPED: tuple[ModelResponse, ...] = (
+    reply(*(call(number, "free") for number in (1, 2, 3)), call(4, "asked"), text="three at once"),
+    reply(call(5, "free"), call(6, "free"), writing(7), call(8, "free"), call(9, "free", "x" * 3000)),
+    reply(text="done"),
+)
+"""A run with groups of calls that run at once, and others between them."""
+
+
+def eventful(folder: str, *, body: Body = nothing_more, together: int = 1, **seams: Any) -> World:
+    """Return a world in which EVENTFUL is about to be played, or GROUPED with so many calls at once."""
+    script, answers = (EVENTFUL, ANSWERS) if together == 1 else (GROUPED, ("y",))
+    return World(folder, script, approver=ScriptedAnswers(answers), body=body, together=together, **seams)
 
 
 def expected_traces(of: Call) -> set[str]:
