@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from road import POLICY, Replies
 from tools import interleaved
@@ -55,7 +55,7 @@ def main() -> None:
     at_once = calls_at_once()
     with tempfile.TemporaryDirectory() as folder:
         place = Place(folder)
-        ways = {
+        ways: dict[str, Callable[[], object]] = {
             "one alone": lambda: place.run(["cat a"], 1),
             "one, where more may run at once": lambda: place.run(["cat a"], at_once),
             "three, one after the other": lambda: place.run(["cat a", "cat b", "cat c"], 1),
