@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, NoReturn, TypeVar
 
-from harness.cli.config.declared import NO_KEYS, PRICE_CHECKS, Value, checks_of, table_names
+from harness.cli.config.declared import NO_KEYS, PRICE_CHECKS, Value, checks_of, is_key_like, table_names
 from harness.cli.config.extension_tables import EXTENSION_TABLES, ExtensionTable, extension_tables
 from harness.errors import UsageError, nearest
 from harness.model import Prices
@@ -29,14 +29,13 @@ class Setting(Record, Generic[ValueT_co]):
     """`flag --model`, `environment HARNESS_MODEL`, FILE:LINE, `preset groq` or `default`."""
 
 
-_KEY_LIKE = re.compile(r"(^|[_-])(api_?)?(keys?|token|secrets?|passwords?|credentials?)$", re.IGNORECASE)
 PRICES = "prices"
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """Return what to say of a key that is none: what was probably meant, or why no secret is read from here."""
     words = tuple(known)
-    if _KEY_LIKE.search(key) and not any(word.startswith(key) for word in words):  # context_token is a slip
+    if is_key_like(key) and not any(word.startswith(key) for word in words):  # context_token is a slip
         return NO_KEYS
     return f"unknown key{nearest(key, words)}"
 

@@ -73,6 +73,14 @@ NO_KEYS = (
     "variable, and give that variable's name as key_variable"
 )
 
+_KEY_LIKE = re.compile(r"(^|[_-])(api_?)?(keys?|token|secrets?|passwords?|credentials?)$", re.IGNORECASE)
+
+
+def is_key_like(name: str) -> bool:
+    """Say whether a name sounds as if its value were a key."""
+    return bool(_KEY_LIKE.search(name))
+
+
 CALL_FORMS = ("functions", "text")
 """How a model calls: by the functions that it is offered, or by a fenced block in its text."""
 NOTICES = ("bell", "osc9", "off")
