@@ -6,10 +6,12 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, TypeVar, cast
 
+from harness.actions import JsonValue
 from harness.cli.config.declared import NO_KEYS, PRICE_CHECKS, Value, checks_of, is_key_like, table_names
 from harness.cli.config.extension_tables import EXTENSION_TABLES, ExtensionTable, extension_tables
+from harness.cli.config.model_settings import MODEL_SETTINGS, flattened, setting_type_problem
 from harness.errors import UsageError, nearest
 from harness.model import Prices
 from harness.paths import is_within
@@ -40,6 +42,23 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     return f"unknown key{nearest(key, words)}"
 
 
+class Profile(Record):
+    """A table `[models.NAME]`: what holds where the model is called NAME."""
+
+    origin: str
+    values: Mapping[str, Setting[Value]]
+    """Some of what stands outside of tables: the model, its server, how it calls."""
+    of_model: Mapping[str, Setting[JsonValue]]
+
+    @property
+    def names_server(self) -> bool:
+        return not self.values.keys().isdisjoint(_SERVER)
+
+
+_SERVER = ("provider", "base_url")
+_NEEDS_SERVER = ("api", "azure_api_version", "key_variable")
+_OF_PROFILE = ("model", *_SERVER, *_NEEDS_SERVER, "calls", "context_tokens", "pictures")
+PROFILES = "models"
 MAX_LINKS = 40
 """How many symbolic links on the way to the file are followed: as many as Linux follows (path_resolution(7))."""
 
@@ -51,6 +70,9 @@ class ConfigFile(Record):
     found: bool = False
     values: Mapping[str, Setting[Value]] = {}
     """By key; in a table, by `table.key`."""
+    of_model: Mapping[str, Setting[JsonValue]] = {}
+    """Settings of the model, by their names in model_settings.py."""
+    profiles: Mapping[str, Profile] = {}
     prices: Mapping[str, Setting[Prices]] = {}
     """By model."""
     extensions: tuple[ExtensionTable, ...] = ()
@@ -157,20 +179,45 @@ class _Loader:
         self.lines = {(_names(table), key): line for (table, _, key), line in reversed(key_lines(text).items())}
 
     def config(self, table: Mapping[str, object]) -> ConfigFile:
-        tables = (*filter(None, table_names()), PRICES, *EXTENSION_TABLES)
-        values = self.checked(
-            (),
-            {k: v for k, v in table.items() if k not in tables},
-            checks_of(""),
-            tables,
-        )
+        tables = (*filter(None, table_names()), PRICES, PROFILES, *EXTENSION_TABLES)
+        plain = {name: value for name, value in table.items() if name not in (*tables, *MODEL_SETTINGS)}
+        values = self.checked((), plain, checks_of(""), (*tables, *MODEL_SETTINGS))
         for name in filter(None, table_names()):
             found = self.checked((name,), self.table((), table, name), checks_of(name))
             values |= {f"{name}.{key}": setting for key, setting in found.items()}
-        listed = self.table((), table, PRICES)
+        listed, profiles = self.table((), table, PRICES), self.table((), table, PROFILES)
         return ConfigFile(
-            path=self.file, found=True, values=values, prices={model: self.prices(listed, model) for model in listed}
+            path=self.file,
+            found=True,
+            values=values,
+            prices={model: self.prices(listed, model) for model in listed},
+            of_model=self.of_model((), table),
+            profiles={name: self.profile(profiles, name) for name in profiles},
         )
+
+    def of_model(self, place: tuple[str, ...], table: Mapping[str, object]) -> dict[str, Setting[JsonValue]]:
+        """Return the settings of a model that one table says, those of its own tables included."""
+        found: dict[str, Setting[JsonValue]] = {}
+        for name in table.keys() & set(MODEL_SETTINGS):
+            for key, value in flattened(name, table[name]).items():
+                inner = (*place, name) if key != name else place
+                if problem := setting_type_problem(key, value):
+                    self.fail(inner, key.removeprefix(f"{name}."), problem)
+                origin = self.origin(inner, key.removeprefix(f"{name}."))
+                found[key] = Setting(value=cast("JsonValue", value), origin=origin)
+        return found
+
+    def profile(self, profiles: Mapping[str, object], name: str) -> Profile:
+        place = (PROFILES, name)
+        table = self.table((PROFILES,), profiles, name)
+        checks = {key: check for key, check in checks_of("").items() if key in _OF_PROFILE}
+        plain = {key: value for key, value in table.items() if key not in MODEL_SETTINGS}
+        values = self.checked(place, plain, checks, MODEL_SETTINGS)
+        profile = Profile(origin=self.origin(place, ""), values=values, of_model=self.of_model(place, table))
+        for key in _NEEDS_SERVER:
+            if key in values and not profile.names_server:
+                self.fail(place, key, "belongs to a server: name the provider or the base_url beside it")
+        return profile
 
     def checked(
         self,

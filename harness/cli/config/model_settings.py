@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from math import isfinite
+from typing import Any, cast
 
 from harness.actions import JsonValue
 from harness.cli.config.declared import NO_KEYS, is_key_like
@@ -77,24 +78,23 @@ def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonVal
         value: object = text if wants_text else _toml_value(text)
         if name == "stop" and isinstance(value, str):
             value = [value]
-        for key, item in flattened(name, value if field else {name: value}[name]).items():
+        for key, item in flattened(table, {field: value} if field else value).items():
             if problem := setting_type_problem(key, item):
                 raise UsageError(f"--set {key}: {problem}")
-            said[key.lower() if table == EXTRA_HEADERS else key] = item  # type: ignore[assignment]  # just checked
+            said[key] = cast("JsonValue", item)
     return said
 
 
 def model_settings(said: Mapping[str, JsonValue]) -> ModelSettings:
     """Return settings as one value; each is by its name, and passed `setting_type_problem`."""
-    plain = {name: value for name, value in said.items() if "." not in name}
-    if isinstance(stop := plain.get("stop"), list):
-        plain["stop"] = tuple(stop)  # type: ignore[assignment]
-    extra = {table: {} for table in EXTRA_TABLES}  # type: dict[str, dict[str, JsonValue]]
+    fields: dict[str, Any] = {}
     for name, value in said.items():
-        table, dot, field = name.partition(".")
-        if dot:
-            extra[table][field] = value
-    return ModelSettings(**plain, **extra)  # type: ignore[arg-type]
+        table, _, field = name.partition(".")
+        if field:
+            fields.setdefault(table, {})[field] = value
+        else:
+            fields[name] = tuple(value) if isinstance(value, list) else value
+    return ModelSettings(**fields)
 
 
 def _toml_value(text: str) -> object:
@@ -130,7 +130,8 @@ def _json_problem(value: object, name: str) -> str:
             return next(filter(None, (_json_problem(item, "") for item in value)), "")
         case dict():
             return next(filter(None, (_json_problem(item, str(key)) for key, item in value.items())), "")
-    return "must be a text, a number, true or false, a list or a table"
+        case _:
+            return "must be a text, a number, true or false, a list or a table"
 
 
 def _header_problem(name: str, value: object) -> str:
