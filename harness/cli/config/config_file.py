@@ -45,13 +45,23 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 class Profile(Record):
     """A table `[models.NAME]`: what holds where the model is called NAME."""
 
+    name: str
     origin: str
     values: Mapping[str, Setting[Value]]
     """Some of what stands outside of tables: the model, its server, how it calls."""
     of_model: Mapping[str, Setting[JsonValue]]
 
     @property
+    def model(self) -> Setting[str]:
+        """The model that is asked: by its own name, where the profile names no other."""
+        said = self.values.get("model")
+        return (
+            Setting(value=str(said.value), origin=said.origin) if said else Setting(value=self.name, origin=self.origin)
+        )
+
+    @property
     def names_server(self) -> bool:
+        """Whether it says which server answers."""
         return not self.values.keys().isdisjoint(_SERVER)
 
 
@@ -213,7 +223,7 @@ class _Loader:
         checks = {key: check for key, check in checks_of("").items() if key in _OF_PROFILE}
         plain = {key: value for key, value in table.items() if key not in MODEL_SETTINGS}
         values = self.checked(place, plain, checks, MODEL_SETTINGS)
-        profile = Profile(origin=self.origin(place, ""), values=values, of_model=self.of_model(place, table))
+        profile = Profile(name=name, origin=self.origin(place, ""), values=values, of_model=self.of_model(place, table))
         for key in _NEEDS_SERVER:
             if key in values and not profile.names_server:
                 self.fail(place, key, "belongs to a server: name the provider or the base_url beside it")

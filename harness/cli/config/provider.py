@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
+from harness.cli.config.model_settings import model_settings
 from harness.cli.config.settings import DEFAULT, OPENAI, Settings
 from harness.errors import UsageError
 from harness.models.endpoint import ANTHROPIC_VERSION, Deadlines, Endpoint, Quirks, ReplyBounds, is_local, shown_address
 from harness.models.presets import PRESETS, Api, Preset, preset_of
+from harness.models.setting_fields import setting_problem
 from harness.record import replace
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def model_from(
 
 def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
     """Return where and how the model is reached, the key included. Raises UsageError as `model_from` does."""
-    problem = _missing(settings) or _azure_problem(settings) or _foreign_key(settings)
+    problem = _missing(settings) or _azure_problem(settings) or _foreign_key(settings) or _setting_problem(settings)
     if problem:
         raise UsageError(problem)
     key = environment.get(settings.key_variable.value, "").strip() if settings.key_variable.value else ""
@@ -85,6 +87,7 @@ def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
         retry_seconds=settings.retry_seconds.value,
         deadlines=Deadlines(**{name: setting.value for name, setting in settings.deadlines.items()}),
         bounds=ReplyBounds(**{name: setting.value for name, setting in settings.bounds.items()}),
+        settings=model_settings({name: setting.value for name, setting in settings.of_model.items()}),
         quirks=settings.preset.quirks if settings.preset else Quirks(),
     )
 
@@ -127,6 +130,15 @@ def _missing(settings: Settings) -> str:
         )
     if not settings.model.value:
         return f"which model of {preset.title if preset else 'the provider'}? Name it with --model or HARNESS_MODEL"
+    return ""
+
+
+def _setting_problem(settings: Settings) -> str:
+    """Return which setting of the model this API, or this provider, does not have; or nothing."""
+    preset = settings.preset.name if settings.preset else ""
+    for name, setting in settings.of_model.items():
+        if "." not in name and (problem := setting_problem(name, setting.value, settings.api.value, preset)):
+            return f"{setting.origin}: {name}: {problem}"
     return ""
 
 

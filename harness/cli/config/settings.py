@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from harness.cli.config.config_file import ConfigFile, Setting, load_config
+from harness.actions import JsonValue
+from harness.cli.config.config_file import ConfigFile, Profile, Setting, load_config
 from harness.cli.config.declared import SETTINGS, Value, address_problem
+from harness.cli.config.model_settings import said_by_flags
 from harness.cli.config.model_table import ModelTable, load_table
 from harness.cli.state import State
 from harness.errors import UsageError, nearest
@@ -34,6 +36,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 DEFAULT = "default"
 _NO_TABLE = ModelTable()
+_NOTHING_TOLD: Mapping[str, JsonValue] = {}
 
 
 class TerminalSettings(Record):
@@ -77,6 +80,8 @@ class Settings(Record):
     """By the fields of Deadlines, in seconds."""
     bounds: Mapping[str, Setting[int]]
     """By the fields of ReplyBounds."""
+    of_model: Mapping[str, Setting[JsonValue]]
+    """How the model answers, by the names in model_settings.py: what is set."""
     context_tokens: Setting[int | None]
     """How many tokens the model takes; None where nobody said."""
     pictures: Setting[bool]
@@ -109,12 +114,22 @@ class Settings(Record):
 
 
 class _Rank(IntEnum):
-    """Whose word counts for more."""
+    """Whose word counts for more. A profile counts as much as who named it, but for what else that one says."""
 
     NOBODY = 0
     FILE = 1
-    ENVIRONMENT = 2
-    FLAG = 3
+    PROFILE_OF_FILE = 2
+    PROFILE_OF_ENVIRONMENT = 3
+    ENVIRONMENT = 4
+    PROFILE_OF_FLAG = 5
+    FLAG = 6
+
+
+_PROFILE_OF = {
+    _Rank.FILE: _Rank.PROFILE_OF_FILE,
+    _Rank.ENVIRONMENT: _Rank.PROFILE_OF_ENVIRONMENT,
+    _Rank.FLAG: _Rank.PROFILE_OF_FLAG,
+}
 
 
 class _Said(Record):
@@ -130,7 +145,8 @@ def settings_from(arguments: Namespace, environment: Mapping[str, str], workspac
     places = {name: declared.flag.removeprefix("--").replace("-", "_") for name, declared in SETTINGS.items()}
     flags = {name: str(value) for name, place in places.items() if place and (value := getattr(arguments, place, None))}
     table = load_table(State.of(environment).models, workspace)
-    return resolve(flags, environment, load_config(config_path(environment), workspace), table)
+    told = said_by_flags(getattr(arguments, "effort", None), getattr(arguments, "set", None) or ())
+    return resolve(flags, environment, load_config(config_path(environment), workspace), table, told)
 
 
 def config_path(environment: Mapping[str, str]) -> str:
@@ -139,9 +155,14 @@ def config_path(environment: Mapping[str, str]) -> str:
 
 
 def resolve(
-    flags: Mapping[str, str], environment: Mapping[str, str], file: ConfigFile, table: ModelTable = _NO_TABLE
+    flags: Mapping[str, str],
+    environment: Mapping[str, str],
+    file: ConfigFile,
+    table: ModelTable = _NO_TABLE,
+    told: Mapping[str, JsonValue] = _NOTHING_TOLD,
 ) -> Settings:
-    """Return what holds. `flags` has those that were given, by the setting's name. Looks at no disk.
+    """Return what holds. `flags` has those that were given, by the setting's name, and `told` what flags say of how the model
+    answers. Looks at no disk.
 
     INVARIANT: provider, address and key belong together. The highest layer that names a provider or an address chooses the
     server; what lower ones say of the server (provider, base_url, key_variable; api and azure_api_version if they name a
@@ -149,14 +170,25 @@ def resolve(
 
     Raises UsageError for a value that makes no sense; not for what is missing, which is only needed to send something.
     """
-    return _Layers(flags, environment, file).settings(table)
+    return _Layers(flags, environment, file, told).settings(table)
 
 
 class _Layers:
     """All layers, while settings are made out of them."""
 
-    def __init__(self, flags: Mapping[str, str], environment: Mapping[str, str], file: ConfigFile) -> None:
-        self.flags, self.environment, self.file = flags, environment, file
+    def __init__(
+        self,
+        flags: Mapping[str, str],
+        environment: Mapping[str, str],
+        file: ConfigFile,
+        told: Mapping[str, JsonValue] = _NOTHING_TOLD,
+    ) -> None:
+        self.flags, self.environment, self.file, self.told = flags, environment, file, told
+        self.profile: Profile | None = None
+        self.profile_rank = _Rank.NOBODY
+        named = next(iter(self.said("model")), None)
+        if named and (profile := file.profiles.get(str(named.value))):
+            self.profile, self.profile_rank = profile, _PROFILE_OF[named.rank]
         self.provider = self.first("provider", _provider_problem)
         self.base_url = self.first("base_url", address_problem)
         if self.provider and self.base_url and self.base_url.rank > self.provider.rank:
@@ -167,6 +199,7 @@ class _Layers:
         own = self.own_address()
         if own and (self.base_url is None or self.base_url.rank < own.rank):
             self.base_url = own
+        self.refuse_another_server()
         chosen = self.provider or self.base_url
         self.chosen = chosen.rank if chosen else _Rank.NOBODY
 
@@ -178,9 +211,22 @@ class _Layers:
             said.append(_Said(rank=_Rank.FLAG, value=meant, origin=f"flag {declared.flag}"))
         if variable := self.variable(declared.variable):
             said.append(variable)
+        if self.profile and (of_profile := self.profile.values.get(name)):
+            said.append(_Said(rank=self.profile_rank, value=of_profile.value, origin=of_profile.origin))
         if written := self.file.values.get(name):
             said.append(_Said(rank=_Rank.FILE, value=written.value, origin=written.origin))
-        return said
+        return sorted(said, key=lambda word: -word.rank)
+
+    def refuse_another_server(self) -> None:
+        """Raise UsageError where a profile names a server, and whoever counts more names another one."""
+        if self.profile is None or not self.profile.names_server:
+            return
+        belongs = self.preset is not None and self.preset.name != OPENAI and "base_url" not in self.profile.values
+        for said in (self.provider, None if belongs else self.base_url):
+            if said and said.rank > self.profile_rank:
+                raise UsageError(
+                    f"{said.origin}: names another server than {self.profile.origin}, the profile of the model"
+                )
 
     def variable(self, name: str) -> _Said | None:
         value = self.environment.get(name, "").strip() if name else ""
@@ -209,6 +255,18 @@ class _Layers:
                 return said
         return None
 
+    def of_model(self) -> dict[str, Setting[JsonValue]]:
+        """Return how the model answers: what the file says of all models, the profile above it, and flags above both."""
+        names_server = not self.file.values.keys().isdisjoint(("provider", "base_url"))
+        elsewhere = self.chosen > _Rank.FILE and (names_server or self.chosen is self.profile_rank)
+        said = {} if elsewhere else dict(self.file.of_model)
+        if self.profile:
+            said |= self.profile.of_model
+        return said | {
+            name: Setting(value=value, origin="flag --effort" if name == "effort" else f"flag --set {name}")
+            for name, value in self.told.items()
+        }
+
     def settings(self, table: ModelTable) -> Settings:
         model = self.model()
         key = self.key_variable()
@@ -227,6 +285,7 @@ class _Layers:
             retry_seconds=self.plain("retry_seconds", float),
             deadlines={name: self.plain(f"deadlines.{name}", float) for name in field_names(Deadlines)},
             bounds={name: self.plain(f"bounds.{name}", int) for name in field_names(ReplyBounds)},
+            of_model=self.of_model(),
             context_tokens=self.context_tokens(table, model.value),
             pictures=self.pictures(model.value),
             prices=prices_of(self.file, table, model.value),
@@ -276,18 +335,23 @@ class _Layers:
         return _setting(own or self.of_server("azure_api_version"), "")
 
     def key_variable(self) -> Setting[str]:
-        """Return which variable holds the key; the file may say so only of the server that the file itself chose."""
-        written = self.file.values.get("key_variable")
-        above = self.base_url is not None and self.base_url.rank > _Rank.FILE
+        """Return which variable holds the key; the file, or a profile, may say so only of the server that it chose itself."""
+        by_profile = self.profile is not None and self.chosen is self.profile_rank
+        values = self.profile.values if self.profile and by_profile else self.file.values
+        rank = self.profile_rank if by_profile else _Rank.FILE
+        written = values.get("key_variable")
+        above = self.base_url is not None and self.base_url.rank > rank
         # Azure's own variable says where the resource is that the file speaks of; OPENAI_BASE_URL names another server.
-        another = self.preset is None or self.preset.name == OPENAI or "base_url" in self.file.values
-        if written and self.chosen <= _Rank.FILE and not (above and another):
+        another = self.preset is None or self.preset.name == OPENAI or "base_url" in values
+        if written and self.chosen <= rank and not (above and another):
             return Setting(value=str(written.value), origin=written.origin)
         if self.preset is None:
             return Setting(value="OPENAI_API_KEY", origin=DEFAULT)
         return Setting(value=self.preset.key_variable, origin=f"preset {self.preset.name}")
 
     def model(self) -> Setting[str]:
+        if self.profile:
+            return self.profile.model
         said = next(iter(self.said("model")), None)
         return _setting(said, DEFAULT_MODEL if self.preset is None or self.preset.name == OPENAI else "")
 
