@@ -465,6 +465,17 @@ def model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
     parser.add_argument("--base-url", type=filled, metavar="URL", help=address)
     parser.add_argument("--api", choices=("chat", "responses", "messages"), help="which API (else HARNESS_API)")
     parser.add_argument("--calls", choices=("functions", "text"), help="text: for models without function calling")
+    parser.add_argument(
+        "--effort", type=filled, metavar="WORD", help="how much the model thinks: low, medium, high ..."
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=filled,
+        metavar="NAME=VALUE",
+        help="a setting of the model: temperature=0.2",
+    )
 
 
 def run_flags(parser: ArgumentParser) -> None:

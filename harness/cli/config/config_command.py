@@ -70,9 +70,27 @@ def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]
         by_name: Mapping[str, Setting[object]] = settings.deadlines if table == "deadlines" else settings.bounds
         setting: Setting[object] = by_name[name] if held is None else getattr(held, name)
         yield table, name, Setting(value=_shown(name, setting.value), origin=setting.origin)
+    yield from _answers("", settings.of_model)
+    for profile in settings.file.profiles.values():
+        table = f"models.{_quoted(profile.name)}"
+        for name, setting in profile.values.items():
+            yield table, name, Setting(value=_shown(name, setting.value), origin=setting.origin)
+        yield from _answers(table, profile.of_model)
     for model, prices in settings.file.prices.items():
         for name in field_names(Prices):
             yield f"prices.{_quoted(model)}", name, Setting(value=getattr(prices.value, name), origin=prices.origin)
+
+
+def _answers(table: str, of_model: Mapping[str, Setting[JsonValue]]) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
+    """Yield settings of a model, those of no table of their own first."""
+    for key, setting in sorted(of_model.items(), key=lambda item: "." in item[0]):
+        extra, dot, name = key.partition(".")
+        at = ".".join(filter(None, (table, extra if dot else "")))
+        yield at, _key(name) if dot else key, setting
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
 
 
 def _shown(name: str, value: object) -> JsonValue:
@@ -111,6 +129,10 @@ def _key_told(settings: Settings) -> str:
 
 
 def _toml(value: JsonValue) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(name)} = {_toml(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(item) for item in value)}]"
     return _quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
