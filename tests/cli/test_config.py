@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from harness.cli.config.config_file import (
     parse_config,
 )
 from harness.cli.config.declared import PRICE_CHECKS, SETTINGS
+from harness.cli.config.model_settings import MODEL_SETTINGS, said_by_flags
 from harness.cli.config.settings import DEFAULT_MODEL, OPENAI_URL, Settings, resolve
 from harness.errors import UsageError
 from harness.model import Prices
@@ -71,6 +73,36 @@ cached_input = 0
 [prices.other]
 input = 1
 output = 2
+"""
+
+OF_MODEL = """\
+max_output_tokens = 4_000
+effort = "low"
+temperature = 0.5
+top_p = 0.9
+seed = -7
+stop = ["END"]
+verbosity = "low"
+service_tier = "flex"
+
+[extra_body]
+top_k = 40
+prompt_cache_key = "team"
+
+[extra_headers]
+X-Team = "tools"
+
+[models.fast]
+model = "some-small-model"
+provider = "ollama"
+calls = "text"
+context_tokens = 8000
+pictures = false
+effort = "none"
+extra_body = {top_k = 5}
+[models.here]
+[models."far.away".extra_headers]
+x-a = "b"
 """
 
 
@@ -134,6 +166,54 @@ def test_the_full_file_above_leaves_no_key_out() -> None:
     assert set(prices["some-model"]) == set(PRICE_CHECKS)
 
 
+def test_every_setting_of_a_model_is_taken_with_its_line() -> None:
+    file = parse(OF_MODEL)
+    assert {name: (setting.value, setting.origin) for name, setting in file.of_model.items()} == {
+        "max_output_tokens": (4000, "c.toml:1"),
+        "effort": ("low", "c.toml:2"),
+        "temperature": (0.5, "c.toml:3"),
+        "top_p": (0.9, "c.toml:4"),
+        "seed": (-7, "c.toml:5"),
+        "stop": (["END"], "c.toml:6"),
+        "verbosity": ("low", "c.toml:7"),
+        "service_tier": ("flex", "c.toml:8"),
+        "extra_body.top_k": (40, "c.toml:11"),
+        "extra_body.prompt_cache_key": ("team", "c.toml:12"),
+        "extra_headers.x-team": ("tools", "c.toml:15"),
+    }
+    assert {name.partition(".")[0] for name in file.of_model} == set(MODEL_SETTINGS)
+
+
+def test_every_profile_is_taken_with_its_lines() -> None:
+    profiles = parse(OF_MODEL).profiles
+    assert {
+        name: (
+            told_of(profile.model),
+            {key: said.value for key, said in profile.values.items()},
+            {key: told_of(said) for key, said in profile.of_model.items()},
+        )
+        for name, profile in profiles.items()
+    } == {
+        "fast": (
+            ("some-small-model", "c.toml:18"),
+            {
+                "model": "some-small-model",
+                "provider": "ollama",
+                "calls": "text",
+                "context_tokens": 8000,
+                "pictures": False,
+            },
+            {"effort": ("none", "c.toml:23"), "extra_body.top_k": (5, "c.toml:24")},
+        ),
+        "here": (("here", "c.toml:25"), {}, {}),
+        "far.away": (("far.away", "c.toml:26"), {}, {"extra_headers.x-a": ("b", "c.toml:27")}),
+    }
+
+
+def told_of(setting: Setting[Any]) -> tuple[Any, str]:
+    return setting.value, setting.origin
+
+
 NEVER = "keys are never read from files"
 REFUSED = {
     "a key that is not known": ('modle = "x"', "c.toml:1: modle: unknown key; did you mean model?"),
@@ -188,7 +268,55 @@ REFUSED = {
         "c.toml:4: [prices.m] cached: unknown key; did you mean cached_input?",
     ),
     "prices of no model": ("[prices]\ninput = 1", "c.toml:2: [prices] input: must be a table: [prices.input]"),
-    "a number of tokens": ("max_output_tokens = 5", "c.toml:1: max_output_tokens: unknown key"),
+    "a number of turns": ("turns = 5", "c.toml:1: turns: unknown key"),
+    "no number of tokens": ('max_output_tokens = "5"', "c.toml:1: max_output_tokens: must be a whole number from 1 to"),
+    "too hot": ("temperature = 3", "c.toml:1: temperature: must be a number from 0 to 2"),
+    "no share at all": ("top_p = 0", "c.toml:1: top_p: must be a number above 0, at most 1"),
+    "one stop without a list": ('stop = "END"', "c.toml:1: stop: must be a list of"),
+    "a slip in a setting of the model": (
+        "temprature = 1",
+        "c.toml:1: temprature: unknown key; did you mean temperature?",
+    ),
+    "a body that is no table": ("extra_body = 3", "c.toml:1: extra_body: must be a table: [extra_body]"),
+    "a key in the body": ('[extra_body]\napi_key = "sk-1234"', f"c.toml:2: [extra_body] api_key: {NEVER}"),
+    "a key deep in the body": ('[extra_body]\na = [{token = "1234"}]', f"c.toml:2: [extra_body] a: {NEVER}"),
+    "a date in the body": (
+        "[extra_body]\na = 2020-01-01",
+        "c.toml:2: [extra_body] a: must be a text, a number, true or false, a list or a table",
+    ),
+    "what the program writes itself": (
+        "[extra_body]\nmessages = []",
+        "c.toml:2: [extra_body] messages: is a field that the program writes itself",
+    ),
+    "a setting in the body": (
+        "[extra_body]\ntemperature = 1",
+        "c.toml:2: [extra_body] temperature: is a setting of its own: temperature = ...",
+    ),
+    "a key in a header": ('[extra_headers]\nX-Api-Key = "1234"', f"c.toml:2: [extra_headers] X-Api-Key: {NEVER}"),
+    "a cookie": ('[extra_headers]\nCookie = "1234"', f"c.toml:2: [extra_headers] Cookie: {NEVER}"),
+    "a header of the program's": (
+        '[extra_headers]\nHost = "h"',
+        "c.toml:2: [extra_headers] Host: is a header that the program writes itself",
+    ),
+    "a header of two lines": (
+        '[extra_headers]\nx-a = "a\\nb"',
+        "c.toml:2: [extra_headers] x-a: must be a text of printable ASCII characters",
+    ),
+    "a header with a blank": (
+        '[extra_headers]\n"x a" = "b"',
+        "c.toml:2: [extra_headers] x a: is no name of a header",
+    ),
+    "a profile's slip": (
+        '[models.fast]\nmodle = "m"',
+        "c.toml:2: [models.fast] modle: unknown key; did you mean model?",
+    ),
+    "a setting of a profile": ("[models.fast]\nseed = 1.5", "c.toml:2: [models.fast] seed: must be a whole number"),
+    "a key of no server": (
+        '[models.fast]\nkey_variable = "CORP_KEY"',
+        "c.toml:2: [models.fast] key_variable: belongs to a server: name the provider or the base_url beside it",
+    ),
+    "a profile that is no table": ("[models]\nfast = 1", "c.toml:2: [models] fast: must be a table: [models.fast]"),
+    "a key in a profile": ('[models.fast]\napi_key = "1234"', f"c.toml:2: [models.fast] api_key: {NEVER}"),
     "a key": ('api_key = "sk-1234"', f"c.toml:1: api_key: {NEVER}"),
     "a key by another name": ('OPENAI_API_KEY = "sk-1234"', f"c.toml:1: OPENAI_API_KEY: {NEVER}"),
     "a token": ('auth_token = "sk-1234"', f"c.toml:1: auth_token: {NEVER}"),
@@ -346,8 +474,13 @@ URL = "https://llm.example.org/v1"
 KEY = {"OPENAI_API_KEY": "sk-of-openai", "GROQ_API_KEY": "gsk-of-groq"}
 
 
-def settings(flags: Mapping[str, str] = {}, environment: Mapping[str, str] = {}, file: str = "") -> Settings:
-    return resolve(flags, environment, parse(file) if file else ConfigFile(path="c.toml"))
+def settings(
+    flags: Mapping[str, str] = {},
+    environment: Mapping[str, str] = {},
+    file: str = "",
+    told: Mapping[str, Any] = {},
+) -> Settings:
+    return resolve(flags, environment, parse(file) if file else ConfigFile(path="c.toml"), told=told)
 
 
 def told(found: Settings, *names: str) -> list[tuple[object, str]]:
@@ -483,6 +616,113 @@ def test_the_server_and_who_named_it(
 ) -> None:
     found = settings(flags, environment, file_text)
     assert told(found, "provider", "base_url", "key_variable", "api") == expected
+
+
+PROFILES = """\
+provider = "openai"
+key_variable = "WORK_KEY"
+temperature = 1
+seed = 5
+[extra_body]
+a = 1
+[models.cold]
+model = "gpt-5-mini"
+temperature = 0
+[models.local]
+model = "qwen3"
+provider = "ollama"
+calls = "text"
+seed = 9
+[models.far]
+base_url = "https://llm.example.org/v1"
+key_variable = "FAR_KEY"
+"""
+OF_FILE = {"temperature": 1, "seed": 5, "extra_body.a": 1}
+PROFILED: dict[str, tuple[dict[str, str], dict[str, str], dict[str, Any], tuple[str, str, str], dict[str, Any]]] = {
+    # model, address, key; settings of the model
+    "no profile": ({}, {}, {}, (DEFAULT_MODEL, OPENAI_URL, "WORK_KEY"), OF_FILE),
+    "flags over the file": (
+        {}, {}, {"seed": 6, "extra_body.b": 2}, (DEFAULT_MODEL, OPENAI_URL, "WORK_KEY"),
+        {**OF_FILE, "seed": 6, "extra_body.b": 2},
+    ),
+    "a profile at the same server": (
+        {"model": "cold"}, {}, {}, ("gpt-5-mini", OPENAI_URL, "WORK_KEY"), {**OF_FILE, "temperature": 0},
+    ),
+    "flags over a profile": (
+        {"model": "cold"}, {}, {"temperature": 2}, ("gpt-5-mini", OPENAI_URL, "WORK_KEY"), {**OF_FILE, "temperature": 2},
+    ),
+    "a profile by the environment": (
+        {}, {"HARNESS_MODEL": "cold"}, {}, ("gpt-5-mini", OPENAI_URL, "WORK_KEY"), {**OF_FILE, "temperature": 0},
+    ),
+    "a model by flag over a profile by the environment": (
+        {"model": "m"}, {"HARNESS_MODEL": "cold"}, {}, ("m", OPENAI_URL, "WORK_KEY"), OF_FILE,
+    ),
+    "another server: what the file says of its own is set aside": (
+        {"model": "local"}, {}, {}, ("qwen3", LOCAL, ""), {"seed": 9},
+    ),
+    "another server with its own key": ({"model": "far"}, {}, {}, ("far", URL, "FAR_KEY"), {}),
+    "a provider by flag sets the settings of the file aside": (
+        {"provider": "ollama", "model": "m"}, {}, {"seed": 3}, ("m", LOCAL, ""), {"seed": 3},
+    ),
+    "a profile by flag over an address in the environment": (
+        {"model": "local"}, {"OPENAI_BASE_URL": "http://a"}, {}, ("qwen3", LOCAL, ""), {"seed": 9},
+    ),
+}  # fmt: skip
+
+
+@all_rows(("flags", "environment", "by_flags", "expected", "of_model"), PROFILED.values(), ids=PROFILED)
+def test_what_a_profile_says_and_who_counts_more(
+    flags: dict[str, str],
+    environment: dict[str, str],
+    by_flags: dict[str, Any],
+    expected: tuple[str, str, str],
+    of_model: dict[str, Any],
+) -> None:
+    found = settings(flags, environment, PROFILES, by_flags)
+    assert (found.model.value, found.base_url.value, found.key_variable.value) == expected
+    assert {name: setting.value for name, setting in found.of_model.items()} == of_model
+
+
+@all_rows("flags", [{"provider": "groq"}, {"base_url": "https://a.example/v1"}])
+def test_a_profile_and_a_flag_that_name_two_servers(flags: dict[str, str]) -> None:
+    """Where the conversation goes must not depend on which of two words the person forgot."""
+    with pytest.raises(
+        UsageError, match=r"^flag --\S+: names another server than c\.toml:\d+, the profile of the model$"
+    ):
+        settings({"model": "local", **flags}, {}, PROFILES)
+
+
+BY_FLAGS: dict[str, tuple[str | None, list[str], dict[str, Any] | str]] = {
+    "nothing": (None, [], {}),
+    "an effort": ("low", [], {"effort": "low"}),
+    "a number": (None, ["temperature=0.2"], {"temperature": 0.2}),
+    "a text": (None, ["service_tier=flex"], {"service_tier": "flex"}),
+    "a text that looks like a number": (None, ["verbosity=1"], {"verbosity": "1"}),
+    "one stop": (None, ["stop=END"], {"stop": ["END"]}),
+    "two": (None, ['stop=["a", "b"]'], {"stop": ["a", "b"]}),
+    "further fields": (
+        None,
+        ["extra_body.top_k=40", "extra_body.mode=on"],
+        {"extra_body.top_k": 40, "extra_body.mode": "on"},
+    ),
+    "a header": (None, ["extra_headers.X-A=1"], {"extra_headers.x-a": "1"}),
+    "the last word counts": ("low", ["effort=high"], {"effort": "high"}),
+    "no value": (None, ["seed"], "--set 'seed': must be NAME=VALUE, such as temperature=0.2"),
+    "a slip": (None, ["sed=1"], "--set sed: there is no such setting of a model; did you mean seed?"),
+    "a field of no table": (None, ["seed.x=1"], "--set seed.x: there is no such setting of a model"),
+    "no number": (None, ["seed=many"], "--set seed: must be a whole number"),
+    "a key": (None, ["extra_body.api_key=1234"], "--set extra_body.api_key: keys are never read from files"),
+}
+
+
+@all_rows(("effort", "pairs", "expected"), BY_FLAGS.values(), ids=BY_FLAGS)
+def test_settings_of_a_model_by_flags(effort: str | None, pairs: list[str], expected: dict[str, Any] | str) -> None:
+    if isinstance(expected, dict):
+        assert said_by_flags(effort, pairs) == expected
+        return
+    with pytest.raises(UsageError) as caught:
+        said_by_flags(effort, pairs)
+    assert str(caught.value).startswith(expected)
 
 
 def test_defaults_are_those_of_the_endpoint() -> None:

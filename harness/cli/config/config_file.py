@@ -11,7 +11,7 @@ from typing import Generic, NoReturn, TypeVar, cast
 from harness.actions import JsonValue
 from harness.cli.config.declared import NO_KEYS, PRICE_CHECKS, Value, checks_of, is_key_like, table_names
 from harness.cli.config.extension_tables import EXTENSION_TABLES, ExtensionTable, extension_tables
-from harness.cli.config.model_settings import MODEL_SETTINGS, flattened, setting_type_problem
+from harness.cli.config.model_settings import MODEL_SETTINGS, flattened, setting_type_problem, unified
 from harness.errors import UsageError, nearest
 from harness.model import Prices
 from harness.paths import is_within
@@ -211,10 +211,10 @@ class _Loader:
         for name in table.keys() & set(MODEL_SETTINGS):
             for key, value in flattened(name, table[name]).items():
                 inner = (*place, name) if key != name else place
+                field = key.removeprefix(f"{name}.")
                 if problem := setting_type_problem(key, value):
-                    self.fail(inner, key.removeprefix(f"{name}."), problem)
-                origin = self.origin(inner, key.removeprefix(f"{name}."))
-                found[key] = Setting(value=cast("JsonValue", value), origin=origin)
+                    self.fail(inner, field, problem)
+                found[unified(key)] = Setting(value=cast("JsonValue", value), origin=self.origin(inner, field))
         return found
 
     def profile(self, profiles: Mapping[str, object], name: str) -> Profile:
@@ -265,10 +265,12 @@ class _Loader:
     def origin(self, place: tuple[str, ...], key: str) -> str:
         """Return FILE:LINE of a key; else of where its table begins, or is written as a value."""
         looked = ((place, key), (place, ""), (place[:-1], place[-1] if place else ""), (place[:-2], "".join(place[:1])))
-        return f"{self.file}:{next((self.lines[at] for at in looked if at in self.lines), 1)}"
+        within = [line for (table, _), line in self.lines.items() if place and table[: len(place)] == place]
+        line = next((self.lines[at] for at in looked if at in self.lines), min(within, default=1))
+        return f"{self.file}:{line}"
 
     def fail(self, place: tuple[str, ...], key: str, problem: str) -> NoReturn:
-        quoted = [name if name.isalnum() else f'"{name}"' for name in place]
+        quoted = [name if name.replace("_", "").isalnum() else f'"{name}"' for name in place]
         header = f"[{'.'.join(quoted)}]" if place else ""
         raise UsageError(f"{self.origin(place, key)}: {' '.join(part for part in (header, key) if part)}: {problem}")
 

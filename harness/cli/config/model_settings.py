@@ -54,10 +54,15 @@ def setting_type_problem(name: str, value: object) -> str:
 
 
 def flattened(name: str, value: object) -> dict[str, object]:
-    """Return a setting by its name; of a table its fields, each by its own. Names of headers become lower case."""
+    """Return a setting by its name; of a table its fields, each by its own, as it is written."""
     if name not in EXTRA_TABLES or not isinstance(value, Mapping):
         return {name: value}
-    return {f"{name}.{field.lower() if name == EXTRA_HEADERS else field}": item for field, item in value.items()}
+    return {f"{name}.{field}": item for field, item in value.items()}
+
+
+def unified(name: str) -> str:
+    """Return a setting's name as it is known by: names of headers are the same in capital letters."""
+    return name.lower() if name.startswith(f"{EXTRA_HEADERS}.") else name
 
 
 def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonValue]:
@@ -81,7 +86,7 @@ def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonVal
         for key, item in flattened(table, {field: value} if field else value).items():
             if problem := setting_type_problem(key, item):
                 raise UsageError(f"--set {key}: {problem}")
-            said[key] = cast("JsonValue", item)
+            said[unified(key)] = cast("JsonValue", item)
     return said
 
 
