@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import Action, JsonValue
 from harness.cli.chosen_tools import chosen_tools
+from harness.cli.config.model_settings import model_settings
 from harness.cli.config.provider import model_from, not_for, withhold
 from harness.cli.config.settings import Settings, settings_from
 from harness.cli.console import complain
@@ -167,6 +168,8 @@ class SessionParts:
         self.limits = _limits_of(arguments)
         check_prices(self.settings, strictest((self.limits, self.policy.limits)))
         secrets = secrets_of(environment, self.settings.key_variable.value, self.settings.base_url.value)
+        for profile in self.settings.file.profiles.values():  # /model may take one
+            secrets += secrets_of(environment, profile.value_of("key_variable"), profile.value_of("base_url"))
         for one in self.extensions.servers.values():
             secrets += one.secrets(environment)
         home = environment.get("HOME", "")
@@ -288,15 +291,25 @@ def about_of(parts: SessionParts, mode: str) -> dict[str, JsonValue]:
         "workspace": parts.workspace.root,
         "git_head": checked_out(parts.workspace.root),
         "environment": [*sorted(child_environment(parts.environment))],
-        "api": parts.settings.api.value.value,
-        "server": shown_address(parts.settings.base_url.value),
         "model": parts.model.name,
-        **({"call_form": "text"} if parts.settings.calls.value == "text" else {}),
+        **about_model(parts.settings),
         "policy": parts.policy.name,
         "policy_sha256": parts.policy.sha256,
         **({"add_dirs": list(parts.workspace.added)} if parts.workspace.added else {}),
         **_lost_in(parts.lost),
         **parts.system.about,
+    }
+
+
+def about_model(settings: Settings) -> dict[str, JsonValue]:
+    """Return what the log says of the model beside its name: where it is asked, and with which settings."""
+    told = model_settings({name: setting.value for name, setting in settings.of_model.items()}).said()
+    return {
+        "api": settings.api.value.value,
+        "server": shown_address(settings.base_url.value),
+        **({"call_form": "text"} if settings.calls.value == "text" else {}),
+        **({"profile": settings.profile} if settings.profile else {}),
+        **({"model_settings": told} if told else {}),
     }
 
 

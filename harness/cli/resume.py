@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.commands.notes_to_model import own_words
@@ -25,13 +26,17 @@ from harness.log.reader import is_in_use
 from harness.log.transcript import Rebuilt, rebuilt
 from harness.loop.compaction import split_summary
 from harness.messages import Message, Role
+from harness.models.endpoint import shown_address
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
+if TYPE_CHECKING:
+    from harness.cli.config.settings import Settings
+
 RESUMED, FORKED = "resumed", "forked"
-_ABOUT_MODEL = ("model", "api", "server")
+_ABOUT_MODEL = ("model", "api", "server", "profile")
 """What records say of a model; where all of it is the same, a provider knows what it wants back with a reply."""
 _ANSWER_LINES, _ANSWER_CHARACTERS = 6, 400
 """So much of the last answer is shown."""
@@ -71,6 +76,18 @@ class Carried(Record):
         if self.model_at(about.get("api"), about.get("server")) == about.get("model"):
             return self.rebuilt.messages
         return tuple(replace(message, echo="") if message.echo else message for message in self.rebuilt.messages)
+
+    def model_for(self, settings: Settings, environment: Mapping[str, str]) -> str | None:
+        """Return the profile, or the model, that was asked last, if these settings lead to the same server."""
+        profile = str(self.first.get("profile") or "")
+        if profile in settings.file.profiles and settings.flags.keys().isdisjoint(("provider", "base_url")):
+            named = settings.with_model(profile, environment)
+            if self._model_at(named) == named.model.value:
+                return profile
+        return self._model_at(settings)
+
+    def _model_at(self, settings: Settings) -> str | None:
+        return self.model_at(settings.api.value.value, shown_address(settings.base_url.value))
 
     def model_at(self, api: JsonValue, server: JsonValue) -> str | None:
         """Return the model that was asked last, if it was asked behind this address by this API."""

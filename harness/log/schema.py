@@ -44,6 +44,8 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "python?": "text",
         "model?": "text",
         "call_form?": "one of text",
+        "profile?": "text",
+        "model_settings?": "object of json",
         "tools?": "list of text",
         "policy?": "text",
         "policy_sha256?": "digest",
@@ -230,7 +232,14 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "asked?": "asked",
     },
     "tools_changed": {"tools": "list of text", "told": "list of told_tool", "notes": "list of text"},
-    "model_changed": {"model": "text", "api?": "text", "server?": "text"},
+    "model_changed": {
+        "model": "text",
+        "api?": "text",
+        "server?": "text",
+        "call_form?": "one of text",
+        "profile?": "text",
+        "model_settings?": "object of json",
+    },
     "history_changed": {"why": "text", "start": "count", "stop": "count", "messages": "list of message"},
     "restored": {
         "of_session": "text",
@@ -357,6 +366,7 @@ _SCHEMAS: Mapping[str, Mapping[str, JsonValue]] = {
     "count": {"type": "integer", "minimum": 0},
     "number": {"type": "number"},
     "flag": {"type": "boolean"},
+    "json": {},
     # The lengths too: in some readers `$` also stands before a last line end.
     "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "minLength": 64, "maxLength": 64},
 }

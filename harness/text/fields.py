@@ -152,5 +152,6 @@ _PLAIN: Mapping[str, Check] = {
         fits=lambda text: text.strip() and text.isprintable(),
         problem="must not be empty, and on one line",
     ),
+    "json": lambda _: "",
     "filled": _check("a string", str, fits=str.strip, problem="must not be empty"),
 }  # fmt: skip

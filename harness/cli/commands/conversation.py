@@ -28,6 +28,7 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.cli.commands.slash_command import SlashCommand
+    from harness.cli.config.settings import Settings
     from harness.process.lent_terminal import LentTerminal
 
 
@@ -111,8 +112,8 @@ class Conversation:
         """What is to be said to the model next, in the person's place and with their consent."""
         self.own: Sequence[SlashCommand] = ()
         """The commands of the user and the team."""
-        self.model_after = ""
-        """The model that answers again after the next turn; empty: the one that answers now."""
+        self.settings_after: Settings | None = None
+        """Those of the model that answers again after the next turn; None: the one that answers now."""
         self.begun = ""
         """What stands in the next line already: a command whose menu opens, or words that the person sends or changes."""
         self.leaving = False

@@ -59,6 +59,10 @@ class Profile(Record):
             Setting(value=str(said.value), origin=said.origin) if said else Setting(value=self.name, origin=self.origin)
         )
 
+    def value_of(self, name: str) -> str:
+        """Return a text that it says; empty where it does not."""
+        return str(self.values[name].value) if name in self.values else ""
+
     @property
     def names_server(self) -> bool:
         """Whether it says which server answers."""

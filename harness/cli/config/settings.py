@@ -21,7 +21,7 @@ from harness.model import Prices
 from harness.models.endpoint import Deadlines, ReplyBounds
 from harness.models.presets import PRESETS, Api, Preset, preset_of
 from harness.models.sight import takes_pictures
-from harness.record import Record, field_names
+from harness.record import Record, field_names, replace
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -35,6 +35,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 """Always given to the SDK: it would take OPENAI_BASE_URL where it is told nothing."""
 
 DEFAULT = "default"
+_OF_SERVER = ("provider", "base_url", "api", "azure_api_version")
 _NO_TABLE = ModelTable()
 _NOTHING_TOLD: Mapping[str, JsonValue] = {}
 
@@ -61,6 +62,12 @@ class Settings(Record):
     file: ConfigFile
     table: ModelTable
     """What the person keeps of models beside the file; the file counts more."""
+    flags: Mapping[str, str]
+    """Those that were given, by the setting's name."""
+    told: Mapping[str, JsonValue]
+    """What flags said of how the model answers."""
+    profile: str
+    """The name of the model's profile; empty where it has none."""
     provider: Setting[str]
     """A preset's name; empty where none is named."""
     base_url: Setting[str]
@@ -97,6 +104,23 @@ class Settings(Record):
     terminal: TerminalSettings
     sign_key: Setting[str]
     """The path of the SSH key with which the heads of logs are signed; empty where they are not."""
+
+    def with_model(self, name: str, environment: Mapping[str, str]) -> Settings:
+        """Return what holds where the model is `name`: by its profile, else at the same server as now. Raises UsageError.
+
+        A profile that names a server counts for more than flags that named another one: it is the newer word.
+        """
+        profile = self.file.profiles.get(name)
+        if profile is None:
+            named = replace(self, model=Setting(value=name, origin="/model"), prices=self.prices_of(name), profile="")
+            if "context_tokens" not in self.file.values:
+                named = replace(named, context_tokens=context_of(self.table, name))
+            if self.pictures.origin.startswith((DEFAULT, "preset ")):
+                named = replace(named, pictures=sight_of(self.preset, name))
+            return named
+        elsewhere = _OF_SERVER if profile.names_server else ()
+        flags = {**{key: value for key, value in self.flags.items() if key not in elsewhere}, "model": name}
+        return resolve(flags, environment, self.file, self.table, self.told)
 
     def prices_of(self, model: str) -> Setting[Prices | None]:
         """Return what a model costs: by the file, else by the table."""
@@ -273,6 +297,9 @@ class _Layers:
         return Settings(
             file=self.file,
             table=table,
+            flags=self.flags,
+            told=self.told,
+            profile=self.profile.name if self.profile else "",
             provider=_setting(self.provider, ""),
             base_url=self.address(),
             api=self.api(),

@@ -51,7 +51,6 @@ from harness.gate.approval import Approval, Approver
 from harness.gate.registry import ToolRegistry
 from harness.interrupt import Interrupt
 from harness.messages import Picture, RunResult, StopReason
-from harness.models.endpoint import shown_address
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.text.amounts import counted
@@ -107,8 +106,7 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     fix_modes(State.of(environment))
     carried = carried_over(arguments, environment)
     if carried is not None and arguments.model is None:
-        server = settings_from(arguments, environment, here(arguments.cwd))
-        arguments.model = carried.model_at(server.api.value.value, shown_address(server.base_url.value))
+        arguments.model = carried.model_for(settings_from(arguments, environment, here(arguments.cwd)), environment)
     parts = parts_of(arguments, environment)
     return parts if isinstance(parts, int) else Repl(parts, arguments, carried=carried).talk()
 
@@ -480,11 +478,11 @@ class Repl:
 
     def _model_again(self) -> None:
         """Let the model answer again that did before a command named another one for its turn. Raises LogError."""
-        if name := self._conversation.model_after:
-            from harness.cli.commands.model import change_model
+        if settings := self._conversation.settings_after:
+            from harness.cli.commands.model import take_settings
 
-            self._conversation.model_after = ""
-            change_model(self._conversation, name)
+            self._conversation.settings_after = None
+            take_settings(self._conversation, settings)
 
     def _do(self, meaning: Do) -> bool:
         """Do a command; what goes wrong in it is one line. Raises LogError and GateError."""

@@ -38,7 +38,6 @@ from harness.log.order import LogRecord
 from harness.loop.agent import Agent
 from harness.mcp.json_rpc import RpcCode
 from harness.messages import RunResult, StopReason
-from harness.models.endpoint import shown_address
 from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
@@ -166,8 +165,8 @@ class ServedSession:
         arguments, state = self._arguments, State.of(self._environment)
         carried = carried_session(state, name, arguments.cwd) if name else None
         if carried is not None and arguments.model is None:
-            server = settings_from(arguments, self._environment, arguments.cwd)
-            arguments.model = carried.model_at(server.api.value.value, shown_address(server.base_url.value))
+            settings = settings_from(arguments, self._environment, arguments.cwd)
+            arguments.model = carried.model_for(settings, self._environment)
         self._parts = parts = SessionParts(arguments, self._environment)
         try:
             opened = self._opened = _Opened(self, parts, carried)

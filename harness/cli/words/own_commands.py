@@ -72,10 +72,10 @@ def _say(command: OwnCommand, conversation: Conversation, rest: str) -> None:
     from harness.cli.commands.plan import enter
 
     text = expanded(command.body, rest)
-    now = conversation.agent.model.name
-    if command.model and command.model != now:
+    now = conversation.parts.settings
+    if command.model and command.model not in {now.profile, now.model.value}:
         change_model(conversation, command.model)
-        conversation.model_after = now
+        conversation.settings_after = now
     if command.plans and not conversation.plans:
         enter(conversation)
     conversation.prompt = text
