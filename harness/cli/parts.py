@@ -137,6 +137,8 @@ class SessionParts:
         self.lend: Callable[[], AbstractContextManager[LentTerminal]] | None = None
         """Lends the terminal to a command; set by whoever runs one that the person typed, and only while it runs."""
         self.settings: Settings = settings_from(arguments, environment, self.workspace.root)
+        self.begun_settings = self.settings
+        """Those that held at the beginning; /model may change the model's."""
         self.extensions, self.notes = extensions_of(self.settings, self.state, self.workspace.root, environment)
         self.pictures = SessionPictures(self.settings)
         self.tools = tools_in(

@@ -170,6 +170,7 @@ PLAIN: Mapping[str, st.SearchStrategy[JsonValue]] = {
     "whole": st.integers(-(2**70), 2**70),
     "number": st.integers() | st.floats(allow_nan=False, allow_infinity=False),
     "flag": st.booleans(),
+    "json": LEAVES,
     "digest": st.text("0123456789abcdef", min_size=64, max_size=64),
     "effects": EFFECTS,
     "policy_file": st.fixed_dictionaries(

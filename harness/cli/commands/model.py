@@ -53,21 +53,27 @@ def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
         listed = listed_models(endpoint_of(parts.settings, parts.environment))
     except HarnessError as error:
         problem = f"; no list: {error}"
-    profiles = {name: f"profile: {profile.model.value}" for name, profile in parts.settings.file.profiles.items()}
+    file = parts.settings.file
     about = {
+        **dict.fromkeys(parts.settings.table.models, "in your table"),
+        **dict.fromkeys(file.prices, "configured"),
+        parts.begun_settings.model.value: "answered at the beginning",
+        **{name: f"profile: {profile.model.value}" for name, profile in file.profiles.items()},
         now: f"answers now{problem}",
-        **profiles,
-        **{name: "configured" for name in parts.settings.file.prices if name not in {now, *profiles}},
     }
-    about = {**dict.fromkeys(parts.settings.table.models, "in your table"), **about}
     names = [name for name in dict.fromkeys((*about, *listed)) if len(name.split()) == 1]
     return [Offered(text=name, shown=name, about=about.get(name, "")) for name in names]
 
 
 def change_model(conversation: Conversation, name: str) -> None:
-    """Ask the model `name` from now on: as its profile says, else of the same provider. Raises UsageError and LogError."""
+    """Ask the model `name` from now on: as its profile says, or as at the beginning, else of the same provider.
+
+    Raises UsageError and LogError.
+    """
     parts = conversation.parts
-    take_settings(conversation, parts.settings.with_model(name, parts.environment))
+    begun = parts.begun_settings
+    as_begun = name in {begun.profile, begun.model.value} - {""}
+    take_settings(conversation, begun if as_begun else parts.settings.with_model(name, parts.environment))
 
 
 def take_settings(conversation: Conversation, settings: Settings) -> None:

@@ -770,6 +770,51 @@ def test_another_model_of_the_same_provider_answers(program: Program, start: Sta
     assert verified(program)
 
 
+def test_a_profile_is_taken_within_a_session_and_when_it_is_resumed(program: Program, start: Start) -> None:
+    """Its server, its key and its settings come with it, and the ones of the beginning come back with their model."""
+    other = program.serve(replies(Reply(text="Two."), Reply(text="Four.")))
+    profile = f'[models.fast]\nmodel = "small"\nbase_url = "{other}"\nkey_variable = "SMALL_WORD"\neffort = "low"\n'
+    write_config(program, f"[terminal]\ndead_seconds = 0.15\n{profile}")
+    program.environment["SMALL_WORD"] = "the-key-of-the-small-one-4711"
+    prompt = start(replies(Reply(text="One."), Reply(text="Three.")), "--set", "temperature=0.5")
+    prompt.ask("first", "One.")
+    prompt.say("/model fast", "from now on small answers, at http://127.0.0.1:")
+    prompt.say("/model", "temperature = 0.5")
+    prompt.wait_for('effort = "low"')
+    prompt.send(ESC)
+    prompt.ask("second the-key-of-the-small-one-4711", "Two.")
+    prompt.say("/model scripted", "from now on scripted answers, at")
+    prompt.ask("third", "Three.")
+    prompt.say("/model fast", "from now on small answers, at")
+    assert prompt.leave() == 0
+    there, here = program.players
+    asked = [{name: one.get(name) for name in ("model", "temperature", "reasoning_effort")} for one in there.requests]
+    assert asked == [{"model": "small", "temperature": 0.5, "reasoning_effort": "low"}]
+    assert [(one["model"], one["temperature"], one.get("reasoning_effort")) for one in here.requests] == [
+        ("scripted", 0.5, None)
+    ] * 2
+    records = program.records()
+    assert records[0]["model_settings"] == {"temperature": 0.5}
+    changed = [record for record in records if record["kind"] == "model_changed"]
+    assert [(one["model"], one.get("profile"), one["model_settings"]) for one in changed] == [
+        ("small", "fast", {"temperature": 0.5, "effort": "low"}),
+        ("scripted", None, {"temperature": 0.5}),
+        ("small", "fast", {"temperature": 0.5, "effort": "low"}),
+    ]
+    assert "4711" not in program.logs()[0].read_text()
+    assert verified(program)
+    with Prompt(
+        program.command("sessions", "resume"),
+        columns=120,
+        lines=50,
+        cwd=program.workspace,
+        environment=program.environment,
+    ) as resumed:
+        resumed.ask("fourth", "Four.")
+        assert resumed.leave() == 0
+    assert there.requests[-1]["model"] == "small"
+
+
 def test_policy_reload_takes_what_the_file_says_now_or_keeps_what_held(program: Program, start: Start) -> None:
     path = program.state.parent / "own.toml"
     path.write_text('version = 1\nname = "own"\n[tools]\ndefault = "confirm"\nread_file = "auto"\n')
