@@ -801,7 +801,7 @@ def test_a_profile_is_taken_within_a_session_and_when_it_is_resumed(program: Pro
         ("scripted", None, {"temperature": 0.5}),
         ("small", "fast", {"temperature": 0.5, "effort": "low"}),
     ]
-    assert "4711" not in program.logs()[0].read_text()
+    assert "small-one-4711" not in program.logs()[0].read_text()
     assert verified(program)
     with Prompt(
         program.command("sessions", "resume"),
