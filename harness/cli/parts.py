@@ -27,6 +27,7 @@ from harness.cli.session_pictures import SessionPictures
 from harness.cli.signals import Signals
 from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State, current_folder
 from harness.cli.system_prompt import system_prompt
+from harness.cli.templates import Templates, session_values
 from harness.cli.words.word_files import OwnWords
 from harness.errors import ToolError, UsageError
 from harness.files.before_images import BeforeImages
@@ -185,13 +186,14 @@ class SessionParts:
         self._named: OpenAIChat | OpenAIResponses | AnthropicMessages | None = None
         model_for = unattended.model_for if unattended is not None else None
         self.model: Model = self.calling(model_for(self) if model_for is not None else self.named_model())
-        system = system_prompt(
-            self.settings,
-            workspace=self.workspace.root,
-            config=self.state.config,
-            tools=[tool.spec.name for tool in self.tools],
-            policy=self.policy.name,
+        values = session_values(
+            self.workspace.root,
+            [tool.spec.name for tool in self.tools],
+            self.policy.name,
+            strictest((self.limits, self.policy.limits)),
         )
+        system = system_prompt(self.settings, workspace=self.workspace.root, config=self.state.config, values=values)
+        self.templates = Templates(self.settings, values, self.workspace.root)
         self.words = words_of(self.state, self.workspace.root)
         self.notes = (*self.notes, *self.words.notes)
         told = _told_of(self.workspace.added) + _told_of_skills(self.words)
@@ -351,6 +353,7 @@ def agent_of(
         on_text=on_text,
         interrupt=parts.interrupt,
         together=calls_at_once(),
+        phrase=parts.templates.result if parts.templates.has_result else None,
         done_marker=done_marker,
         grants=kept.read().grants if kept else (),
         kept=kept,

@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.cli.config.config_file import read_own
+from harness.cli.config.config_file import Setting, read_own
 from harness.cli.config.settings import Settings
 from harness.errors import UsageError
 from harness.files.repository import git_top
@@ -157,36 +155,33 @@ class SystemPrompt(Record):
         return (*([f"instructions: {visible_line(read, 1_000)}"] if read else []), *passed)
 
 
-def system_prompt(
-    settings: Settings, *, workspace: str, config: str, tools: Sequence[str], policy: str
-) -> SystemPrompt:
+def system_prompt(settings: Settings, *, workspace: str, config: str, values: Mapping[str, str]) -> SystemPrompt:
     """Return the system prompt: the person's template or the standard one, and the AGENTS.md files.
 
-    A template has these variables: workspace, date, platform, tools, policy and instructions; where it does not place
-    the instructions itself they follow it. Raises UsageError for a template that cannot be read or filled.
+    A template has the variables of `values`, and `instructions`; where it does not place the instructions itself they
+    follow it. Raises UsageError for a template that cannot be read or filled.
     """
     found = _instructions(workspace, os.path.join(config, NAME)) if settings.instructions.value else FoundInstructions()
     context = as_context(found)
     path = settings.system.value
     if not path:
         return SystemPrompt(text="\n\n".join(part for part in (DEFAULT_SYSTEM, context) if part), found=found)
-    # What the configuration names is held to what holds for the configuration; a flag is the person's own choice.
-    named_by_flag = settings.system.origin.startswith("flag ")
-    template = text_file(path) if named_by_flag else _text(read_own(path, workspace), path)
-    values = {
-        "workspace": workspace,
-        "date": time.strftime("%Y-%m-%d"),
-        "platform": sys.platform,
-        "tools": ", ".join(tools),
-        "policy": policy,
-        "instructions": context,
-    }
-    text = fill(template, values, name=path)
+    template = template_text(settings.system, workspace)
+    text = fill(template, {**values, "instructions": context}, name=path)
     if context and "instructions" not in variables(template):
         text = f"{text.rstrip()}\n\n{context}"
     if not text.strip():
         raise UsageError(f"the system prompt is empty: {visible_line(path, 500)}")
     return SystemPrompt(text=text, found=found)
+
+
+def template_text(named: Setting[str], workspace: str) -> str:
+    """Return the text of a template. Raises UsageError.
+
+    What the configuration names is held to what holds for the configuration; a flag is the person's own choice.
+    """
+    path = named.value
+    return text_file(path) if named.origin.startswith("flag ") else _text(read_own(path, workspace), path)
 
 
 def _instructions(workspace: str, own: str) -> FoundInstructions:

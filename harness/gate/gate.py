@@ -65,6 +65,7 @@ class Gate:
         advise: Callable[[Policy, Action, Verdict], Advice] | None = None,
         checks: CallChecks = NO_CHECKS,
         ask_places: AskPlaces = nobody_to_ask,
+        phrase: Callable[[str, ToolResult], str] | None = None,
         begun: GateState = GateState(),  # noqa: B008 - it never changes
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,7 +74,8 @@ class Gate:
         `grants` are in force from the beginning. `kept` keeps what is granted for the workspace; what cannot be kept holds
         for the session. `dry_run`: nothing runs. `advise` is asked about each call that is refused, and what it says is
         recorded. `checks` are asked after the policy, about each call that may run. `ask_places` asks a person about protected
-        places that a granted program changed. `begun` is what the gate
+        places that a granted program changed. `phrase` is given a tool's name and its result, and returns what the model and
+        the log have of it. `begun` is what the gate
         knew that the session had before, in another process.
         """
         self.tools = tools
@@ -81,6 +83,7 @@ class Gate:
         self._log = log
         self._interrupt = interrupt or Interrupt()
         self._dry_run = dry_run
+        self._phrase = phrase
         self._advise = advise
         self._monotonic = monotonic
         self._records = CallRecords(log)
@@ -317,7 +320,10 @@ class Gate:
     def _settle(self, pending: PendingCall, ruling: Permit, noted: NotedBefore | None, attempt: Attempt) -> CallEnd:
         """Write the outcome of a call, with what people and hooks say of it."""
         action = ruling.action
-        result = self._with_words(attempt.result(self._records.redact), ruling.approval)
+        result = attempt.result(self._records.redact)
+        if self._phrase is not None:
+            result = replace(result, content=self._phrase(action.tool, result))
+        result = self._with_words(result, ruling.approval)
         result, entry_points = self._watch.settle(self.tools[action.tool], ruling, noted, result)
         result, halts = self._checks.look_at(pending, ruling, result, ran=attempt.begun)
         self._note_changes(ruling, result, entry_points)

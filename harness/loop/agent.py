@@ -101,6 +101,8 @@ class AgentParts(Record):
     """Whether every call is judged and recorded, and none is run."""
     advise: Callable[[Policy, Action, Verdict], Advice] | None = None
     """Asked about each call that is refused; what it says is recorded."""
+    phrase: Callable[[str, ToolResult], str] | None = None
+    """Given a tool's name and its result, returns what the model and the log have of it; see Gate."""
     more_tools: Callable[[], OutsideTools | None] = no_more_tools
     """Asked before each request: the tools from outside, where any has come or gone since it was last asked."""
     check_answer: Callable[[str, float | None], str] | None = None
@@ -158,6 +160,7 @@ class Agent:
             ask_places=parts.ask_places,
             dry_run=parts.dry_run,
             advise=parts.advise,
+            phrase=parts.phrase,
             begun=parts.begun,
             checks=parts.checks.calls,
             monotonic=parts.monotonic,

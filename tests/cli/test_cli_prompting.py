@@ -93,6 +93,61 @@ def test_instructions_follow_a_template_that_does_not_place_them(program: Progra
     assert system.startswith("Short.\n\nWhat follows was read from files")
 
 
+def in_configuration(program: Program, **files: str) -> None:
+    """Write the person's configuration, and beside it the files that its keys name."""
+    folder = Path(program.environment["XDG_CONFIG_HOME"]) / "harness"
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "config.toml").write_text("".join(f'{key} = "{key}.md"\n' for key in files))
+    for key, text in files.items():
+        (folder / f"{key}.md").write_text(text)
+    for path in folder.iterdir():
+        path.chmod(0o600)
+
+
+def test_templates_of_the_task_and_of_results(program: Program) -> None:
+    """The task, the limits and the results have their variables; a value is never read as a template again."""
+    in_configuration(
+        program,
+        system="At most {{max_turns}} turns, {{max_seconds}} seconds, {{max_cost}} dollars.",
+        task_template="Solve this in {{workspace}}, within {{max_turns}} turns:\n{{task}}\n",
+        result_template="<{{tool}} {{status}} {{exit_code}}>\n{{result}}\n</{{tool}}>\n",
+    )
+    (program.workspace / "a.txt").write_text("a {{tool}} and {{nope}}\n")
+    script = replies(Reply(calls=(call("bash", command="cat a.txt"), call("bash", command="touch b"))), say("done"))
+    done = program.run("run", "go {{nope}}", "--base-url", program.serve(script), "--max-turns", "7")
+    assert done.code == 7, done.err
+    system, prompt = first_messages(program)
+    assert system.startswith("At most 7 turns, no bound seconds, no bound dollars.")
+    assert prompt == f"Solve this in {program.workspace}, within 7 turns:\ngo {{{{nope}}}}"
+    messages = program.players[0].requests[1]["messages"]
+    assert isinstance(messages, list)
+    ran, refused = (str(message["content"]) for message in messages[-2:] if isinstance(message, dict))
+    assert ran.startswith("<bash ok 0>\na {{tool}} and {{nope}}\n")
+    assert ran.endswith("</bash>")
+    assert refused.startswith("Denied"), "what the program says of a refusal stays as it is"
+    (outcome,) = [record for record in program.records() if record["kind"] == "outcome" and record["status"] == "ok"]
+    assert outcome["content"] == ran, "the log has what the model read"
+    assert program.run("audit", "verify", str(program.logs()[0])).code == 0
+
+
+@all_rows(
+    ("key", "text", "message"),
+    [
+        ("system", "{{max_turn}}", "no value for {{max_turn}}; did you mean max_turns?"),
+        ("task_template", "a\n{{tsak}}", "task_template.md:2: no value for {{tsak}}; did you mean task?"),
+        ("result_template", "{{reslt}}", "no value for {{reslt}}; did you mean result?"),
+        ("result_template", "{{", "begins a variable"),
+    ],
+    anew={"program": made_program},
+)
+def test_a_variable_that_is_not_known_is_an_error_at_the_start(
+    program: Program, key: str, text: str, message: str
+) -> None:
+    in_configuration(program, **{key: text})
+    assert message in run(program, "go", code=2)
+    assert program.logs() == []
+
+
 def test_a_prompt_file_with_variables(program: Program) -> None:
     (program.home / "prompt.txt").write_text(r"Fix issue {{number}} in \{{braces}}.")
     run(program, "--prompt-file", str(program.home / "prompt.txt"), "--var", "number=12=a {{b}}")

@@ -44,6 +44,8 @@ sign_key = "/home/me/.ssh/logs"
 calls = "text"
 tools = "bash,todo"
 pictures = true
+task_template = "task.md"
+result_template = "result.md"
 [terminal]
 dead_seconds = 0.5
 vi = true
@@ -135,25 +137,27 @@ def test_every_key_is_taken_with_its_line() -> None:
         "calls": ("text", "c.toml:14"),
         "tools": ("bash,todo", "c.toml:15"),
         "pictures": (True, "c.toml:16"),
-        "terminal.dead_seconds": (0.5, "c.toml:18"),
-        "terminal.vi": (True, "c.toml:19"),
-        "terminal.notify": ("osc9", "c.toml:20"),
-        "terminal.theme": ("light", "c.toml:21"),
-        "terminal.ascii": (True, "c.toml:22"),
-        "terminal.screen_reader": (True, "c.toml:23"),
-        "deadlines.connect": (5, "c.toml:26"),
-        "deadlines.first_event": (60.5, "c.toml:27"),
-        "deadlines.idle": (30, "c.toml:28"),
-        "deadlines.total": (600, "c.toml:29"),
-        "bounds.bytes": (1000, "c.toml:32"),
-        "bounds.events": (2000, "c.toml:33"),
-        "bounds.calls": (3, "c.toml:34"),
-        "bounds.argument_characters": (4000, "c.toml:35"),
-        "bounds.event_bytes": (900, "c.toml:36"),
+        "task_template": ("task.md", "c.toml:17"),
+        "result_template": ("result.md", "c.toml:18"),
+        "terminal.dead_seconds": (0.5, "c.toml:20"),
+        "terminal.vi": (True, "c.toml:21"),
+        "terminal.notify": ("osc9", "c.toml:22"),
+        "terminal.theme": ("light", "c.toml:23"),
+        "terminal.ascii": (True, "c.toml:24"),
+        "terminal.screen_reader": (True, "c.toml:25"),
+        "deadlines.connect": (5, "c.toml:28"),
+        "deadlines.first_event": (60.5, "c.toml:29"),
+        "deadlines.idle": (30, "c.toml:30"),
+        "deadlines.total": (600, "c.toml:31"),
+        "bounds.bytes": (1000, "c.toml:34"),
+        "bounds.events": (2000, "c.toml:35"),
+        "bounds.calls": (3, "c.toml:36"),
+        "bounds.argument_characters": (4000, "c.toml:37"),
+        "bounds.event_bytes": (900, "c.toml:38"),
     }
     assert file.prices == {
-        "some-model": Setting(value=Prices(input=1.25, output=10.0, cached_input=0.0), origin="c.toml:38"),
-        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:43"),
+        "some-model": Setting(value=Prices(input=1.25, output=10.0, cached_input=0.0), origin="c.toml:40"),
+        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:45"),
     }
 
 
@@ -752,14 +756,14 @@ def test_what_only_the_file_says() -> None:
         (3, "/conf/c.toml:8"),
         (60.0, "/conf/c.toml:9"),
         (128_000, "/conf/c.toml:10"),
-        (Prices(input=1.25, output=10.0, cached_input=0.0), "/conf/c.toml:38"),
+        (Prices(input=1.25, output=10.0, cached_input=0.0), "/conf/c.toml:40"),
         ("/conf/prompt.md", "/conf/c.toml:11"),
         (False, "/conf/c.toml:12"),
         ("/home/me/.ssh/logs", "/conf/c.toml:13"),
     ]
     assert (found.deadlines["idle"], found.bounds["calls"]) == (
-        Setting(value=30.0, origin="/conf/c.toml:28"),
-        Setting(value=3, origin="/conf/c.toml:34"),
+        Setting(value=30.0, origin="/conf/c.toml:30"),
+        Setting(value=3, origin="/conf/c.toml:36"),
     )
 
 

@@ -104,6 +104,8 @@ SETTINGS: Mapping[str, Declared] = {
     "tools": Declared(holds="line", flag="--tools"),
     "pictures": Declared(holds="flag"),
     "system": Declared(holds="line", flag="--system"),
+    "task_template": Declared(holds="line"),
+    "result_template": Declared(holds="line"),
     "instructions": Declared(holds="flag", default=True, flag="--no-instructions"),
     "sign_key": Declared(holds="line"),
     "terminal.dead_seconds": Declared(

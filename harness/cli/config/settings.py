@@ -99,6 +99,10 @@ class Settings(Record):
     """The names of the tools that are offered, with commas between; empty where nobody chose."""
     system: Setting[str]
     """The path of a system prompt's template; empty where none is named."""
+    task_template: Setting[str]
+    """The path of a template for the prompt of a run; empty where none is named."""
+    result_template: Setting[str]
+    """The path of a template for what the model reads of a call; empty where none is named."""
     instructions: Setting[bool]
     """Whether AGENTS.md is read."""
     terminal: TerminalSettings
@@ -317,7 +321,9 @@ class _Layers:
             pictures=self.pictures(model.value),
             prices=prices_of(self.file, table, model.value),
             tools=self.plain("tools", str),
-            system=self.system(),
+            system=self.template("system"),
+            task_template=self.template("task_template"),
+            result_template=self.template("result_template"),
             instructions=self.plain("instructions", bool),
             terminal=TerminalSettings(
                 dead_seconds=self.plain("terminal.dead_seconds", float),
@@ -382,9 +388,9 @@ class _Layers:
         said = next(iter(self.said("model")), None)
         return _setting(said, DEFAULT_MODEL if self.preset is None or self.preset.name == OPENAI else "")
 
-    def system(self) -> Setting[str]:
-        """Return the path of the template; what the file names lies beside it."""
-        said = self.plain("system", str)
+    def template(self, name: str) -> Setting[str]:
+        """Return the path of a template; what the file names lies beside it."""
+        said = self.plain(name, str)
         if said.value and not said.origin.startswith("flag "):
             return Setting(value=os.path.join(os.path.dirname(self.file.path), said.value), origin=said.origin)
         return said

@@ -189,7 +189,8 @@ class _Run:
             self._console.line(visible_line(self._parts.redactor.redact(said)), Tone.QUIET)
 
     def _result_of(self, agent: Agent, session: Session) -> RunResult:
-        prompt = f"{self._prompt.text}\n\n{self._check.instructions}" if self._check else self._prompt.text
+        prompt = self._parts.templates.task(self._prompt.text)
+        prompt = f"{prompt}\n\n{self._check.instructions}" if self._check else prompt
         try:
             return agent.run(prompt, session, pictures=self._attached(agent, session))
         except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
