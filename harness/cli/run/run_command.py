@@ -87,7 +87,7 @@ class _Run:
         parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
         self._gate: Gate
         self._approver = self._asked_outside() if arguments.ask else deny_all
-        self._prompt = prompt.masked(parts.redactor.redact)
+        self._prompt = replace(prompt.masked(parts.redactor.redact), words=self._said(prompt.words))
         self._about = {
             **about_of(parts, "run"),
             **({"plan": True} if arguments.plan else {}),
@@ -195,6 +195,14 @@ class _Run:
             return agent.run(prompt, session, pictures=self._attached(agent, session))
         except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
             return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._noted(error))
+
+    def _said(self, words: str) -> str:
+        """Return what the person gave, or the words of the team's or user's command that it calls. Raises UsageError."""
+        if not words.startswith("/") or not self._parts.words.commands:
+            return words
+        from harness.cli.words.own_commands import said_in_run
+
+        return said_in_run(words, self._parts.words.commands, self._parts.settings, plans=self._arguments.plan)
 
     def _attached(self, agent: Agent, session: Session) -> tuple[Picture, ...]:
         """Return the pictures that the prompt mentions, as far as they are read without a question."""

@@ -6,12 +6,16 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand, slash_commands
 from harness.cli.words.word_files import OwnCommand
 from harness.errors import UsageError
 from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.cli.config.settings import Settings
 
 _PLACES = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?![0-9]))")
 
@@ -42,9 +46,25 @@ def expanded(body: str, rest: str) -> str:
     return _PLACES.sub(value, body)
 
 
+def said_in_run(prompt: str, commands: Mapping[str, OwnCommand], settings: Settings, *, plans: bool) -> str:
+    """Return the words of the command that the prompt of a run calls, `/name arguments`; a prompt that calls none as it is.
+
+    Raises UsageError where the command is meant for another model, or for plan mode, than the run has.
+    """
+    name, _, rest = prompt.removeprefix("/").partition(" ")
+    command = commands.get(name.strip()) if prompt.startswith("/") else None
+    if command is None or f"/{command.name}" in _built_in():
+        return prompt
+    if command.model and command.model not in {settings.profile, settings.model.value}:
+        raise UsageError(f"/{command.name} is for another model: give --model {visible_line(command.model, 100)}")
+    if command.plans and not plans:
+        raise UsageError(f"/{command.name} is for plan mode: give --plan")
+    return expanded(command.body, rest.strip())
+
+
 def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
     """Return the commands as the prompt knows them, and what is told of those that have the name of one that ships."""
-    known = {name for command in slash_commands() for name in command.names}
+    known = _built_in()
     slashes = [_slash(one) for one in commands.values() if f"/{one.name}" not in known]
     notes = [
         visible_line(f"{one.path} is left out: /{one.name} is a command of the program", 1_000)
@@ -52,6 +72,10 @@ def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ..
         if f"/{one.name}" in known
     ]
     return tuple(slashes), tuple(notes)
+
+
+def _built_in() -> set[str]:
+    return {name for command in slash_commands() for name in command.names}
 
 
 def _slash(command: OwnCommand) -> SlashCommand:

@@ -123,6 +123,37 @@ def test_a_folders_commands_count_once_they_are_trusted(program: Program, start:
     assert "/help is a command of the program" in " ".join(prompt.unwrapped().split())
 
 
+def test_a_run_says_a_command_by_its_name_once_it_is_trusted(program: Program) -> None:
+    put(
+        program.workspace / ".harness",
+        commands__review="Review $1 closely.",
+        commands__think="---\nplan: true\n---\nThink.",
+        commands__other="---\nmodel: big\n---\nGo.",
+        commands__help="Never.",
+    )
+    url = program.serve(replies(*[DONE] * 6))
+
+    def asked(*words: str) -> tuple[int, str, str]:
+        before = len(program.players[0].requests)
+        done = program.run("run", *words, "--base-url", url, "--model", "m")
+        made = program.players[0].requests[before:]
+        messages = made[0]["messages"] if made else [{"content": ""}]
+        assert isinstance(messages, list)
+        last = messages[-1]
+        assert isinstance(last, dict)
+        return done.code, str(last["content"]), done.err
+
+    assert asked("/review a.txt")[:2] == (0, "/review a.txt"), "nobody trusted it"
+    assert program.run("policy", "trust", ".harness/commands").code == 0
+    assert asked("/review 'a b.txt'")[:2] == (0, "Review a b.txt closely.")
+    assert asked("/help")[:2] == (0, "/help")
+    assert asked("/tmp/x is broken")[:2] == (0, "/tmp/x is broken")
+    assert "/think is for plan mode: give --plan" in asked("/think")[2]
+    assert asked("/think", "--plan")[:2] == (0, "Think.")
+    code, _, err = asked("/other")
+    assert (code, "/other is for another model: give --model big" in err) == (2, True)
+
+
 def test_what_nobody_trusted_is_left_out_and_its_name_told(program: Program) -> None:
     put(program.workspace / ".harness", skills__release__SKILL=SKILL)
     url = program.serve(replies(DONE, DONE))
