@@ -18,6 +18,8 @@ MOST_SECONDS = 3.0
 MOST_BYTES = 8 * 1024 * 1024
 MOST_MODELS = 2_000
 LONGEST_NAME = 200
+_PAGE = "/models?limit=1000"
+"""Anthropic's API gives 20 of them unasked, and 1,000 at most (platform.claude.com/docs/en/api/models-list)."""
 
 
 def listed_models(endpoint: Endpoint, *, seconds: float = MOST_SECONDS) -> tuple[str, ...]:
@@ -32,7 +34,8 @@ def listed_facts(endpoint: Endpoint, *, seconds: float = MOST_SECONDS) -> Mappin
     """Return the same names, each with what the server says of the model. Raises ModelError as `listed_models` does."""
     client = OpenAIClient("", endpoint)
     try:
-        answer = _answer(client, time.monotonic() + seconds)
+        path = _PAGE if endpoint.anthropic_version else "/models"
+        answer = _answer(client, path, time.monotonic() + seconds)
         listed = dict(_rows(read_line(answer)))
         return {name: facts_in(listed[name]) for name in sorted(listed)[:MOST_MODELS]}
     except NotJsonError:
@@ -47,9 +50,9 @@ def listed_facts(endpoint: Endpoint, *, seconds: float = MOST_SECONDS) -> Mappin
         client.close()
 
 
-def _answer(client: OpenAIClient, ends: float) -> bytes:
+def _answer(client: OpenAIClient, path: str, ends: float) -> bytes:
     """Return the body of the answer. Raises TimeoutError, and FailedTry as the client does."""
-    exchange = Exchange(lambda: client.send("/models", None), hang_up=client.connections.hang_up)
+    exchange = Exchange(lambda: client.send(path, None), hang_up=client.connections.hang_up)
     body = bytearray()
     try:
         exchange.start()

@@ -44,6 +44,15 @@ def test_the_names_are_taken(body: bytes, names: Sequence[str]) -> None:
     assert listed(answered(body)) == names
 
 
+@all_rows(("version", "asked"), [("", "/models"), ("2023-06-01", "/models?limit=1000")])
+def test_anthropics_list_is_asked_for_whole(version: str, asked: str) -> None:
+    """Of its pages the first has 20 models where nobody asks for more."""
+    with FaultServer([answered(data("a"))]) as server:
+        listed_models(Endpoint(base_url=server.url, api_key="k-0815", anthropic_version=version), seconds=60.0)
+        (request,) = server.requests
+    assert request.head.split()[1].endswith(asked)
+
+
 def test_a_list_has_an_end() -> None:
     assert len(listed(answered(data(*(f"m{number}" for number in range(MOST_MODELS + 10)))))) == MOST_MODELS
 
