@@ -61,7 +61,7 @@ def test_a_server_is_tried_and_ended(program: Program, mode: str, code: int, sai
 
 ACT = "mcp__srv__act"
 OK, FAILED, INVALID, LATE, NOT = "ok", "failed", "invalid", "timeout", "failed|invalid"
-GONE = "is gone: |There is no tool named|call failed at"
+GONE = "is gone: |There is no tool named|lists no tool of that name|call failed at"
 """As what the model was offered, and who knows already that it is gone, have it."""
 CHANGED = "the server changed what it says of it since a person has seen it|There is no tool named"
 

@@ -41,7 +41,7 @@ REPORT = ToolSpec(
 )
 AS_TEXT = (
     "the server has to parse this model's calls: vLLM wants --enable-auto-tool-choice and --tool-call-parser, llama-server "
-    "--jinja, Ollama and LM Studio a model whose template knows tools; or the model cannot call tools at all"
+    "--jinja, Ollama and LM Studio a model whose template knows tools; or the model cannot call tools at all: try --calls text"
 )
 
 
