@@ -97,7 +97,7 @@ def take_settings(conversation: Conversation, settings: Settings) -> None:
     parts.model = parts.calling(made)
     agent.change_model(session, parts.model, about_model(settings), parts.prices)
     parts.pictures.settings = settings
-    where = "" if settings.base_url == before.base_url else f", at {shown_address(settings.base_url.value)}"
+    where = "" if settings.base_url.value == before.base_url.value else f", at {shown_address(settings.base_url.value)}"
     conversation.say_line(
         f"from now on {name} answers{where}; whether the provider has it, its next reply tells", Tone.QUIET
     )
