@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -51,10 +52,14 @@ class Prompt(PlayedTerminal):
 
     def ask(self, line: str, answer: str) -> None:
         """Say something to the model, and wait for the end of the turn."""
-        turns = self.unwrapped().count(" tokens in, ")
+        turns = self._turns()
         self.type(line)
         self.wait_for(answer)
-        self.wait_count(" tokens in, ", turns + 1)
+        self.wait_until(lambda: self._turns() > turns, "the turn did not end")
+
+    def _turns(self) -> int:
+        """Return how many turns have ended, by the line that each leaves; the status line tells of tokens, too."""
+        return len(re.findall(r"^\(\d+ requests?, .* tokens in, ", self.unwrapped(), re.MULTILINE))
 
     def press(self, tool: str, key: str, *, times: int = 1) -> None:
         """Wait until `tool` asks for the `times`th time, and answer with one key once keys count."""

@@ -781,6 +781,7 @@ def test_a_profile_is_taken_within_a_session_and_when_it_is_resumed(program: Pro
     prompt.say("/model fast", "from now on small answers, at http://127.0.0.1:")
     prompt.say("/model", "temperature = 0.5")
     prompt.wait_for('effort = "low"')
+    prompt.wait_for("Esc closes")  # before that, the key would not reach the menu
     prompt.send(ESC)
     prompt.ask("second the-key-of-the-small-one-4711", "Two.")
     prompt.say("/model scripted", "from now on scripted answers, at")
