@@ -200,8 +200,18 @@ def test_a_folder_holds_what_was_done_under_one_set_of_settings(scene: Scene, tm
     done = scene.run("--policy", str(other))
     told = f't0 was done with policy "{scene.policy}", and "{other}" is asked for now, and 1 more task likewise'
     assert (done.code, told in done.err, (scene.out / "t2").exists()) == (2, True, False), done.err
+    assert scene.run("--set", "temperature=0.5").code == scene.run("--tools", "bash").code == 2
     assert len(scene.player.prompts) == 2
     assert scene.run().code == 7
+
+
+def test_flags_of_the_model_and_of_tools_reach_every_task(scene: Scene) -> None:
+    scene.tasks("write f one")
+    assert scene.run("--tools", "write_file", "--set", "temperature=0.5", "--effort", "low").code == 0
+    asked = [request for request in scene.player.asked if isinstance(request, dict)]
+    offered = {tool["function"]["name"] for request in asked for tool in request["tools"]}
+    settings = {(request["temperature"], request["reasoning_effort"]) for request in asked}
+    assert (offered, settings) == ({"write_file"}, {(0.5, "low")})
 
 
 def test_shards_are_disjoint_and_hold_every_task() -> None:

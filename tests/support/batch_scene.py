@@ -83,10 +83,13 @@ class ByContent(Player):
         super().__init__(replies())
         self.prompts: list[str] = []
         """What was asked in first requests, in their order."""
+        self.asked: list[object] = []
+        """Every request."""
         self.refusing = False
         """Whether every request fails for good (status 401)."""
 
     def answer(self, request: object) -> ScriptedAnswer:
+        self.asked.append(request)
         if self.refusing:
             return Failure(status=401, body='{"error": {"message": "no such key"}}')
         assert isinstance(request, dict)

@@ -311,7 +311,7 @@ _CODE = "import sys; sys.path.append(sys.argv.pop(1)); from harness.cli.main imp
 # 40 tasks must not write 40 summaries of one step: the batch tells GitHub of all of them at once.
 _NOT_PASSED = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
 _VALUES = (
-    "policy", "policy_sha256", "provider", "model", "base_url", "api", "calls", "effort", "system", "cwd",
+    "policy", "policy_sha256", "provider", "model", "base_url", "api", "calls", "effort", "system", "cwd", "tools",
     "max_turns", "max_seconds", "max_tokens", "max_cost",
 )  # fmt: skip
 _SWITCHES = ("no_instructions", "dry_run", "plan", "allow_refusals", "quiet")

@@ -165,8 +165,8 @@ DEFAULT_POLICY = "readonly"
 """The policy that holds where the command line names none."""
 _LIMITS = ("max_turns", "max_seconds", "max_tokens", "max_cost")
 _TOLD = (
-    "policy", "policy_sha256", "provider", "model", "system", "no_instructions", "add_dir", *_LIMITS,
-    "output_schema", "allow_refusals", "dry_run", "plan", "replay",
+    "policy", "policy_sha256", "provider", "model", "calls", "effort", "set", "system", "no_instructions", "add_dir",
+    "tools", *_LIMITS, "output_schema", "allow_refusals", "dry_run", "plan", "replay",
 )  # fmt: skip
 """The flags that decide how a run ends."""
 _NOT_WITH_A_TASK = {
