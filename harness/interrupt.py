@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
+
+LOOK_SECONDS = 0.05
+"""How often `sleep` looks whether it is to stop."""
 
 
 class Interrupted(Exception):
@@ -57,6 +61,14 @@ class Interrupt:
         """
         self.requested = True
         self.count += 1
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, for a thread that no signal interrupts. Raises KeyboardInterrupt as soon as it was asked to stop."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self.requested:
+                raise KeyboardInterrupt
+            time.sleep(min(LOOK_SECONDS, left))
 
     def clear(self) -> None:
         """Forget the request: a new turn begins."""

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.cli.policy.policies import held_to_reading
-from harness.delegation import DelegatedResult, DelegatedTask, HelperPolicy
+from harness.delegation import DelegatedTask, HelperPolicy
 from harness.errors import PolicyError, ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.gate.tool import Tool
+from harness.interrupt import Interrupt
 from harness.loop.delegated_sessions import DelegatedSessions, Equipment, HelperChanges
 from harness.paths import is_within
 from harness.policy.policy import Policy
@@ -32,19 +33,20 @@ _ROLE = (
 )
 _READS = " You only read and look; you change nothing."
 
-FreshTools = Callable[[Workspace], tuple[Tool, ...]]
-"""Makes the tools of files, commands and scripts for a workspace: they know what a conversation has read."""
+FreshTools = Callable[[Workspace, Interrupt], tuple[Tool, ...]]
+"""Makes the tools of files, commands and scripts for a workspace, and by what they are stopped: they know what a conversation
+has read."""
 
 
-def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> Callable[[DelegatedTask], DelegatedResult]:
+def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> DelegatedSessions:
     """Return what runs the helpers of `agent`, which was made of `parts`."""
 
     @contextmanager
-    def equip(task: DelegatedTask, policy: Policy) -> Iterator[Equipment]:
+    def equip(task: DelegatedTask, policy: Policy, interrupt: Interrupt) -> Iterator[Equipment]:
         names = _names(task, [name for name in agent.registry.names if name not in NOT_FOR_HELPERS])
 
         def tools_in(workspace: Workspace) -> tuple[Tool, ...]:
-            own = {tool.spec.name: tool for tool in fresh(workspace)}
+            own = {tool.spec.name: tool for tool in fresh(workspace, interrupt)}
             return tuple(own.get(name) or agent.registry[name] for name in names)
 
         system = f"{agent.parts.system}{_ROLE}"
@@ -66,7 +68,7 @@ def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> Callable
             raise ToolError(f"A helper cannot be had: {error}") from None
         yield Equipment(tools=tools_in(parts.workspace), policy=policy, system=f"{system}{_READS}")
 
-    return DelegatedSessions(agent, equip).start
+    return DelegatedSessions(agent, equip, parts.another_model if parts.is_plainly_asked else None)
 
 
 def _names(task: DelegatedTask, known: Sequence[str]) -> Sequence[str]:

@@ -9,7 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from harness.actions import Action, JsonValue
 from harness.cli.chosen_tools import chosen_tools
@@ -29,7 +29,7 @@ from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, St
 from harness.cli.system_prompt import system_prompt
 from harness.cli.templates import Templates, session_values
 from harness.cli.words.word_files import OwnWords
-from harness.errors import ToolError, UsageError
+from harness.errors import UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.repository import checked_out
 from harness.files.workspace import Workspace
@@ -43,7 +43,7 @@ from harness.limits import Limits, strictest
 from harness.log.kept_pictures import pictures_beside
 from harness.loop.agent import Agent
 from harness.loop.offered_tools import OutsideTools, no_more_tools
-from harness.model import Model
+from harness.model import Model, OwnModel
 from harness.models.endpoint import shown_address
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
@@ -56,15 +56,18 @@ from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
     from harness.cli.extensions.session_servers import SessionServers
-    from harness.delegation import DelegatedResult, DelegatedTask
     from harness.log.action_log import ActionLog
     from harness.log.heads_file import KnownHead
     from harness.models.anthropic_messages import AnthropicMessages
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
+    from harness.models.text_calls import TextCalls
     from harness.redaction.redactor import Redactor
     from harness.tools.ask_user import UserAnswer, UserQuestion
+    from harness.tools.delegate import Helpers
     from harness.tools.script_declaration import ScriptDeclaration
+
+_Model = TypeVar("_Model", bound=Model)
 
 WAITING, MOST_AT_ONCE = 4, 32
 """Calls that only read and run at once: so many more than there are processors, and at the most."""
@@ -133,8 +136,8 @@ class SessionParts:
         """Told what a command prints while it runs; set by whoever shows it."""
         self.ask_person: Callable[[UserQuestion], UserAnswer] | None = None
         """Puts a question of the model to the person; set by whoever has a terminal."""
-        self.delegate: Callable[[DelegatedTask], DelegatedResult] | None = None
-        """Runs a helper; set by whoever makes the agent."""
+        self.helpers: Helpers | None = None
+        """Runs helpers; set by whoever makes the agent."""
         self.lend: Callable[[], AbstractContextManager[LentTerminal]] | None = None
         """Lends the terminal to a command; set by whoever runs one that the person typed, and only while it runs."""
         self.settings: Settings = settings_from(arguments, environment, self.workspace.root)
@@ -159,7 +162,7 @@ class SessionParts:
             environment=environment,
             interrupts=lambda: self.interrupt.count,
             ask=lambda question: None if self.ask_person is None else self.ask_person(question),
-            delegate=self._delegated,
+            helpers=lambda: self.helpers,
         )
         self.level = check_confinement(self.policy, self.tools)
         self.tools = self.chosen.of(self.tools)
@@ -185,7 +188,10 @@ class SessionParts:
         self._servers: SessionServers | None = None
         self._named: OpenAIChat | OpenAIResponses | AnthropicMessages | None = None
         model_for = unattended.model_for if unattended is not None else None
-        self.model: Model = self.calling(model_for(self) if model_for is not None else self.named_model())
+        asked = model_for(self) if model_for is not None else self.named_model()
+        self.model: Model = self.calling(asked)
+        self.is_plainly_asked = asked is self._named
+        """Whether what the model answers is neither recorded nor played from a recording."""
         values = session_values(
             self.workspace.root,
             [tool.spec.name for tool in self.tools],
@@ -211,7 +217,12 @@ class SessionParts:
             self._named = model_from(self.settings, self.environment, sleep=self._wait, pictures=self.pictures.bytes_of)
         return self._named
 
-    def calling(self, model: Model) -> Model:
+    def another_model(self, sleep: Callable[[float], None]) -> OwnModel:
+        """Return one more model, as the settings name it now; `sleep` waits before a request is sent again."""
+        model = model_from(self.settings, self.environment, sleep=sleep, pictures=self.pictures.bytes_of)
+        return self.calling(model)
+
+    def calling(self, model: _Model) -> _Model | TextCalls:
         """Return the model with its calls in the form that the settings name."""
         if self.settings.calls.value != "text":
             return model
@@ -255,11 +266,6 @@ class SessionParts:
 
     def _tell_output(self, printed: str) -> None:
         self.on_output(printed)
-
-    def _delegated(self, task: DelegatedTask) -> DelegatedResult:
-        if self.delegate is None:
-            raise ToolError("Helpers cannot be had here: do the task yourself.")
-        return self.delegate(task)
 
     def _lent(self) -> AbstractContextManager[LentTerminal] | None:
         return None if self.lend is None else self.lend()
@@ -367,18 +373,18 @@ def agent_of(
     if any(tool.spec.name == "delegate" for tool in parts.tools):
         from harness.cli.delegated_work import helpers_of  # with the first that may be had
 
-        def fresh(workspace: Workspace) -> tuple[Tool, ...]:
+        def fresh(workspace: Workspace, interrupt: Interrupt) -> tuple[Tool, ...]:
             return tools_in(
                 workspace,
                 parts.state,
                 parts.environment,
-                parts.interrupt,
+                interrupt,
                 log=parts.log.path,
                 scripts=tuple(parts.extensions.tools.values()),
                 pictures=parts.pictures,
             )
 
-        parts.delegate = helpers_of(parts, agent, fresh)
+        parts.helpers = helpers_of(parts, agent, fresh)
     return agent
 
 

@@ -3,19 +3,24 @@
 INVARIANT: nothing of it is recorded or shown here. The gate's own thread does both, call by call, as if one had run after
 the other. When the `with` block is left, no body runs on but one that gave no sign of its end for PATIENCE_SECONDS after it
 was asked to stop: that one only reads.
+
+A body that is a session of its own (a helper) records what it does itself. It asks a person on the gate's own thread, by
+`on_gates_thread`.
 """
 
 from __future__ import annotations
 
+from _thread import _local as Local  # noqa: N812 - threading.local, which is a class
 from _thread import allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Self
+from typing import Any, Generic, Self, TypeVar
 
 from harness.actions import Effects, Enforcement
 from harness.gate.tool import Attempt, Neighbour
-from harness.interrupt import Interrupt
+from harness.interrupt import Interrupt, Interrupted
 
 LOOK_UP_SECONDS = 0.1
 """How often the gate's thread looks up from its waiting: what a command prints is shown then."""
@@ -24,6 +29,21 @@ PATIENCE_SECONDS = 15.0
 never comes."""
 KEPT_CHARACTERS = 16_384
 """Of what a call prints before its turn to be shown has come; of more, the oldest is dropped."""
+
+
+_Result = TypeVar("_Result")
+_HERE = Local()
+"""`beside`: the block whose body this thread runs."""
+
+
+def on_gates_thread(work: Callable[[], _Result]) -> _Result:
+    """Do something on the thread of the gate, and return what came of it: at once, or, from a body that runs beside others,
+    when that thread looks up.
+
+    Raises what `work` raises, and Interrupted where all were asked to stop before it was begun.
+    """
+    beside: Beside | None = getattr(_HERE, "beside", None)
+    return work() if beside is None else beside.errand(work)
 
 
 def looks_only(effects: Effects) -> bool:
@@ -67,6 +87,37 @@ class _Body:
             show(text)
 
 
+class _Errand(Generic[_Result]):
+    """Something that a body wants done on the gate's thread."""
+
+    def __init__(self, work: Callable[[], _Result]) -> None:
+        self.over = allocate_lock()
+        """Held until it was done."""
+        self.over.acquire()
+        self.error: BaseException | None = None
+        self._work = work
+        self._results: list[_Result] = []
+
+    def do(self) -> None:
+        try:
+            self._results.append(self._work())
+        except BaseException as error:  # noqa: BLE001 - raised again by the body
+            self.error = error
+        finally:
+            self.over.release()
+
+    def refuse(self) -> None:
+        self.error = Interrupted()
+        self.over.release()
+
+    @property
+    def result(self) -> _Result:
+        """What came of it. Raises what it raised."""
+        if self.error is not None:
+            raise self.error
+        return self._results[0]
+
+
 class Beside:
     """A `with` block in which bodies run at once; `ended` gives them in the order of their calls."""
 
@@ -78,10 +129,12 @@ class Beside:
         most: int,
         interrupt: Interrupt,
         monotonic: Callable[[], float],
+        undisturbed: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         """Take how many bodies there are, what runs one by its place (from 0), and how many may run at once.
 
         `run` is called on threads, and looks before each body whether it still is to begin. `monotonic` is a clock in seconds.
+        `undisturbed` returns a block in which bodies do nothing that a person sees: one of them has a question.
         """
         self._bodies = tuple(_Body() for _ in range(count))
         self._run = run
@@ -91,21 +144,38 @@ class Beside:
         self._own = 0
         """How often it was to stop besides: KeyboardInterrupts of Python's own handler, and the end of the block."""
         self._monotonic = monotonic
+        self._undisturbed = undisturbed
         self._deadline: float | None = None
         """Until when what was asked to stop is waited for."""
         self._next = 0
+        self._errands: deque[_Errand[Any]] = deque()
+        self._wakers: list[Callable[[int], None]] = []
+        self._is_left = False
         self._lock = allocate_lock()
 
     def stops(self) -> int:
         """Return how often all of them were asked to stop since the block was made."""
         return self._interrupt.count - self._before + self._own
 
+    def errand(self, work: Callable[[], _Result]) -> _Result:
+        """Do as `on_gates_thread`; called by a body."""
+        errand = _Errand(work)
+        self._errands.append(errand)
+        while not errand.over.acquire(timeout=LOOK_UP_SECONDS):
+            if self._is_left:  # this body was given up
+                raise Interrupted
+        return errand.result
+
+    def _stop_all(self) -> None:
+        with self._lock:
+            self._own += 1
+
     def __enter__(self) -> Self:
         """Start the threads; where the system gives none, the bodies run one after the other, right here."""
         started = 0
         try:
             for _ in range(min(self._most, len(self._bodies))):
-                start_new_thread(self._work, ())
+                start_new_thread(self._thread, ())
                 started += 1
         except RuntimeError:
             if not started:
@@ -116,11 +186,11 @@ class Beside:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Have what still runs end: something cut the block short."""
-        if all(body.has_ended for body in self._bodies):
-            return
-        self._own += 1
-        for body in self._bodies:
-            self._wait(body)
+        if not all(body.has_ended for body in self._bodies):
+            self._stop_all()
+            for body in self._bodies:
+                self._wait(body)
+        self._is_left = True
 
     def ended(self, place: int) -> Attempt | None:
         """Wait for a body, showing what it prints, and return what came of it; None for one that was given up.
@@ -144,10 +214,28 @@ class Beside:
                 body.over.acquire(timeout=LOOK_UP_SECONDS)
                 if shows:
                     body.show()
+                self._look_up()
             except KeyboardInterrupt:
-                self._own += 1
+                self._stop_all()
             if self._deadline is None and self.stops():
                 self._deadline = self._monotonic() + PATIENCE_SECONDS
+
+    def _look_up(self) -> None:
+        """Do what bodies want done on this thread, unless they shall stop: then wake them."""
+        stops = self.stops()
+        for wake in tuple(self._wakers) if stops else ():
+            wake(stops)
+        while self._errands:
+            errand = self._errands.popleft()
+            if stops:
+                errand.refuse()
+            else:
+                with self._undisturbed():
+                    errand.do()
+
+    def _thread(self) -> None:
+        _HERE.beside = self
+        self._work()
 
     def _work(self) -> None:
         """Run one body after the other, in the order of the calls, until none is left to begin."""
@@ -158,8 +246,11 @@ class Beside:
                 return
             body = self._bodies[place]
             body.began = self._monotonic()
+            neighbour = Neighbour(
+                stops=self.stops, wake_by=self._wakers.append, stop_all=self._stop_all, in_turn=body.keep
+            )
             try:
-                body.attempt = self._run(place, Neighbour(stops=self.stops, in_turn=body.keep))
+                body.attempt = self._run(place, neighbour)
             except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
                 body.error = error
             finally:

@@ -13,7 +13,7 @@ from typing import assert_never
 from harness.actions import Action, Command, Effects, JsonValue, Opaque, PathAccess, ToolUse, Unconfined, written_paths
 from harness.errors import GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
-from harness.gate.beside import Beside, looks_only
+from harness.gate.beside import Beside, looks_only, on_gates_thread
 from harness.gate.call_checks import NO_CHECKS, CallChecks, CheckAnswer, tightened, with_notes
 from harness.gate.checked_calls import CheckedCalls
 from harness.gate.grants_in_force import GrantsInForce, GrantStore
@@ -257,7 +257,8 @@ class Gate:
         tool = self.tools[action.tool]
         # A command is what its text says only as far as the kernel holds it to that.
         held = not isinstance(tool, ConfinedTool) or self.tools.bounds_by_kernel(action.tool)
-        return isinstance(tool, BesideTool) and held and not self._checks.asks_about(action)
+        beside = isinstance(tool, BesideTool) and tool.runs_beside
+        return beside and held and not self._checks.asks_about(action)
 
     def call_together(
         self, group: Sequence[PendingCall], *, seconds_left: Callable[[], float | None] = lambda: None, most: int = 1
@@ -277,11 +278,24 @@ class Gate:
         effects = [ruling.verdict.effects for _, ruling in permits]
         permitted = [ruling.redeem() for _, ruling in permits]
 
+        calls = [
+            (action.tool, pending.proposal.number) for action, (pending, _) in zip(permitted, permits, strict=True)
+        ]
+
         def run(place: int, neighbour: Neighbour) -> Attempt:
-            return self._read(permitted[place], effects[place], seconds_left(), neighbour)
+            tool, call = calls[place]
+            known = replace(neighbour, call=call, alike=tuple(number for name, number in calls if name == tool))
+            return self._read(permitted[place], effects[place], seconds_left(), known)
 
         ends = []
-        with Beside(len(permits), run, most=most, interrupt=self._interrupt, monotonic=self._monotonic) as beside:
+        with Beside(
+            len(permits),
+            run,
+            most=most,
+            interrupt=self._interrupt,
+            monotonic=self._monotonic,
+            undisturbed=self._log.held,
+        ) as beside:
             for place, (pending, ruling) in enumerate(permits):
                 attempt = beside.ended(place) or self._given_up(permitted[place], beside.began(place))
                 ends.append(self._settle(pending, ruling, noted[place], attempt))
@@ -292,7 +306,7 @@ class Gate:
         tool = self.tools[permitted.tool]
         with Attempt(permitted.call, self._monotonic) as attempt:
             if neighbour.stops() or self._interrupt.requested:
-                attempt.not_begun("the person interrupted")
+                attempt.not_begun("the person interrupted" if self._interrupt.requested else "the run was stopped")
             elif left is not None and left <= 0:
                 attempt.not_begun(TIME_OVER)
             elif isinstance(tool, BesideTool):
@@ -505,9 +519,11 @@ class Gate:
         self._records.asked(pending.proposal, action, verdict)
         started = self._monotonic()
         try:
-            approval = approver(action, verdict)
+            approval = on_gates_thread(lambda: approver(action, verdict))
         except KeyboardInterrupt:
             approval = Approval(answer=Answer.STOP, by="person")
+        except Interrupted:  # nobody has seen the question
+            approval = deny_all(action, verdict)
         except (GateError, LogError):
             raise
         except Exception as error:

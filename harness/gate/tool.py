@@ -106,13 +106,27 @@ class Neighbour(Record):
 
     stops: Callable[[], int]
     """How often it was asked to stop since its group was begun. It ends the first time, and the second time at once."""
+    wake_by: Callable[[Callable[[int], None]], None]
+    """Takes what wakes a body that waits for something else than a command: called on the gate's thread with `stops`, again
+    and again, once that is above 0 and until the group has ended."""
+    stop_all: Callable[[], None]
+    """Asks the whole group to stop."""
     in_turn: Callable[[Callable[[str], None], str], None]
     """Calls the first with the second, a text, on the gate's thread when the turn of this call has come."""
+    call: int = 0
+    """Its number in the log."""
+    alike: tuple[int, ...] = ()
+    """The numbers of the calls of its group that are of the same tool, its own included, in their order."""
 
 
 @runtime_checkable
 class BesideTool(Protocol):
     """A tool whose calls, as far as they only read, may run beside others of one reply."""
+
+    @property
+    def runs_beside(self) -> bool:
+        """Whether they may now."""
+        ...
 
     def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:
         """Do as `run` on any thread, while others do, for `seconds` at most (None: the run has no limit of time).

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Mapping
+from _thread import RLock, get_ident
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
 
 
 class ActionLog:
-    """The open end of one log file. One writer per file, held by a lock for as long as it is open."""
+    """The open end of one log file. One writer per file, held by a lock for as long as it is open.
+
+    Any thread may append: records and observers have their turn one after the other.
+    """
 
     def __init__(  # noqa: PLR0913 - one caller
         self,
@@ -44,7 +49,11 @@ class ActionLog:
     ) -> None:
         """Use `ActionLog.open`."""
         self.path = path
-        self.session = os.urandom(6).hex()
+        self._session = os.urandom(6).hex()
+        self._sessions: dict[int, str] = {}
+        """The sessions of threads that have one of their own."""
+        self._turn = RLock()
+        """Held by whoever appends."""
         self.observers: list[Callable[[LogRecord], None]] = []
         self.redactor = redactor
         self._descriptor = descriptor
@@ -110,6 +119,31 @@ class ActionLog:
         )
 
     @property
+    def session(self) -> str:
+        """The session that is written now, by this thread."""
+        return self._sessions.get(get_ident(), self._session)
+
+    @session.setter
+    def session(self, name: str) -> None:
+        if get_ident() in self._sessions:
+            self._sessions[get_ident()] = name
+        else:
+            self._session = name
+
+    @contextmanager
+    def session_of_thread(self) -> Iterator[None]:
+        """Have this thread write a session of its own, while other threads go on with theirs."""
+        self._sessions[get_ident()] = self._session
+        try:
+            yield
+        finally:
+            del self._sessions[get_ident()]
+
+    def held(self) -> AbstractContextManager[object]:
+        """Return a block in which no other thread appends, and observers hear of nothing: a person looks at a question."""
+        return self._turn
+
+    @property
     def head(self) -> str:
         """The hash of the last line: together with `count` it pins the whole file."""
         return self._previous
@@ -164,6 +198,16 @@ class ActionLog:
 
         Raises LogError if it could not be written wholly, and ever after.
         """
+        with self._turn:
+            record = self._appended(kind, fields, sync=sync)
+            for observer in tuple(self.observers):
+                try:
+                    observer(record)
+                except (Exception, SystemExit):  # noqa: BLE001, S110 - an observer that fails harms nothing (design: the loop)
+                    pass
+        return record
+
+    def _appended(self, kind: str, fields: Mapping[str, JsonValue], *, sync: bool) -> LogRecord:
         if not self._whole:
             raise LogError(f"the action log is closed after an error: {self.path}")
         # INVARIANT: from here until the state is updated the log counts as broken, so that an exception of any kind
@@ -185,11 +229,6 @@ class ActionLog:
         self._seq += 1
         self._size += len(line) + 1
         self._whole = True
-        for observer in self.observers:
-            try:
-                observer(record)
-            except (Exception, SystemExit):  # noqa: BLE001, S110 - an observer that fails harms nothing (design: the loop)
-                pass
         return record
 
     def _record(self, kind: str, fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

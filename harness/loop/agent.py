@@ -169,7 +169,8 @@ class Agent:
         self._sessions: set[str] = set()
         self.run_now: Run | None = None
         """The last run: while a call runs, the one that it is part of."""
-        parts.log.observers.append(self.hears)
+        if parts.observers is not None:
+            parts.log.observers.append(self._tell_record)
 
     @property
     def model(self) -> Model:
@@ -185,10 +186,6 @@ class Agent:
     def interrupt(self) -> Interrupt:
         """By which the person stops it."""
         return self._interrupt
-
-    def hears(self, record: LogRecord) -> None:
-        """Pass a record of its log on to whoever watches."""
-        self._tell_record(record)
 
     @property
     def parts(self) -> AgentParts:

@@ -7,27 +7,31 @@ log, and a person's halt or Ctrl-C end whoever asked as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from _thread import allocate_lock
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from harness.actions import Action, JsonValue
 from harness.delegation import DelegatedResult, DelegatedTask
 from harness.errors import ToolError
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.records import GateState
-from harness.gate.tool import Tool
+from harness.gate.tool import Neighbour, Tool
+from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
 from harness.loop.agent import Agent
 from harness.loop.offered_tools import no_more_tools
 from harness.loop.run import HelpersUse, Run
 from harness.messages import RunResult, StopReason
+from harness.model import Model, OwnModel
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.record import Record, replace
 from harness.text.visible import visible_line
 
 SHARE = 0.5
-"""Of what is left of each limit: what one helper gets."""
+"""Of what is left of each limit: what one helper gets. Of several at once each gets a part less than one to each would be:
+of three a quarter."""
 _TITLE = 40
 """Characters of its task that name a helper at a question."""
 _NOT_OF_A_HELPER = ("argv", "environment", "origin", "add_dirs", "lost_log")
@@ -65,22 +69,36 @@ class Equipment(Record):
     """Asked when it has ended."""
 
 
-Equip = Callable[[DelegatedTask, Policy], AbstractContextManager[Equipment]]
-"""Prepares what a helper needs, given the policy that holds, and clears it away. Raises ToolError where it cannot."""
+Equip = Callable[[DelegatedTask, Policy, Interrupt], AbstractContextManager[Equipment]]
+"""Prepares what a helper needs, given the policy that holds and by what it is stopped, and clears it away. Raises ToolError
+where it cannot."""
+AnotherModel = Callable[[Callable[[float], None]], OwnModel]
+"""Makes one more model like the one that is asked, given what waits before a request is sent again."""
 
 
 class DelegatedSessions:
-    """Runs the helpers of one agent, one after the other."""
+    """Runs the helpers of one agent: one after the other, or, where they only read, several at once."""
 
-    def __init__(self, agent: Agent, equip: Equip) -> None:
-        """Take who asks, and what equips its helpers."""
+    def __init__(self, agent: Agent, equip: Equip, another_model: AnotherModel | None = None) -> None:
+        """Take who asks, what equips its helpers, and what makes a model for each of those that are at work at once; None:
+        there can be but one, since it is recorded, or played from a recording.
+        """
         self._agent = agent
         self._equip = equip
-        self._counts: dict[str, int] = {}
-        """How many helpers each session had."""
+        self._another_model = another_model
+        self._lock = allocate_lock()
+        """Held by whoever changes what follows, or the run of whoever asks."""
+        self._numbers: dict[tuple[str, int], int] = {}
+        """Of helpers, by session and call of whoever asked."""
 
-    def start(self, task: DelegatedTask) -> DelegatedResult:
-        """Have a task done, and return how that ended. The run of whoever asks is stopped where the helper's end ends both.
+    @property
+    def at_once(self) -> bool:
+        """Whether several may be at work at once."""
+        return self._another_model is not None
+
+    def start(self, task: DelegatedTask, neighbour: Neighbour | None = None) -> DelegatedResult:
+        """Have a task done, and return how that ended; with `neighbour` on any thread, beside others. The run of whoever asks
+        is stopped where the helper's end ends both.
 
         Raises ToolError where no helper can be had, LogError, and KeyboardInterrupt where the person stops it.
         """
@@ -88,28 +106,26 @@ class DelegatedSessions:
         run = agent.run_now
         if run is None or run.end is not None:
             raise ToolError("A helper is had by a conversation, and none goes on.")
-        limits = share_of(run)
-        parent = agent.log.session
-        number = self._counts[parent] = self._counts.get(parent, 0) + 1
-        call = agent.log.running_call
-        interrupt = agent.interrupt
-        try:
-            with interrupt.hold(), self._equip(task, agent.gate.stated_policy) as given:
-                helper = self._helper(given, limits, f"helper {number} ({_title(task.task)})", {
-                    "mode": "helper", "parent": parent, "parent_call": call, "helper": number,
-                })  # fmt: skip
-                try:
-                    result = helper.run(task.task)
-                finally:
-                    if helper.run_now is not None:
-                        self._count(run, helper.run_now)
-                    agent.log.observers.remove(helper.hears)
-                session = agent.log.session if agent.log.session != parent else ""
-                agent.log.session = parent
-                changes = HelperChanges() if result.stop is StopReason.INTERRUPTED else given.changes()
-        finally:
-            agent.log.session = parent
-        _pass_on(run, result, number)
+        parent = run.session.identity
+        call = agent.log.running_call if neighbour is None else neighbour.call
+        alike = (call,) if neighbour is None else neighbour.alike
+        with self._lock:
+            limits = share_of(run, len(alike))
+            number = self._number(parent, call, alike)
+        about: dict[str, JsonValue] = {"mode": "helper", "parent": parent, "parent_call": call, "helper": number}
+        with (
+            self._apart(neighbour) as (interrupt, model),
+            self._equip(task, agent.gate.stated_policy, interrupt) as given,
+        ):
+            helper = self._helper(given, limits, f"helper {number} ({_title(task.task)})", about, interrupt, model)
+            try:
+                result = helper.run(task.task)
+            finally:
+                if helper.run_now is not None:
+                    self._count(run, helper.run_now)
+            session = agent.log.session if agent.log.session != parent else ""
+            changes = HelperChanges() if result.stop is StopReason.INTERRUPTED else given.changes()
+        self._pass_on(run, result, number, neighbour)
         own = helper.run_now
         return DelegatedResult(
             helper=number,
@@ -125,13 +141,60 @@ class DelegatedSessions:
             notes=changes.notes,
         )
 
-    def _helper(self, given: Equipment, limits: Limits, who: str, about: Mapping[str, JsonValue]) -> Agent:
+    @contextmanager
+    def _apart(self, neighbour: Neighbour | None) -> Iterator[tuple[Interrupt, Model]]:
+        """Give a helper its place in the log; yield by what it is stopped, and who it asks: as whoever asked it, who waits for
+        it meanwhile, or apart from those beside it.
+        """
+        agent = self._agent
+        if neighbour is None:
+            before = agent.log.session
+            try:
+                with agent.interrupt.hold():  # it opens windows of its own
+                    yield agent.interrupt, agent.model
+            finally:
+                agent.log.session = before
+            return
+        if self._another_model is None:
+            raise ToolError("Several helpers cannot be had at once here: ask for one at a time.")
+        interrupt = Interrupt()
+        model = self._another_model(interrupt.sleep)
+
+        def wake(stops: int) -> None:
+            while interrupt.count < stops:
+                interrupt.note()
+            model.interrupt()  # again and again: it begins to wait at moments that no other thread can see
+
+        neighbour.wake_by(wake)
+        try:
+            with agent.log.session_of_thread():
+                yield interrupt, model
+        finally:
+            model.close()
+
+    def _number(self, parent: str, call: int, alike: Sequence[int]) -> int:
+        """Return the number of a helper in the session of whoever asks; of several at once they are in the order of their
+        calls."""
+        if (parent, call) not in self._numbers:
+            first = 1 + sum(session == parent for session, _ in self._numbers)
+            self._numbers |= {(parent, one): number for number, one in enumerate(alike, start=first)}
+        return self._numbers[parent, call]
+
+    def _helper(
+        self,
+        given: Equipment,
+        limits: Limits,
+        who: str,
+        about: Mapping[str, JsonValue],
+        interrupt: Interrupt,
+        model: Model,
+    ) -> Agent:
         agent = self._agent
         parts = agent.parts
         said = {name: value for name, value in (parts.about or {}).items() if name not in _NOT_OF_A_HELPER}
         helper = replace(
             parts,
-            model=agent.model,
+            model=model,
             prices=agent.prices,
             tools=given.tools,
             policy=given.policy,
@@ -146,35 +209,56 @@ class DelegatedSessions:
             kept=None,
             more_tools=no_more_tools,
             check_answer=None,
-            interrupt=agent.interrupt,
+            interrupt=interrupt,
             # INVARIANT: what no person has seen of entry points, no rule of a helper's lets run.
             begun=GateState(unseen=agent.gate.state.unseen),
         )
         return Agent.of(helper)
 
     def _count(self, run: Run, own: Run) -> None:
-        used = run.helpers
-        run.helpers = HelpersUse(turns=used.turns + own.tries, usage=used.usage + own.usage)
-        run.session.helpers_usage += own.usage
+        with self._lock:
+            used = run.helpers
+            run.helpers = HelpersUse(
+                turns=used.turns + own.tries, refusals=used.refusals + own.refusals, usage=used.usage + own.usage
+            )
+            run.session.helpers_usage += own.usage
+
+    def _pass_on(self, run: Run, result: RunResult, number: int, neighbour: Neighbour | None) -> None:
+        """End the run of whoever asked, and the helpers beside, where the helper's end ends all."""
+        if result.stop not in _ENDS_ALL:
+            return
+        with self._lock:
+            if run.end is None:
+                run.stop(
+                    result.stop, f"in helper {number}: {result.detail}" if result.detail else f"in helper {number}"
+                )
+        if neighbour is not None:
+            neighbour.stop_all()
 
 
-def share_of(run: Run) -> Limits:
-    """Return the limits of a helper of `run`: SHARE of what is left. Raises ToolError where nothing is left."""
+def share_of(run: Run, among: int) -> Limits:
+    """Return the limits of one of `among` helpers of `run` that are had at once: SHARE of what is left, for one alone.
+
+    Raises ToolError where nothing is left.
+    """
     limits, usage = run.limits, run.whole_usage
     cost, seconds = run.cost, run.seconds_left
+    share = 1 / (among + 1)
     tokens = usage.input_tokens + usage.output_tokens
-    turns = None if limits.max_turns is None else int((limits.max_turns - run.tries) * SHARE)
-    left_tokens = None if limits.max_tokens is None else int((limits.max_tokens - tokens) * SHARE)
-    left_cost = None if limits.max_cost is None or cost is None else (limits.max_cost - cost) * SHARE
+    turns = None if limits.max_turns is None else int((limits.max_turns - run.tries) * share)
+    left_tokens = None if limits.max_tokens is None else int((limits.max_tokens - tokens) * share)
+    left_cost = None if limits.max_cost is None or cost is None else (limits.max_cost - cost) * share
     if limits.max_cost is not None and cost is None:
         raise ToolError("A helper cannot be had: what the run has cost is not known, and the cost is limited.")
     if any(left is not None and left <= 0 for left in (turns, left_tokens, left_cost, seconds)):
         raise ToolError("Too little is left of the limits of this run for a helper: do the task yourself.")
+    refusals = None if limits.max_refusals is None else int((limits.max_refusals - run.whole_refusals) * share)
     return Limits(
         max_turns=turns,
         max_tokens=left_tokens,
         max_cost=left_cost,
-        max_seconds=None if seconds is None else seconds * SHARE,
+        max_seconds=None if seconds is None else seconds * SHARE,  # which pass for all of them at once
+        max_refusals=None if refusals is None else max(1, refusals),
     )
 
 
@@ -195,9 +279,3 @@ def asked_for(who: str, approver: Approver) -> Approver:
 
 def _title(task: str) -> str:
     return visible_line(task, _TITLE).strip()
-
-
-def _pass_on(run: Run, result: RunResult, number: int) -> None:
-    """End the run of whoever asked where the helper's end ends both."""
-    if result.stop in _ENDS_ALL and run.end is None:
-        run.stop(result.stop, f"in helper {number}: {result.detail}" if result.detail else f"in helper {number}")

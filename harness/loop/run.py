@@ -60,6 +60,7 @@ class HelpersUse(Record):
 
     turns: int = 0
     """Requests, and tries of them."""
+    refusals: int = 0
     usage: Usage = Usage()
 
 
@@ -117,7 +118,7 @@ class Run:
             text=self.text,
             detail=detail,
             turns=self.turns,
-            refusals=self.refusals,
+            refusals=self.whole_refusals,
             usage=self.whole_usage,
             cost=self.cost,
         )
@@ -149,6 +150,11 @@ class Run:
         return self.usage + self.helpers.usage
 
     @property
+    def whole_refusals(self) -> int:
+        """How many calls were refused, those of its helpers included."""
+        return self.refusals + self.helpers.refusals
+
+    @property
     def tries(self) -> int:
         """How many requests were made and tried again, those of its helpers included."""
         return self.turns + self.retries + self.helpers.turns
@@ -168,6 +174,8 @@ class Run:
         limits, tries, usage = self.limits, self.tries, self.whole_usage
         if limits.max_turns is not None and tries >= limits.max_turns:
             return f"{tries} requests were made (turns = {limits.max_turns})"
+        if refusals := self._refusal_limit:
+            return refusals
         if self.time_is_over:
             return self.time_limit
         # What is not known cannot be said to be below a limit.
@@ -202,9 +210,13 @@ class Run:
         self._refused[key] = self._refused.get(key, 0) + 1
         if self._refused[key] >= EQUAL_REFUSALS:
             return f"the same call was refused {EQUAL_REFUSALS} times"
-        if self.limits.max_refusals is not None and self.refusals >= self.limits.max_refusals:
-            return f"{self.refusals} calls were refused (refusals = {self.limits.max_refusals})"
-        return ""
+        return self._refusal_limit
+
+    @property
+    def _refusal_limit(self) -> str:
+        """The limit of refusals in words, where it is reached."""
+        limit, refusals = self.limits.max_refusals, self.whole_refusals
+        return "" if limit is None or refusals < limit else f"{refusals} calls were refused (refusals = {limit})"
 
     def misunderstood(self) -> str:
         """Count a call that could not even be prepared; return the limit that this reaches, or nothing."""

@@ -60,6 +60,12 @@ class TextCalls:
         if callable(interrupt):
             interrupt()
 
+    def close(self) -> None:
+        """Close the connections of the model that is asked."""
+        close = getattr(self._model, "close", None)
+        if callable(close):
+            close()
+
     def complete(
         self,
         messages: Sequence[Message],

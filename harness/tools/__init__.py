@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from harness.delegation import DelegatedResult, DelegatedTask
     from harness.files.before_images import BeforeImages
     from harness.files.workspace import Workspace
     from harness.gate.tool import Tool
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from harness.process.lent_terminal import LentTerminal
     from harness.tools.ask_user import UserAnswer, UserQuestion
     from harness.tools.command_runner import CommandRunner
+    from harness.tools.delegate import Helpers
     from harness.tools.picture_page import PictureTaker
     from harness.tools.script_declaration import ScriptDeclaration
 
@@ -104,18 +104,18 @@ def optional_tools(
     environment: Mapping[str, str] | None = None,
     interrupts: Callable[[], int] | None = None,
     ask: Callable[[UserQuestion], UserAnswer | None] | None = None,
-    delegate: Callable[[DelegatedTask], DelegatedResult] | None = None,
+    helpers: Callable[[], Helpers | None] | None = None,
 ) -> tuple[Tool, ...]:
     """Return those of tool_kinds.OPTIONAL_TOOLS that are named here, and that need nothing of the loop.
 
     `environment` and `interrupts` are as in `builtin_tools`; `ask` puts a question to the person, and returns None where
-    nobody is there; `delegate` runs a helper, and raises ToolError where none can be had.
+    nobody is there; `helpers` tells who runs helpers, None where none can be had.
     """
     tools: list[Tool] = []
     if "delegate" in names:
-        from harness.tools.delegate import DelegateTool
+        from harness.tools.delegate import DelegateTool, no_helpers
 
-        tools.append(DelegateTool(delegate))
+        tools.append(DelegateTool(helpers or no_helpers))
     if "ask_user" in names:
         from harness.tools.ask_user import AskUserTool
 

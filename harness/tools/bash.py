@@ -67,6 +67,7 @@ class BashTool:
     """Runs command lines."""
 
     kind = BASH
+    runs_beside = True
 
     def __init__(
         self,

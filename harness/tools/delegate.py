@@ -7,12 +7,13 @@ helper that only reads needs no question of its own; one that writes is judged l
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from harness.actions import SUMMARY_CHARACTERS, Action, Effects, ToolArgument, ToolBounds, ToolUse
 from harness.delegation import DelegatedResult, DelegatedTask, HelperPolicy
 from harness.errors import ToolError
 from harness.gate.arguments import text
-from harness.gate.tool import Arguments, ToolOutput
+from harness.gate.tool import Arguments, Neighbour, ToolOutput
 from harness.messages import ResultStatus, StopReason, ToolCall
 from harness.model import ToolSpec
 from harness.record import Record
@@ -27,14 +28,35 @@ MOST_PATCH_CHARACTERS = 20_000
 NO_HELPERS = "Helpers cannot be had here: do the task yourself."
 
 
+class Helpers(Protocol):
+    """Runs the helpers of a conversation."""
+
+    @property
+    def at_once(self) -> bool:
+        """Whether several that only read may be at work at once."""
+        ...
+
+    def start(self, task: DelegatedTask, neighbour: Neighbour | None = None) -> DelegatedResult:
+        """Run a helper to its end; with `neighbour` on any thread, beside others.
+
+        Raises ToolError where none can be had, and LogError.
+        """
+        ...
+
+
+def no_helpers() -> Helpers | None:
+    """Return None: no helper can be had."""
+    return None
+
+
 class DelegateTool:
     """Hands a task to a helper."""
 
     kind = OPTIONAL_TOOLS["delegate"]
 
-    def __init__(self, start: Callable[[DelegatedTask], DelegatedResult] | None = None) -> None:
-        """Take what runs a helper to its end, and raises ToolError where none can be had; None: none can."""
-        self._start = start
+    def __init__(self, helpers: Callable[[], Helpers | None] = no_helpers) -> None:
+        """Take what tells who runs helpers; None: none can be had."""
+        self._helpers = helpers
         self.spec = ToolSpec(
             name=self.kind.name,
             description=(
@@ -86,16 +108,30 @@ class DelegateTool:
             described=self.kind,
         )
 
+    @property
+    def runs_beside(self) -> bool:
+        """Whether several helpers may be at work at once."""
+        helpers = self._helpers()
+        return helpers is not None and helpers.at_once
+
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - as every tool has it
         """Have it done, and return what came of it.
 
         Raises ToolError where no helper can be had, and KeyboardInterrupt where the person stopped the helper.
         """
+        return self._done(action, None)
+
+    def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:  # noqa: ARG002
+        """Do as `run`, beside other helpers; the seconds that it has are its share of what is left then."""
+        return self._done(action, neighbour)
+
+    def _done(self, action: Action, neighbour: Neighbour | None) -> ToolOutput:
         if not isinstance(action.request, DelegatedTask):
             raise TypeError(f"the action was not prepared by {self.spec.name}")
-        if self._start is None:
+        helpers = self._helpers()
+        if helpers is None:
             raise ToolError(NO_HELPERS)
-        result = self._start(action.request)
+        result = helpers.start(action.request, neighbour)
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         ok = result.stop is StopReason.COMPLETED

@@ -249,6 +249,7 @@ class ReadFileTool:
     """Reads pages of files."""
 
     kind = READ_FILE
+    runs_beside = True
 
     def __init__(
         self,

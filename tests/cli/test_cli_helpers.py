@@ -266,12 +266,3 @@ MORE = {
 def test_nobody_hands_on_what_they_do_not_have(program: Program, more: dict[str, Any], told: str) -> None:
     run(program, delegate("t", **more), say("Then not."), flags=("--tools", "delegate,read_file,bash"))
     assert told in asked(program)[-1]["messages"][-1]["content"]
-
-
-def test_two_helpers_of_one_reply_have_numbers_of_their_own(program: Program) -> None:
-    two = Reply(calls=(*delegate("one").calls, *delegate("two").calls))
-    ended = run(program, two, say("First."), say("Second."), say("Both."))
-    assert ended.code == 0, ended.err
-    told = [message["content"] for message in asked(program)[-1]["messages"] if message["role"] == "tool"]
-    assert [text.partition(":")[0] for text in told] == ["[helper 1", "[helper 2"]
-    assert [text.rpartition("\n")[2] for text in told] == ["First.", "Second."]

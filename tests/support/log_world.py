@@ -123,6 +123,8 @@ class TracingBeside(Tracing):
         path = PathAccess(written=name, real=f"/w/{name}", names=(name,), access=Access.READ, place=Place.INSIDE)
         return replace(super().prepare(call, arguments), facets=(path,))
 
+    runs_beside = True
+
     def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:
         return self.run(action, effects)
 

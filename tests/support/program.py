@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from forked import Forked, can_fork
 from responses_server import ServerOfBothApis
 
+from harness.models.loopback import ScriptServer
 from harness.models.scripted import ModelScript, Player
 
 LogRecord = dict[str, object]
@@ -59,7 +60,11 @@ class Program:
     def serve(self, script: ModelScript, *, fragment: int = 7) -> str:
         """Serve `script` until the test is over, and return the base URL."""
         self.players.append(Player(script))
-        return self._servers.enter_context(ServerOfBothApis(self.players[-1], fragment=fragment)).base_url
+        return self.serving(ServerOfBothApis(self.players[-1], fragment=fragment))
+
+    def serving(self, server: ScriptServer) -> str:
+        """Have a server run until the test is over, and return the base URL."""
+        return self._servers.enter_context(server).base_url
 
     def start(self, *arguments: str, **options: object) -> subprocess.Popen[bytes]:
         """Start the program without waiting for it."""

@@ -160,6 +160,8 @@ class Deed:
 class Reading(Deed):
     """The same, which may run beside others."""
 
+    runs_beside = True
+
     def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:
         """Do it while others do."""
         if effects.write != ():
