@@ -43,6 +43,11 @@ class ToolKind(Record):
     """A list of objects that may stand in the place of `edited`: each of them holds such a text."""
 
     @property
+    def tells_changes(self) -> bool:
+        """Whether the records of a call tell all that it changed in the workspace; those of a command do not."""
+        return self.is_of_files or self.name in OPTIONAL_TOOLS
+
+    @property
     def is_of_files(self) -> bool:
         """Whether it reads or writes one path: then its records tell all that a call changed."""
         return self.does in (Does.READS, Does.WRITES)

@@ -194,8 +194,8 @@ def test_the_log_and_its_report_show_the_tree(program: Program) -> None:
     (log,) = program.logs()
     shown = program.said("audit", "show", str(log))
     parent, child = (str(one["session"]) for one in program.records() if one["kind"] == "session_started")
-    assert f"  | helper 1 of session {parent}, call 1: session {child}" in shown
-    assert "  | helper 1 took 2 requests" in shown
+    assert f"  helper 1 | of session {parent}, call 1: session {child}" in shown
+    assert "  helper 1 | it took 2 requests" in shown
     assert child not in program.said("sessions", "list")
     page = program.said("audit", "report", str(log), "--out", "-")
     assert f"helper 1 of <code>{parent}</code>" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from typing import Any
 
@@ -102,12 +103,9 @@ def test_a_block_in_one_halts_all(program: Program) -> None:
 def test_a_signal_ends_all(program: Program, number: signal.Signals, code: int) -> None:
     """One waits for its model, one for a command; what is written down of both has its end."""
     waits = Reply(calls=(call("bash", command="cat pipe"),))
-    (program.workspace / "a.txt").write_text("plum\n")
-    import os
-
     os.mkfifo(program.workspace / "pipe")
     server = TaskServer({"go": (THREE,), "two": (waits,), "three": (say("Three."),)}, silent="one")
-    process = program.start("run", "go", *flags_of(program, program.serving(server), HELPERS))
+    process = program.start("run", "go", *flags_of(program, program.serving(server), f"{HELPERS}readers = true\n"))
     wait_until(server.reached_silence.is_set, process)
     wait_until(lambda: _reads(program.workspace / "pipe"), process)
     process.send_signal(number)
@@ -124,8 +122,6 @@ def test_a_signal_ends_all(program: Program, number: signal.Signals, code: int) 
 
 def _reads(pipe: Any) -> bool:
     """Say whether somebody reads a pipe (fifo(7): ENXIO); it is not closed again, so that the reader waits."""
-    import os
-
     try:
         os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

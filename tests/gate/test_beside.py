@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,9 @@ from rows import all_rows
 from together_scene import Together, deed
 
 from harness.actions import Effects, Enforcement
-from harness.gate.beside import KEPT_CHARACTERS, Beside, looks_only
-from harness.gate.tool import Attempt, Neighbour
-from harness.interrupt import Interrupt
+from harness.gate.beside import KEPT_CHARACTERS, Beside, looks_only, on_gates_thread
+from harness.gate.tool import Attempt, Neighbour, ToolOutput
+from harness.interrupt import Interrupt, Interrupted
 from harness.log.reader import read_log
 from harness.messages import StopReason, ToolCall
 from harness.record import replace
@@ -124,6 +126,68 @@ def test_what_is_printed_before_its_turn_is_kept_within_bounds() -> None:
     assert shown[0] == "first"
     assert shown[-1].strip() == "999"
     assert sum(map(len, shown[1:])) == KEPT_CHARACTERS // 100 * 100
+
+
+def one_body(work: Callable[[Neighbour], object]) -> Callable[[int, Neighbour], Attempt]:
+    """Return what runs a body that does nothing but `work`."""
+
+    def run(place: int, neighbour: Neighbour) -> Attempt:
+        with Attempt(ToolCall(id="c", name="t", arguments="{}"), lambda: 0.0) as attempt:
+            attempt.begun = True
+            attempt.take(ToolOutput(content=repr(work(neighbour))))
+        return attempt
+
+    return run
+
+
+def content_of(attempt: Attempt | None) -> str:
+    assert attempt is not None
+    return attempt.result(str).content
+
+
+def test_a_body_has_something_done_on_the_thread_that_waits_while_nothing_disturbs_it() -> None:
+    block: list[str] = []
+
+    @contextmanager
+    def undisturbed() -> Iterator[None]:
+        block.append("begins")
+        yield
+        block.append("ends")
+
+    def ask() -> bool:
+        block.append("asks")
+        return threading.current_thread() is threading.main_thread()
+
+    def fail() -> None:
+        raise ValueError("of its own")
+
+    def body(neighbour: Neighbour) -> object:
+        with pytest.raises(ValueError, match="of its own"):
+            on_gates_thread(fail)
+        return on_gates_thread(ask)
+
+    with Beside(
+        1, one_body(body), most=1, interrupt=Interrupt(), monotonic=lambda: 0.0, undisturbed=undisturbed
+    ) as beside:
+        assert content_of(beside.ended(0)) == "True"
+    assert block[-3:] == ["begins", "asks", "ends"]
+    assert on_gates_thread(threading.current_thread) is threading.main_thread()
+
+
+def test_who_is_to_stop_asks_nobody_and_is_woken() -> None:
+    """Another thread wants all to stop before the body asks."""
+    woken: list[int] = []
+
+    def body(neighbour: Neighbour) -> object:
+        neighbour.wake_by(woken.append)
+        neighbour.stop_all()
+        with pytest.raises(Interrupted):
+            on_gates_thread(lambda: woken.append(-1))
+        return neighbour.stops()
+
+    with Beside(1, one_body(body), most=1, interrupt=Interrupt(), monotonic=lambda: 0.0) as beside:
+        assert content_of(beside.ended(0)) == "1"
+    assert set(woken) == {1}
 
 
 def test_the_second_interrupt_is_counted(tmp_path: Path) -> None:

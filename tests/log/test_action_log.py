@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,47 @@ def test_append_returns_and_shows_what_it_wrote(path: Path) -> None:
     assert returned == seen == list(read_log(str(path)))
     assert masked(returned[1]["message"]) == "key [masked]!"
     assert returned[1]["masked"] == {"known": 1}
+
+
+def test_threads_write_sessions_of_their_own_into_one_chain(path: Path) -> None:
+    """Observers hear of each record alone, in the order of the file; while the log is held nobody else writes."""
+    log = ActionLog.open(str(path))
+    seen: list[LogRecord] = []
+    inside, errors = threading.Semaphore(), list[str]()
+
+    def observe(record: LogRecord) -> None:
+        if not inside.acquire(blocking=False):
+            errors.append("two records at once")
+        seen.append(record)
+        inside.release()
+
+    log.observers.append(observe)
+    own = log.begin_session()
+    log.append("session_started", filled("session_started", {}))
+    names: list[str] = []
+
+    def write() -> None:
+        with log.session_of_thread():
+            names.append(log.begin_session())
+            log.append("session_started", filled("session_started", {}))
+            for number in range(50):
+                log.append("error", filled("error", {"message": f"{number}"}))
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    with log.held():
+        for thread in threads:
+            thread.start()
+        log.append("error", filled("error", {}))
+        assert log.count == 2
+    for thread in threads:
+        thread.join()
+    assert log.session == own
+    log.append("error", filled("error", {}))
+    log.close()
+    records = list(read_log(str(path)))
+    assert (records, errors) == (seen, [])
+    assert len(proved(str(path)).open_sessions) == 5
+    assert [sum(record["session"] == name for record in records) for name in (own, *names)] == [3, 51, 51, 51, 51]
 
 
 def test_fields_cannot_overwrite_what_the_log_says_of_itself(path: Path) -> None:

@@ -50,7 +50,8 @@ class RunFacts:
         """Requests to the model that were begun, those for summaries too: as the limit of turns counts them."""
         self.usage = Usage()
         self.counts: dict[str, int] = {}
-        """As the log's last record has them: `calls`, `decision_*`, `answer_*`, `status_*`; counted here."""
+        """Of its calls and those of its helpers: `calls`, `decision_*`, `answer_*`, `status_*`, as the end of a session has
+        them; counted here."""
         self.decisions = dict.fromkeys(OF_CALLS, 0)
         self.limits: list[str] = []
         self.errors: list[ReportedError] = []
@@ -67,20 +68,23 @@ class RunFacts:
         self.odd = 0
         """Records that could not be understood, and of which nothing is told."""
         self.helpers = HelperTree()
-        """Those of this session; what they took is in `turns` and `usage` too."""
+        """Those of this session; what they took is in `turns` and `usage` too, and their calls are among the others."""
+        self._own_counts: dict[str, int] = {}
+        """The same as `counts` without helpers."""
         self._joiner = Joiner("")
         self._calls: list[ReportedCall] = []
         self._kept: Counter[bool] = Counter()
         """How many of those were refused, and how many not."""
-        self._refused_at: dict[str, int] = {}
-        """By the number of a refused call: where in that list the last of that number stands."""
+        self._refused_at: dict[tuple[str, str], int] = {}
+        """By session and number of a refused call: where in that list the last of that number stands."""
         self._changed: dict[str, ReportedFile] = {}
         self._first: LogRecord = {}
 
     @property
     def calls(self) -> Sequence[ReportedCall]:
         """Every call, in the order in which they ended; those without an end last."""
-        return [*self._calls, *map(self._reported, self._joiner.open(self.session))]
+        sessions = (self.session, *(one.session for one in self.helpers.of(self.session)))
+        return [*self._calls, *(self._reported(call) for one in sessions for call in self._joiner.open(one))]
 
     @property
     def refused(self) -> Sequence[ReportedCall]:
@@ -115,13 +119,13 @@ class RunFacts:
             self._begin(record, session)
         helper = self.helpers.record(record) if self._first else None
         if helper is not None and helper.parent == self.session:
-            self._about_helper(kind, record)
+            self._about_helper(kind, record, session)
         if not self._first or session != self.session:
             return
         between = seconds_between(self._first, record)
         self.seconds = self.seconds if between is None else between
         if kind in ABOUT_CALLS:
-            self._about_call(kind, record)
+            self._about_call(kind, record, session)
         else:
             self._event(kind, record)
 
@@ -140,11 +144,15 @@ class RunFacts:
             **{name: line(text(record, name)) for name in names},
         )
 
-    def _about_helper(self, kind: str, record: LogRecord) -> None:
+    def _about_helper(self, kind: str, record: LogRecord, session: str) -> None:
         if kind == "model_request":
             self.turns += 1
         elif kind == "model_response":
             self.usage += _usage(record)
+        elif kind == "advice":
+            self._advise(record, session)
+        elif kind in ABOUT_CALLS:
+            self._about_call(kind, record, session)
 
     def _event(self, kind: str, record: LogRecord) -> None:
         match kind:
@@ -153,7 +161,7 @@ class RunFacts:
             case "model_response":
                 self.usage += _usage(record)
             case "advice":
-                self._advise(record)
+                self._advise(record, self.session)
             case "answer_checked":
                 problem = "" if record.get("fits") is True else word(record.get("problem")) or "the answer does not fit"
                 self.answer_problem, self.quoted_problem = problem and problem_of(problem), line(problem, 500)
@@ -193,49 +201,51 @@ class RunFacts:
         self.stop, self.detail = line(text(record, "stop")), line(text(record, "detail"), 2_000)
         self.exit_code = whole(record.get("exit_code"))
         told = record.get("counts")
-        if isinstance(told, dict) and told != self.counts:
+        if isinstance(told, dict) and told != self._own_counts:
             problem = "the counts at the end of the log are not those of its records; told are those of the records"
             self.errors.append(ReportedError(where="log", message=problem, fault="", quoted=problem))
 
-    def _about_call(self, kind: str, record: LogRecord) -> None:
+    def _about_call(self, kind: str, record: LogRecord, session: str) -> None:
         if self._joiner.is_full_for(record):
             self.calls_left_out += kind == "call_proposed"
             return
         call = self._joiner.take(record)
         match kind:
             case "call_proposed":
-                self._count("calls")
+                self._count("calls", session)
             case "decision":
                 decision = _known(text(record, "decision"), OF_CALLS)
-                self._count(f"decision_{decision}")
+                self._count(f"decision_{decision}", session)
                 self.decisions[decision] = self.decisions.get(decision, 0) + 1
             case "approval_answered":
-                self._count(f"answer_{_known(text(record, 'answer'), ANSWERS)}")
-            case "intent":
-                self.ran_unrecorded += not tool_kind(text(record, "tool")).is_of_files
+                self._count(f"answer_{_known(text(record, 'answer'), ANSWERS)}", session)
+            case "intent" if session == self.session:  # a helper reads, or works in a copy
+                self.ran_unrecorded += not tool_kind(text(record, "tool")).tells_changes
             case "outcome" if call is not None:
-                self._count(f"status_{_known(text(record, 'status'), STATUSES)}")
+                self._count(f"status_{_known(text(record, 'status'), STATUSES)}", session)
                 self._settle(word(record.get("call")), call)
             case _:
                 pass
 
-    def _count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+    def _count(self, what: str, session: str) -> None:
+        for counts in (self.counts, self._own_counts)[: 1 + (session == self.session)]:
+            counts[what] = counts.get(what, 0) + 1
 
     def _reported(self, call: LoggedCall) -> ReportedCall:
-        return reported_call(call, self.started.workspace)
+        helper = self.helpers.get(call.session)
+        return reported_call(call, self.started.workspace, None if helper is None else helper.number)
 
     def _settle(self, name: str, call: LoggedCall) -> None:
         is_refused = call.fate is Fate.REFUSED
         if self._kept[is_refused] < MOST_CALLS:  # each kind by itself: thousands of calls hide no refusal
             self._kept[is_refused] += 1
             if is_refused:
-                self._refused_at[name] = len(self._calls)
+                self._refused_at[call.session, name] = len(self._calls)
             self._calls.append(self._reported(call))
         else:
             self.refused_left_out += is_refused
             self.calls_left_out += not is_refused
-        if path := text(call.outcome, "changed_path"):
+        if call.session == self.session and (path := text(call.outcome, "changed_path")):
             self._change(path, call)
 
     def _change(self, path: str, call: LoggedCall) -> None:
@@ -250,8 +260,8 @@ class RunFacts:
         else:
             self.changed_left_out += 1
 
-    def _advise(self, record: LogRecord) -> None:
-        at = self._refused_at.get(word(record.get("call")))
+    def _advise(self, record: LogRecord, session: str) -> None:
+        at = self._refused_at.get((session, word(record.get("call"))))
         if at is None:
             return
         toml, why = text(record, "toml"), line(text(record, "why"), 500)
@@ -291,7 +301,9 @@ class ReportedCall(Record):
     """One call. Texts are one line, cut and safe to show; `file`, `touched` and `advice_toml` are not."""
 
     number: JsonValue
-    """A whole number in every log that verifies."""
+    """In its session; a whole number in every log that verifies."""
+    helper: int | None
+    """Of which helper it is, by its number; None: the run's own."""
     tool: str
     summary: str
     status: str
@@ -323,6 +335,11 @@ class ReportedCall(Record):
     """Why no rule would."""
 
     @property
+    def name(self) -> str:
+        """What it is called: its number, behind that of a helper whose call it is."""
+        return f"{self.number}" if self.helper is None else f"helper {self.helper}, {self.number}"
+
+    @property
     def is_refused(self) -> bool:
         """Whether it was denied or blocked."""
         return self.status in ("denied", "blocked")
@@ -333,13 +350,14 @@ class ReportedCall(Record):
         return self.advice_why.replace(self.by, short_place(self.by)) if self.by else self.advice_why
 
 
-def reported_call(call: LoggedCall, workspace: str) -> ReportedCall:
-    """Return what is told of a call. Total: its records may hold anything."""
+def reported_call(call: LoggedCall, workspace: str, helper: int | None) -> ReportedCall:
+    """Return what is told of a call, of the run's own or of a helper. Total: its records may hold anything."""
     decision, outcome = call.decision, call.outcome
     milliseconds = number(outcome, "duration_ms")
     is_told = call.fate in (Fate.INVALID, Fate.NOT_RUN)
     return ReportedCall(
         number=_scalar(call_number(call)),
+        helper=helper,
         tool=line(call.tool, 60),
         summary=line(call.summary),
         status=line(text(outcome, "status") or call.fate.value, 20),

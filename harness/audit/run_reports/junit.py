@@ -104,7 +104,7 @@ def _properties(run: ReportedRun) -> Iterator[str]:
 
 
 def _case(row: ReportedCall, suite: str) -> str:
-    name = f"{row.number} {row.tool}: {row.summary}" if row.summary else f"{row.number} {row.tool}"
+    name = f"{row.name} {row.tool}: {row.summary}" if row.summary else f"{row.name} {row.tool}"
     attributes = {"name": name, "classname": suite, "time": _seconds(row.seconds)}
     inner = _verdict(row)
     start = f"    <testcase{_attributes(attributes)}"

@@ -170,7 +170,7 @@ def _refusal_cells(one: ReportedCall) -> tuple[str, ...]:
     why = code(one.reason, 300) + (f" ({code(nobody, 80)})" if nobody else "")
     rule = code(one.rule or one.source, 80)
     where = code(place(one.file, one.line), 80)
-    call = code(str(one.number), 30)
+    call = code(one.name, 40)
     return call, code(one.tool, 40), code(one.summary, 200), one.status, rule, where, why
 
 
@@ -183,7 +183,7 @@ def _advice(refused: Sequence[ReportedCall]) -> Iterator[str]:
         think = "Add one only if you want every later run to do this without being asked."
         yield f"\nRules that would allow refused calls (nothing was applied). {think}\n"
     for toml, ones in [*tomls.items()][:MOST_ROWS]:
-        calls = ", ".join(code(str(one.number), 30) for one in ones[:10]) + (", ..." if len(ones) > 10 else "")
+        calls = ", ".join(code(one.name, 40) for one in ones[:10]) + (", ..." if len(ones) > 10 else "")
         rule = fenced(toml.rstrip(), "toml", MOST_TOML)
         yield f"\n<details><summary>A rule for call {calls}</summary>\n\n{rule}\n</details>\n"
     if len(tomls) > MOST_ROWS:
@@ -191,7 +191,7 @@ def _advice(refused: Sequence[ReportedCall]) -> Iterator[str]:
     whys = [one for one in refused if one.advice_why]
     for index, one in enumerate(whys[:MOST_ROWS]):
         start = "" if index else "\n"
-        yield f"{start}- Call {code(str(one.number), 30)}: no rule is proposed: {code(one.why_no_rule, 300)}\n"
+        yield f"{start}- Call {code(one.name, 40)}: no rule is proposed: {code(one.why_no_rule, 300)}\n"
     if len(whys) > MOST_ROWS:
         yield f"\n{len(whys) - MOST_ROWS:,} more calls for which no rule is proposed are not listed.\n"
 
@@ -200,7 +200,7 @@ def _notes(run: ReportedRun, *, with_answer: bool) -> Iterator[str]:
     facts = run.facts
     notes = [f"{what}: {code(told, 700)}" for what, told in run.troubles(with_answer=with_answer)]
     unknown = [one for one in facts.calls if one.status == "unknown"]
-    notes += [f"call {code(str(one.number), 30)} was begun, and its end is not known" for one in unknown[:MOST_ROWS]]
+    notes += [f"call {code(one.name, 40)} was begun, and its end is not known" for one in unknown[:MOST_ROWS]]
     notes += run.left_out
     if notes:
         yield "\n### Notes\n\n" + "".join(f"- {note}\n" for note in notes)

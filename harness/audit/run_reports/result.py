@@ -77,6 +77,7 @@ def _refusal(one: ReportedCall) -> JsonValue:
         advice["why"] = one.advice_why
     return {
         "call": one.number,
+        "helper": one.helper,
         "tool": one.tool,
         "summary": one.summary,
         "decision": one.decision,
@@ -147,6 +148,7 @@ def _described(schema: Mapping[str, JsonValue], description: str) -> dict[str, J
 _CALL: Mapping[str, JsonValue] = {"type": ["integer", "string"], "description": "The number of the call in the log."}
 _REFUSAL = {
     "call": _CALL,
+    "helper": _described(_or_null(_COUNT), "Whose call it is; null: the run's own."),
     "tool": _TEXT,
     "summary": _described(_TEXT, "One line, cut."),
     "decision": _described(_TEXT, "What the policy said: deny, block, or confirm where nobody was there to say yes."),
@@ -196,7 +198,7 @@ RESULT_SCHEMA: Mapping[str, JsonValue] = {
             "turns": _described(_COUNT, "Requests to the model, without those that were tried again."),
             "usage": _object({"input_tokens": _COUNT, "output_tokens": _COUNT}),
             "cost": _described(_or_null({"type": "number", "minimum": 0}), "In dollars; null where it is not known."),
-            "helpers": _described(_list(_object(_HELPER)), "They count in turns, usage and cost too."),
+            "helpers": _described(_list(_object(_HELPER)), "They count in turns, usage, cost and calls too."),
             "decisions": _object(dict.fromkeys(("auto", "confirm", "deny", "block"), _COUNT)),
             "calls": _described(_COUNT, "Calls that were proposed."),
             "refused": _described(_COUNT, "Calls that were denied."),

@@ -108,6 +108,8 @@ def _result(one: ReportedCall, run: ReportedRun, rules: _Rules, invocation: int 
     text = f"{one.tool} was {one.status} by {short_place(one.by) or identity}: {one.reason}{f' ({nobody})' if nobody else ''}"
     what = f" Call: {one.summary}" if one.summary else ""
     properties: dict[str, JsonValue] = {"call": one.number, "decision": one.decision, "part": one.part, "run": run.name}
+    if one.helper is not None:
+        properties["helper"] = one.helper
     if one.advice_toml:
         properties["advice"] = one.advice_toml
     if one.advice_why:

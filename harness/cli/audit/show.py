@@ -116,10 +116,11 @@ class _Timeline:
     def _lines(self, session: str, moment: str, lines: Iterable[Line], record: LogRecord | None = None) -> None:
         moment = local_time(moment, seconds=True) if self._output.at_terminal else moment
         helper = self._helpers.get(session)
-        under = "" if helper is None else "  | "
+        under = "" if helper is None else f"  {helper.title} | "
+        session = session if helper is None else helper.parent
         beside = f"{visible_line(moment[11:19], 8):8}  {under}"
         if helper is not None and record is not None and record["kind"] == "session_ended":
-            lines = [*lines, Line(tone=Tone.QUIET, text=f"{helper.title} took {helper_took(helper)}")]
+            lines = [*lines, Line(tone=Tone.QUIET, text=f"it took {helper_took(helper)}")]
         for line in lines:
             if moment[:10] != self._date:
                 self._date = moment[:10]
@@ -375,8 +376,7 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             return f"{get('result')}  {get('path') or get('command')}  [{of}]  {get('detail')}", ""
         case "session_started":
             place = f" in {get('workspace')}" if get("workspace") else ""
-            asked = f" of session {get('parent')}, call {get('parent_call')}: " if record.get("parent") else ""
-            who = f"helper {get('helper')}{asked}" if asked else ""
+            who = f"of session {get('parent')}, call {get('parent_call')}: " if record.get("parent") else ""
             title = f"{who}session {get('session')}{place}: harness {get('harness')}, "
             title += f"model {get('model')}, " if get("model") else ""
             return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""

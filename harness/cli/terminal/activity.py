@@ -209,6 +209,8 @@ class Activity:
         """Calls in a few words, by session and number, until they begin."""
         self._beside: deque[tuple[str, str, float]] = deque()
         """What runs at the same time, and is told in its turn: tool, call, and since when."""
+        self._helpers: set[str] = set()
+        """The sessions of helpers."""
         self.output: CommandOutput | None = None
         """Of the call that runs."""
         self.command = ""
@@ -222,6 +224,12 @@ class Activity:
     def take_in(self, record: LogRecord, now: float) -> UnshownOutput:
         """Note what a record says has begun or ended, and return what was still to be shown of what ended."""
         key = word(record.get("session")), word(record.get("call"))
+        if record["kind"] == "session_started" and "parent" in record:
+            self._helpers.add(key[0])
+        if (
+            self._beside and key[0] in self._helpers
+        ):  # what several do at once is told as the calls that they are had by
+            return UnshownOutput()
         match record["kind"]:
             case "model_request":
                 self.stop()

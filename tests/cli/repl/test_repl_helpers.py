@@ -9,6 +9,7 @@ import pytest
 from git_scene import run_git
 from repl_scene import Prompt, Start, prompts
 from screen_scene import CTRL_C
+from task_server import TaskServer
 
 from harness.models.scripted import Reply, call, replies
 
@@ -73,6 +74,38 @@ def test_ctrl_c_at_a_question_of_a_helper_ends_both(program: Program, start: Sta
         "denied",
         "interrupted",
     ]
+
+
+def test_one_of_several_asks_and_the_others_wait_for_the_answer(program: Program, start: Start) -> None:
+    """All three are at work when it asks; what the others do meanwhile is not shown before the answer."""
+    (program.home / "other.txt").write_text("plum\n")
+    reads = Reply(calls=(call("read_file", path=str(program.home / "other.txt")),))
+    tasks = ("one", "two", "three")
+    three = Reply(calls=tuple(call("delegate", task=task) for task in tasks))
+    server = TaskServer(
+        {
+            "go": (three, DONE),
+            "one": (Reply(text="1."),),
+            "two": (reads, Reply(text="2.")),
+            "three": (Reply(text="3."),),
+        },
+        together=tasks,
+    )
+    url = program.serving(server)
+    prompt = start(replies(), "--base-url", url, *named(program))
+    prompt.type("go")
+    prompt.wait_for("read_file asks for helper 2 (two)")
+    prompt.wait_keys()
+    shown = prompt.unwrapped()
+    prompt.send("y")
+    prompt.wait_for("Done.")
+    prompt.wait_prompt()
+    assert prompt.unwrapped().count("helper 2  + read_file") == 1
+    assert "helper 2  + read_file" not in shown
+    assert prompt.leave() == 0
+    outcomes = [(one["tool"], one["status"]) for one in program.records() if one["kind"] == "outcome"]
+    assert sorted(map(str, outcomes)) == sorted(map(str, [("read_file", "ok"), *[("delegate", "ok")] * 3]))
+    assert program.run("audit", "verify").code == 0
 
 
 def test_in_plan_mode_only_reading_helpers_are_had(program: Program, start: Start) -> None:
