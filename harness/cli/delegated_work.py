@@ -92,9 +92,8 @@ def _worktree(parts: SessionParts) -> Iterator[tuple[str, Callable[[], HelperCha
 
     Raises ToolError where none can be made.
     """
-    from harness.cli.batch.task_run import remove_work_folder
     from harness.cli.batch.work_folder import removed
-    from harness.cli.batch.worktree import add_worktree
+    from harness.cli.batch.worktree import add_worktree, remove_work_folder
     from harness.files.repository import git_top
 
     root, environment = parts.workspace.root, parts.environment

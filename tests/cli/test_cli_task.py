@@ -25,8 +25,9 @@ from harness.cli.batch.changes import CHANGES, IGNORED, Changes, take_changes
 from harness.cli.batch.git_runner import programs_of
 from harness.cli.batch.task import read_tasks, task_of
 from harness.cli.batch.task_folder import Lease, is_held
-from harness.cli.batch.task_run import make_work_folder, remove_work_folder
+from harness.cli.batch.task_run import make_work_folder
 from harness.cli.batch.work_folder import WorkFolder
+from harness.cli.batch.worktree import remove_work_folder
 from harness.errors import UsageError
 from harness.log.reader import read_log
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from copy import copy
@@ -14,8 +13,8 @@ from harness.cli.batch.folder_copy import copied
 from harness.cli.batch.git_runner import is_of_a_batch, watch_lifeline
 from harness.cli.batch.task import Task, checked_flags, of_task, read_task, settings_of
 from harness.cli.batch.task_folder import Finished, HeldElsewhere, Lease, TaskFolder, changed_patch, finished_task
-from harness.cli.batch.work_folder import GIT, INDEX, NOTE, OBJECTS, TREE, WorkFolder, is_kept, keep, removed
-from harness.cli.batch.worktree import add_worktree, forget_worktrees
+from harness.cli.batch.work_folder import WorkFolder, is_kept, keep
+from harness.cli.batch.worktree import add_worktree, remove_work_folder
 from harness.cli.console import complain
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import output_path, workspace_folders
@@ -252,30 +251,6 @@ def make_work_folder(
     if held:
         raise UsageError(f"{source} holds the harness's own files ({', '.join(held)}), and is not copied for a task")
     return copied(attempt, source, out, environment)
-
-
-def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:
-    """Remove the work folder of an attempt, and what the repository knows of it. Return what went wrong, or nothing.
-
-    This works also after a kill at any moment. It touches only what `make_work_folder` made.
-    """
-    root = os.path.join(attempt, TREE)
-    problems = [removed(path) for path in (root, *(os.path.join(attempt, name) for name in (GIT, OBJECTS, INDEX)))]
-    try:
-        with open(os.path.join(attempt, NOTE), "rb") as file:
-            noted = json.loads(file.read(100_000))
-    except FileNotFoundError:
-        noted = {}
-    except (OSError, ValueError):
-        noted = {}
-        problems.append("it is not known which repository it was taken from (`git worktree prune` there forgets it)")
-    repository = noted.get("repository") if isinstance(noted, dict) else None
-    if isinstance(repository, str) and repository:
-        try:
-            problems.append(forget_worktrees(repository, attempt, environment))
-        except UsageError as error:
-            problems.append(str(error))
-    return "; ".join(problem for problem in problems if problem)
 
 
 def _heads(environment: Mapping[str, str]) -> HeadsFile:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from harness.cli.batch.git_runner import Git, GitFailure, Programs, programs_of
-from harness.cli.batch.work_folder import INDEX, TREE, WorkFolder, identity_of, note_place, removed
+from harness.cli.batch.work_folder import (
+    GIT,
+    INDEX,
+    NOTE,
+    OBJECTS,
+    TREE,
+    WorkFolder,
+    identity_of,
+    note_place,
+    removed,
+)
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.safe_files import read_small
@@ -177,3 +188,27 @@ def _one_at_a_time(environment: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:
+    """Remove the work folder of an attempt, and what the repository knows of it. Return what went wrong, or nothing.
+
+    This works also after a kill at any moment. It touches only what was made for the attempt.
+    """
+    root = os.path.join(attempt, TREE)
+    problems = [removed(path) for path in (root, *(os.path.join(attempt, name) for name in (GIT, OBJECTS, INDEX)))]
+    try:
+        with open(os.path.join(attempt, NOTE), "rb") as file:
+            noted = json.loads(file.read(100_000))
+    except FileNotFoundError:
+        noted = {}
+    except (OSError, ValueError):
+        noted = {}
+        problems.append("it is not known which repository it was taken from (`git worktree prune` there forgets it)")
+    repository = noted.get("repository") if isinstance(noted, dict) else None
+    if isinstance(repository, str) and repository:
+        try:
+            problems.append(forget_worktrees(repository, attempt, environment))
+        except UsageError as error:
+            problems.append(str(error))
+    return "; ".join(problem for problem in problems if problem)
