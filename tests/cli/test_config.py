@@ -26,6 +26,7 @@ from harness.errors import UsageError
 from harness.model import Prices
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
 from harness.models.presets import PRESETS, Api
+from harness.record import replace
 
 FULL = """\
 # every key there is
@@ -694,6 +695,88 @@ def test_a_profile_and_a_flag_that_name_two_servers(flags: dict[str, str]) -> No
         UsageError, match=r"^flag --\S+: names another server than c\.toml:\d+, the profile of the model$"
     ):
         settings({"model": "local", **flags}, {}, PROFILES)
+
+
+OF_OPENAI = """\
+provider = "openai"
+key_variable = "WORK_KEY"
+api = "responses"
+effort = "low"
+[models.mini]
+model = "gpt-5-mini"
+provider = "openai"
+calls = "text"
+[models.other]
+provider = "anthropic-messages"
+"""
+OF_ADDRESS = f'base_url = "{URL}"\nkey_variable = "WORK_KEY"\napi = "responses"\neffort = "low"\n'
+OF_AZURE = 'provider = "azure"\nkey_variable = "WORK_KEY"\napi = "responses"\neffort = "low"\n'
+KEPT = ("WORK_KEY", Api.RESPONSES, ["effort"])
+ASIDE: tuple[str, Api, list[str]] = ("OPENAI_API_KEY", Api.CHAT, [])
+MEANT: dict[str, tuple[dict[str, str], dict[str, str], str, tuple[str, Api, list[str]]]] = {
+    "nobody names one": ({}, {}, OF_OPENAI, KEPT),
+    "a flag": ({"provider": "openai"}, {}, OF_OPENAI, KEPT),
+    "a variable": ({}, {"HARNESS_PROVIDER": "openai"}, OF_OPENAI, KEPT),
+    "a profile": ({"model": "mini"}, {}, OF_OPENAI, KEPT),
+    "a profile, and a flag beside it": ({"model": "mini", "provider": "openai"}, {}, OF_OPENAI, KEPT),
+    "its address": ({"base_url": "https://api.openai.com/v1/"}, {}, OF_OPENAI, KEPT),
+    "an address": ({"base_url": URL}, {}, OF_ADDRESS, KEPT),
+    "a key and settings of nobody in particular": (
+        {"provider": "openai"}, {}, 'key_variable = "WORK_KEY"\napi = "responses"\neffort = "low"', KEPT,
+    ),
+    "a resource that a variable says": (
+        {"provider": "azure"}, {"AZURE_OPENAI_ENDPOINT": "https://a.openai.azure.com"}, OF_AZURE, KEPT,
+    ),
+    "another provider": ({"provider": "groq"}, {}, OF_OPENAI, ("GROQ_API_KEY", Api.CHAT, [])),
+    "a profile of another provider": ({"model": "other"}, {}, OF_OPENAI, ("ANTHROPIC_API_KEY", Api.MESSAGES, [])),
+    "another end of one address": (
+        {"provider": "anthropic-messages"}, {},
+        'provider = "anthropic"\nkey_variable = "WORK_KEY"\neffort = "low"', ("ANTHROPIC_API_KEY", Api.MESSAGES, []),
+    ),
+    "another address": ({"base_url": "http://a"}, {}, OF_ADDRESS, ASIDE),
+    "the same provider at another address": ({"provider": "openai", "base_url": "http://a"}, {}, OF_OPENAI, ASIDE),
+    "OpenAI's variable moves the provider: no key goes there": (
+        {"provider": "openai"}, {"OPENAI_BASE_URL": "http://a"}, OF_OPENAI, ("OPENAI_API_KEY", Api.RESPONSES, ["effort"]),
+    ),
+    "it moves a profile's as well": (
+        {"model": "mini"}, {"OPENAI_BASE_URL": "http://a"}, OF_OPENAI, ("OPENAI_API_KEY", Api.RESPONSES, ["effort"]),
+    ),
+}  # fmt: skip
+
+
+@all_rows(("flags", "environment", "file_text", "expected"), MEANT.values(), ids=MEANT)
+def test_what_the_file_says_holds_of_the_server_that_it_means_whoever_names_it(
+    flags: dict[str, str], environment: dict[str, str], file_text: str, expected: tuple[str, Api, list[str]]
+) -> None:
+    found = settings(flags, environment, file_text)
+    assert (found.key_variable.value, found.api.value, [*found.of_model]) == expected
+
+
+def test_another_model_leaves_the_settings_of_a_profile_behind_and_stays_at_its_server() -> None:
+    file = f'''\
+effort = "low"
+[models.fast]
+model = "small"
+effort = "high"
+temperature = 0.5
+calls = "text"
+context_tokens = 8000
+pictures = false
+[models.far]
+base_url = "{URL}"
+key_variable = "FAR_KEY"
+seed = 9
+'''
+    begun = settings({}, {}, file)
+    after = begun.with_model("fast", {}).with_model("gpt-5", {})
+    asked = Setting(value="gpt-5", origin="/model")
+    assert after == replace(begun, model=asked, model_profile=after.model_profile)
+    there = begun.with_model("far", {}).with_model("other", {}).with_model("third", {})
+    assert told(there, "model", "base_url", "key_variable") == [
+        ("third", "/model"), (URL, "c.toml:10"), ("FAR_KEY", "c.toml:11"),
+    ]  # fmt: skip
+    assert (there.profile, there.of_model) == ("", {})
+    assert there.with_model("fast", {}).base_url.value == OPENAI_URL
 
 
 BY_FLAGS: dict[str, tuple[str | None, list[str], dict[str, Any] | str]] = {

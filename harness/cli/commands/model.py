@@ -101,7 +101,7 @@ def take_settings(conversation: Conversation, settings: Settings) -> None:
     conversation.say_line(
         f"from now on {name} answers{where}; whether the provider has it, its next reply tells", Tone.QUIET
     )
-    if settings.context_tokens is before.context_tokens and parts.context_tokens is not None:
+    if settings.context_tokens == settings.file.values.get("context_tokens") == before.context_tokens:
         conversation.say(f"context_tokens stays {parts.context_tokens:,}, as configured", Tone.QUIET)
     parts.context_tokens = agent.context_tokens = settings.context_tokens.value
 

@@ -68,6 +68,11 @@ class Profile(Record):
         """Whether it says which server answers."""
         return not self.values.keys().isdisjoint(_SERVER)
 
+    def with_model(self, model: Setting[str]) -> Profile:
+        """Return what is left of it where another model of its server is asked: the server. It has no name then."""
+        of_server = {key: said for key, said in self.values.items() if key in (*_SERVER, *_NEEDS_SERVER)}
+        return replace(self, name="", values={**of_server, "model": model}, of_model={})
+
 
 _SERVER = ("provider", "base_url")
 _NEEDS_SERVER = ("api", "azure_api_version", "key_variable")

@@ -21,7 +21,7 @@ from harness.model import Prices
 from harness.models.endpoint import Deadlines, ReplyBounds
 from harness.models.presets import PRESETS, Api, Preset, preset_of
 from harness.models.sight import takes_pictures
-from harness.record import Record, field_names, replace
+from harness.record import Record, field_names
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -66,8 +66,8 @@ class Settings(Record):
     """Those that were given, by the setting's name."""
     told: Mapping[str, JsonValue]
     """What flags said of how the model answers."""
-    profile: str
-    """The name of the model's profile; empty where it has none."""
+    model_profile: Profile | None
+    """The profile that the model has; after /model NAME, what is left of the one before."""
     provider: Setting[str]
     """A preset's name; empty where none is named."""
     base_url: Setting[str]
@@ -114,17 +114,17 @@ class Settings(Record):
 
         A profile that names a server counts for more than flags that named another one: it is the newer word.
         """
-        profile = self.file.profiles.get(name)
-        if profile is None:
-            named = replace(self, model=Setting(value=name, origin="/model"), prices=self.prices_of(name), profile="")
-            if "context_tokens" not in self.file.values:
-                named = replace(named, context_tokens=context_of(self.table, name))
-            if self.pictures.origin.startswith((DEFAULT, "preset ")):
-                named = replace(named, pictures=sight_of(self.preset, name))
-            return named
+        asked = Setting(value=name, origin="/model")
+        nothing = Profile(name="", origin=asked.origin, values={}, of_model={})
+        profile = self.file.profiles.get(name) or (self.model_profile or nothing).with_model(asked)
         elsewhere = _OF_SERVER if profile.names_server else ()
-        flags = {**{key: value for key, value in self.flags.items() if key not in elsewhere}, "model": name}
-        return resolve(flags, environment, self.file, self.table, self.told)
+        flags = {key: value for key, value in self.flags.items() if key not in (*elsewhere, "model")}
+        return resolve(flags, environment, self.file, self.table, self.told, profile)
+
+    @property
+    def profile(self) -> str:
+        """The name of the model's profile; empty where it has none."""
+        return self.model_profile.name if self.model_profile else ""
 
     def prices_of(self, model: str) -> Setting[Prices | None]:
         """Return what a model costs: by the file, else by the table."""
@@ -188,17 +188,18 @@ def resolve(
     file: ConfigFile,
     table: ModelTable = _NO_TABLE,
     told: Mapping[str, JsonValue] = _NOTHING_TOLD,
+    profile: Profile | None = None,
 ) -> Settings:
     """Return what holds. `flags` has those that were given, by the setting's name, and `told` what flags say of how the model
-    answers. Looks at no disk.
+    answers. A `profile` counts as if a flag had named it; None: the one whose name is that of the model. Looks at no disk.
 
     INVARIANT: provider, address and key belong together. The highest layer that names a provider or an address chooses the
-    server; what lower ones say of the server (provider, base_url, key_variable; api and azure_api_version if they name a
-    server themselves) does not count. Otherwise one flag would send one provider's key to another's address.
+    server; what lower ones say of another server (provider, base_url, key_variable; api and azure_api_version if they name
+    it themselves) does not count. Otherwise one flag would send one provider's key to another's address.
 
     Raises UsageError for a value that makes no sense; not for what is missing, which is only needed to send something.
     """
-    return _Layers(flags, environment, file, told).settings(table)
+    return _Layers(flags, environment, file, told, profile).settings(table)
 
 
 class _Layers:
@@ -209,14 +210,14 @@ class _Layers:
         flags: Mapping[str, str],
         environment: Mapping[str, str],
         file: ConfigFile,
-        told: Mapping[str, JsonValue] = _NOTHING_TOLD,
+        told: Mapping[str, JsonValue],
+        profile: Profile | None,
     ) -> None:
         self.flags, self.environment, self.file, self.told = flags, environment, file, told
-        self.profile: Profile | None = None
-        self.profile_rank = _Rank.NOBODY
-        named = next(iter(self.said("model")), None)
-        if named and (profile := file.profiles.get(str(named.value))):
-            self.profile, self.profile_rank = profile, _PROFILE_OF[named.rank]
+        self.profile, self.profile_rank = profile, _Rank.PROFILE_OF_FLAG if profile else _Rank.NOBODY
+        if profile is None and (named := next(iter(self.said("model")), None)):
+            self.profile = file.profiles.get(str(named.value))
+            self.profile_rank = _PROFILE_OF[named.rank] if self.profile else _Rank.NOBODY
         self.provider = self.first("provider", _provider_problem)
         self.base_url = self.first("base_url", address_problem)
         if self.provider and self.base_url and self.base_url.rank > self.provider.rank:
@@ -225,7 +226,8 @@ class _Layers:
             self.base_url = None
         self.preset = PRESETS[str(self.provider.value)] if self.provider else None
         own = self.own_address()
-        if own and (self.base_url is None or self.base_url.rank < own.rank):
+        self.by_own_variable = own is not None and (self.base_url is None or self.base_url.rank < own.rank)
+        if self.by_own_variable:
             self.base_url = own
         self.refuse_another_server()
         chosen = self.provider or self.base_url
@@ -249,12 +251,34 @@ class _Layers:
         """Raise UsageError where a profile names a server, and whoever counts more names another one."""
         if self.profile is None or not self.profile.names_server:
             return
-        belongs = self.preset is not None and self.preset.name != OPENAI and "base_url" not in self.profile.values
-        for said in (self.provider, None if belongs else self.base_url):
-            if said and said.rank > self.profile_rank:
+        for said in (self.provider, self.base_url):
+            if said and said.rank > self.profile_rank and not self.speaks_of_server(self.profile_rank, keeps_key=True):
                 raise UsageError(
                     f"{said.origin}: names another server than {self.profile.origin}, the profile of the model"
                 )
+
+    def speaks_of_server(self, rank: _Rank, *, keeps_key: bool = False) -> bool:
+        """Say whether a layer means the server that was chosen, if it means any: by the name of the provider, and the address.
+
+        OPENAI_BASE_URL says where the provider is to be found, and another server all the same: a layer that `keeps_key`
+        names its key for the address that it knows.
+        """
+        provider, base_url = self.said_by(rank, "provider"), self.said_by(rank, "base_url")
+        if provider and self.provider and provider != self.provider.value:
+            return False
+        preset = PRESETS[provider or OPENAI]
+        if self.by_own_variable and not base_url and not (keeps_key and preset.name == OPENAI):
+            return preset is (self.preset or PRESETS[OPENAI])
+        there = base_url or preset.base_url or (OPENAI_URL if preset.name == OPENAI else "")
+        return there.rstrip("/") == self.address().value.rstrip("/")
+
+    def said_by(self, rank: _Rank, name: str) -> str:
+        """Return what one layer says of a setting, or nothing."""
+        return next((str(said.value) for said in self.said(name) if said.rank is rank), "")
+
+    def names_server(self, rank: _Rank) -> bool:
+        """Say whether a layer names any server."""
+        return any(self.said_by(rank, name) for name in ("provider", "base_url"))
 
     def variable(self, name: str) -> _Said | None:
         value = self.environment.get(name, "").strip() if name else ""
@@ -278,16 +302,16 @@ class _Layers:
     def of_server(self, name: str) -> _Said | None:
         """Return the word on a setting that belongs to a server, of those layers that do not speak of another one."""
         for said in self.said(name):
-            elsewhere = any(other.rank is said.rank for key in ("provider", "base_url") for other in self.said(key))
-            if said.rank >= self.chosen or not elsewhere:
+            at_home = said.rank >= self.chosen or not self.names_server(said.rank)
+            if at_home or self.speaks_of_server(said.rank):
                 return said
         return None
 
     def of_model(self) -> dict[str, Setting[JsonValue]]:
         """Return how the model answers: what the file says of all models, the profile above it, and flags above both."""
-        names_server = not self.file.values.keys().isdisjoint(("provider", "base_url"))
-        elsewhere = self.chosen > _Rank.FILE and (names_server or self.chosen is self.profile_rank)
-        said = {} if elsewhere else dict(self.file.of_model)
+        of_any = not self.names_server(_Rank.FILE) and self.chosen is not self.profile_rank
+        at_home = self.chosen <= _Rank.FILE or of_any or self.speaks_of_server(_Rank.FILE)
+        said = dict(self.file.of_model) if at_home else {}
         if self.profile:
             said |= self.profile.of_model
         return said | {
@@ -303,7 +327,7 @@ class _Layers:
             table=table,
             flags=self.flags,
             told=self.told,
-            profile=self.profile.name if self.profile else "",
+            model_profile=self.profile,
             provider=_setting(self.provider, ""),
             base_url=self.address(),
             api=self.api(),
@@ -368,16 +392,11 @@ class _Layers:
         return _setting(own or self.of_server("azure_api_version"), "")
 
     def key_variable(self) -> Setting[str]:
-        """Return which variable holds the key; the file, or a profile, may say so only of the server that it chose itself."""
-        by_profile = self.profile is not None and self.chosen is self.profile_rank
-        values = self.profile.values if self.profile and by_profile else self.file.values
-        rank = self.profile_rank if by_profile else _Rank.FILE
-        written = values.get("key_variable")
-        above = self.base_url is not None and self.base_url.rank > rank
-        # Azure's own variable says where the resource is that the file speaks of; OPENAI_BASE_URL names another server.
-        another = self.preset is None or self.preset.name == OPENAI or "base_url" in values
-        if written and self.chosen <= rank and not (above and another):
-            return Setting(value=str(written.value), origin=written.origin)
+        """Return which variable holds the key; the file, or a profile, may say so only of the server that it means."""
+        for rank, values in ((self.profile_rank, self.profile and self.profile.values), (_Rank.FILE, self.file.values)):
+            written = values.get("key_variable") if values else None
+            if written and self.speaks_of_server(rank, keeps_key=True):
+                return Setting(value=str(written.value), origin=written.origin)
         if self.preset is None:
             return Setting(value="OPENAI_API_KEY", origin=DEFAULT)
         return Setting(value=self.preset.key_variable, origin=f"preset {self.preset.name}")
