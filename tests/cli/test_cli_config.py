@@ -279,6 +279,16 @@ def test_show_tells_origins(program: Program) -> None:
     assert "# key: none is wanted" in lines
 
 
+def test_no_value_of_a_header_is_shown(program: Program) -> None:
+    write_config(program, '[extra_headers]\nX-Team = "of-file"\n[models.m.extra_headers]\nX-Other = "of-file"\n')
+    by_flag = ("--set", "extra_headers.X-More=of-flag")
+    for words in ((), ("--origin",), ("--json",)):
+        done = program.run("config", "show", *words, *by_flag)
+        assert (done.code, "of-file" in done.out, "of-flag" in done.out) == (0, False, False)
+        assert all(name in done.out for name in ("x-team", "x-other", "x-more"))
+    tomllib.loads(program.run("config", "show").out)
+
+
 def test_show_needs_neither_key_nor_provider(program: Program) -> None:
     done = program.run("config", "show")
     assert (done.code, "# key: OPENAI_API_KEY is NOT set" in done.out) == (0, True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
+from harness.cli.config.model_settings import shown_value
 from harness.cli.parts import about_model
 from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.styles import Tone
@@ -27,8 +28,9 @@ def model(conversation: Conversation, rest: str) -> None:
         address = shown_address(settings.base_url.value)
         conversation.say_line(f"model {conversation.agent.model.name}  at {address}  by {settings.api.value.value}")
         if settings.of_model:
-            said = (f"{name} = {json.dumps(one.value, ensure_ascii=False)}" for name, one in settings.of_model.items())
-            conversation.say_line(", ".join(said), most=1_000)
+            said = {name: shown_value(name, one.value) for name, one in settings.of_model.items()}
+            told = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
+            conversation.say_line(", ".join(told), most=1_000)
         if not conversation.open_menu("/model"):
             conversation.say(
                 "/model NAME takes a profile, or another model of this provider; Tab lists them", Tone.QUIET

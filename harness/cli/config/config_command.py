@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness.actions import JsonValue
 from harness.cli.config.config_file import Setting
 from harness.cli.config.declared import SETTINGS
+from harness.cli.config.model_settings import NOT_SHOWN, shown_value
 from harness.cli.config.settings import DEFAULT, Settings, config_path, settings_from
 from harness.cli.console import FinishedOutput
 from harness.cli.exits import Exit
@@ -86,7 +87,8 @@ def _answers(table: str, of_model: Mapping[str, Setting[JsonValue]]) -> Iterator
     for key, setting in sorted(of_model.items(), key=lambda item: "." in item[0]):
         extra, dot, name = key.partition(".")
         at = ".".join(filter(None, (table, extra if dot else "")))
-        yield at, _key(name) if dot else key, setting
+        shown = Setting(value=shown_value(key, setting.value), origin=setting.origin)
+        yield at, _key(name) if dot else key, shown
 
 
 def _key(name: str) -> str:
@@ -120,8 +122,10 @@ def _lines(settings: Settings, *, with_origin: bool) -> Iterator[str]:
             yield ""
             yield f"[{table}]"
         origin = f"  # {setting.origin}" if with_origin else ""
-        # TOML has no word for nothing.
-        yield f"# {name} is not set{origin}" if setting.value is None else f"{name} = {_toml(setting.value)}{origin}"
+        if setting.value in (None, NOT_SHOWN):  # TOML has no word for nothing
+            yield f"# {name} {'is not set' if setting.value is None else NOT_SHOWN}{origin}"
+        else:
+            yield f"{name} = {_toml(setting.value)}{origin}"
 
 
 def _key_told(settings: Settings) -> str:

@@ -73,11 +73,16 @@ NO_KEYS = (
     "variable, and give that variable's name as key_variable"
 )
 
-_KEY_LIKE = re.compile(r"(^|[_-])(api_?)?(keys?|token|secrets?|passwords?|credentials?)$", re.IGNORECASE)
+# By the last word of a name, in whichever way words are set apart.
+_KEY_LIKE = re.compile(
+    r"(^|[_.-]|(?-i:(?<=[a-z0-9])(?=[A-Z])))(api_?)?(keys?|token|secrets?|passwords?|credentials?|o?auth|bearer)$|"
+    "authorization|cookie",
+    re.IGNORECASE,
+)
 
 
 def is_key_like(name: str) -> bool:
-    """Say whether a name sounds as if its value were a key."""
+    """Say whether a name, of a setting, a field or a header, sounds as if its value were a key."""
     return bool(_KEY_LIKE.search(name))
 
 

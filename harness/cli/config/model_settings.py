@@ -34,10 +34,10 @@ MODEL_SETTINGS = (*_TYPES, *EXTRA_TABLES)
 """By their names in the file, and with `--set`."""
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_KEY_HEADERS = re.compile(r"authorization|cookie|(^|-)(api-?key|token|secret|password|credentials?)$", re.IGNORECASE)
 _OWN_HEADERS = re.compile(
     r"(accept|accept-encoding|connection|content-.*|expect|host|te|trailer|transfer-encoding|upgrade|x-stainless-.*)"
 )
+NOT_SHOWN = "(not shown)"
 _CACHE_KEY = "prompt_cache_key"
 """A name that a person gives; no secret, though it ends in `key`."""
 
@@ -63,6 +63,11 @@ def flattened(name: str, value: object) -> dict[str, object]:
 def unified(name: str) -> str:
     """Return a setting's name as it is known by: names of headers are the same in capital letters."""
     return name.lower() if name.startswith(f"{EXTRA_HEADERS}.") else name
+
+
+def shown_value(name: str, value: JsonValue) -> JsonValue:
+    """Return a setting's value as it may be shown: of a header it is NOT_SHOWN, for people put secrets there all the same."""
+    return NOT_SHOWN if name.startswith(f"{EXTRA_HEADERS}.") else value
 
 
 def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonValue]:
@@ -142,7 +147,7 @@ def _json_problem(value: object, name: str) -> str:
 def _header_problem(name: str, value: object) -> str:
     if not _HEADER_NAME.fullmatch(name):
         return "is no name of a header"
-    if _KEY_HEADERS.search(name):
+    if is_key_like(name):
         return NO_KEYS
     if _OWN_HEADERS.fullmatch(name.lower()):
         return "is a header that the program writes itself"
