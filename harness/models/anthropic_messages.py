@@ -51,8 +51,8 @@ class MessagesDialect(Dialect):
 
     def adapt(self) -> None:
         """Write the next requests as the quirks want them."""
-        most = next((most for start, most in _LESS_OUTPUT if self._model.startswith(start)), OUTPUT_TOKENS)
-        most = min(most, self.quirks.most_output or most)
+        known = next((most for start, most in _LESS_OUTPUT if self._model.startswith(start)), OUTPUT_TOKENS)
+        most = min(self.quirks.most_output or known, OUTPUT_TOKENS)
         # A person's own number stands among the settings; where the server refuses it, the person is told.
         output = b"" if self._output_is_set else b',"max_tokens":%d' % most
         fields = b'{"model":%b%b,"stream":%b%b'

@@ -52,7 +52,8 @@ class Quirks(Record):
     cache_marks: bool = True
     """Whether a request may say up to where it is to be kept for the next one (`cache_control`); only in the Messages API."""
     most_output: int = 0
-    """The greatest `max_tokens` that the server said it takes; 0 where it said none. Only in the Messages API."""
+    """The greatest `max_tokens` that the model takes, as somebody knows or its server said; 0 where none did. Only in the
+    Messages API."""
 
 
 class Endpoint(Record):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from harness.model import Prices
-from harness.record import Record, field_names
+from harness.record import Record
 
 MOST_TOKENS = 1_000_000_000
 MOST_DOLLARS = 1_000_000.0
@@ -41,9 +41,6 @@ class ModelFacts(Record):
         if self.input is None or self.output is None:
             return None
         return Prices(input=self.input, output=self.output, cached_input=self.cached_input)
-
-
-FIGURES = tuple(name for name in field_names(ModelFacts) if name != "pictures")
 
 
 def facts_in(row: Mapping[str, object]) -> ModelFacts:

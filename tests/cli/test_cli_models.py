@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fault_server import Answer, End, FaultServer, Send
+from picture_files import png
 from program import made_program
 from rows import all_rows
+from wire_contract import MESSAGES, stream
 
 from harness.cli.config.model_table import MOST_BYTES, parse_table
 from harness.errors import UsageError
 from harness.messages import Usage
-from harness.models.scripted import Reply, replies
+from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
     from program import Program
@@ -101,6 +103,11 @@ def test_the_table_counts_more_than_the_server_and_the_configuration_more_than_t
     assert values(found["small"]) == {"context": 7000, "input": 9.0, "output": 10.0}
     settings = json.loads(program.said("config", "show", "--json", "--model", "big/one"))["settings"]
     assert settings["context_tokens"]["value"] == 7000
+    config.write_text('[models.mine]\nmodel = "big/one"\ncontext_tokens = 6000\npictures = true\n')
+    found = listed(program, "--model", "mine", code=2)
+    assert values(found["big/one"]) == {
+        "context": 6000, "max_output": 64_000, "input": 1.5, "cached_input": 0.15, "output": 6.0, "pictures": True,
+    }  # fmt: skip
 
 
 def test_the_table_is_used_for_the_cost_and_the_length_of_a_conversation(program: Program) -> None:
@@ -113,6 +120,29 @@ def test_the_table_is_used_for_the_cost_and_the_length_of_a_conversation(program
     assert (unknown.code, "needs the prices of 'small'" in unknown.err) == (2, True)
     shown = json.loads(program.said("config", "show", "--json", "--model", "small"))["settings"]["context_tokens"]
     assert (shown["value"], shown["origin"].endswith("models.toml of 2026-10-02")) == (8000, True)
+
+
+@all_rows(
+    "said, sent, sees",
+    [
+        ("pictures = true\nmax_output = 8192", 8192, "3 x 2 pixels"),
+        ("pictures = false\nmax_output = 64_000", 32_000, "pictures = false ("),
+        ("context = 9000", 32_000, "not known to take pictures here"),
+    ],
+    anew={"program": made_program},
+)
+def test_the_table_is_used_for_sight_and_the_length_of_a_reply(
+    program: Program, said: str, sent: int, sees: str
+) -> None:
+    keep(program, f'date = 2026-11-01\nsource = "x"\n[models.m]\n{said}\n')
+    (program.workspace / "shot.png").write_bytes(png())
+    url = program.serve(replies(Reply(calls=(call("read_file", path="shot.png"),)), Reply(text="Done.")))
+    assert program.run("run", "go", "--base-url", url, "--model", "m").code == 0
+    assert sees in json.dumps(program.players[-1].requests[1]["messages"])
+    with FaultServer([stream(MESSAGES.start(), MESSAGES.text("Done."), MESSAGES.end())] * 2) as server:
+        words = ("run", "go", "--base-url", server.url, "--api", "messages", "--model", "m")
+        assert (program.run(*words).code, program.run(*words, "--set", "max_output_tokens=50000").code) == (0, 0)
+        assert [request.json["max_tokens"] for request in server.requests] == [sent, 50_000]
 
 
 def test_without_a_list_what_is_known_is_shown_all_the_same(program: Program) -> None:

@@ -20,10 +20,11 @@ from harness.cli.state import State, current_folder, here
 from harness.cli.tables import Column, Table, TableRow
 from harness.cli.terminal.styles import Tone
 from harness.errors import ModelError, UsageError
+from harness.model import Prices
 from harness.models.endpoint import shown_address
-from harness.models.model_facts import FIGURES, ModelFacts
+from harness.models.model_facts import ModelFacts
 from harness.models.model_list import listed_facts
-from harness.record import Record, replace
+from harness.record import Record, field_names, replace
 from harness.safe_files import replace_file, sync_path
 from harness.text.amounts import counted
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 _SERVER = "server"
+_PRICES = field_names(Prices)
+_SHOWN = field_names(ModelFacts)
 _NOWHERE = "\0"
 """A workspace in which no file lies: the person writes the table, and no call does."""
 _LIST_SECONDS = 15.0
@@ -92,33 +95,28 @@ def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 def _known(settings: Settings, name: str, offered: ModelFacts | None) -> Iterator[tuple[str, _Figure]]:
     """Yield what is known of a model, by name: the configuration's word, else the table's, else the server's."""
     written, kept = settings.file.prices.get(name), settings.table.models.get(name)
-    is_chosen = name == settings.model.value
-    for figure in FIGURES:
-        mine = getattr(written.value, figure, None) if written is not None else None
+    origin = settings.table.origin(name) if kept is not None else DEFAULT
+    chosen = {"context": settings.context_tokens, "pictures": settings.pictures} if _is_chosen(settings, name) else {}
+    for figure in _SHOWN:
+        said = chosen.get(figure)
         theirs = getattr(kept.facts, figure) if kept is not None else None
         served = getattr(offered, figure) if offered is not None else None
-        if figure == "context" and is_chosen and (said := settings.file.values.get("context_tokens")):
+        if said is not None and not said.origin.startswith((DEFAULT, "preset ", origin)):
             yield figure, _Figure(value=said.value, origin=said.origin)
-        elif mine is not None and written is not None:
-            yield figure, _Figure(value=mine, origin=written.origin)
-        # Prices of two hands are not mixed: what the configuration leaves out costs what it says of the others.
-        elif (
-            theirs is not None and kept is not None and not (written and figure in ("input", "cached_input", "output"))
-        ):
-            yield figure, _Figure(value=theirs, origin=settings.table.origin(name), date=kept.date, source=kept.source)
-        elif served is not None and not (written and figure == "cached_input"):
+        elif written is not None and figure in _PRICES:
+            # Prices of two hands are not mixed: what the configuration leaves out costs what it says of the others.
+            if (mine := getattr(written.value, figure)) is not None:
+                yield figure, _Figure(value=mine, origin=written.origin)
+        elif theirs is not None and kept is not None:
+            yield figure, _Figure(value=theirs, origin=origin, date=kept.date, source=kept.source)
+        elif served is not None:
             yield figure, _Figure(value=served, origin=_SERVER)
-    if is_chosen and settings.pictures.origin in {one.origin for one in settings.file.values.values()}:
-        yield "pictures", _Figure(value=settings.pictures.value, origin=settings.pictures.origin)
-    elif kept is not None and kept.facts.pictures is not None:
-        yield (
-            "pictures",
-            _Figure(value=kept.facts.pictures, origin=settings.table.origin(name), date=kept.date, source=kept.source),
-        )
-    elif offered is not None and offered.pictures is not None:
-        yield "pictures", _Figure(value=offered.pictures, origin=_SERVER)
-    elif (sight := sight_of(settings.preset, name)).value:
-        yield "pictures", _Figure(value=True, origin=sight.origin)
+        elif figure == "pictures" and (sight := sight_of(settings.preset, name)).value:
+            yield figure, _Figure(value=True, origin=sight.origin)
+
+
+def _is_chosen(settings: Settings, name: str) -> bool:
+    return name == settings.model.value
 
 
 _COLUMNS = (
@@ -135,7 +133,7 @@ _COLUMNS = (
 
 def _show(settings: Settings, rows: Iterable[_Row], environment: Mapping[str, str]) -> None:
     console = FinishedOutput(environment)
-    shown = tuple(_shown(row, is_chosen=row.name == settings.model.value) for row in rows)
+    shown = tuple(_shown(row, is_chosen=_is_chosen(settings, row.name)) for row in rows)
     console.line(f"# {shown_address(settings.base_url.value) or 'no address'}; prices in dollars per million tokens")
     if shown:
         console.table(Table(columns=_COLUMNS, rows=shown))
@@ -144,7 +142,7 @@ def _show(settings: Settings, rows: Iterable[_Row], environment: Mapping[str, st
 
 
 def _shown(row: _Row, *, is_chosen: bool) -> TableRow:
-    cells = [_cell(row.figures.get(name)) for name in (*FIGURES, "pictures")]
+    cells = [_cell(row.figures.get(name)) for name in _SHOWN]
     said = dict.fromkeys(_said(figure) for figure in row.figures.values())
     tone = Tone.PLAIN if is_chosen or said else Tone.QUIET
     return TableRow(cells=(row.name, *cells, ", ".join(said) or "-"), tone=tone)
@@ -173,7 +171,7 @@ def _fields(
     listed: list[JsonValue] = []
     for row in rows:
         figures: dict[str, JsonValue] = {
-            name: row.figures[name].fields if name in row.figures else None for name in (*FIGURES, "pictures")
+            name: row.figures[name].fields if name in row.figures else None for name in _SHOWN
         }
         listed.append({"model": row.name, "offered": row.name in offered, **figures})
     return {

@@ -88,7 +88,9 @@ def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
         deadlines=Deadlines(**{name: setting.value for name, setting in settings.deadlines.items()}),
         bounds=ReplyBounds(**{name: setting.value for name, setting in settings.bounds.items()}),
         settings=model_settings({name: setting.value for name, setting in settings.of_model.items()}),
-        quirks=settings.preset.quirks if settings.preset else Quirks(),
+        quirks=replace(
+            settings.preset.quirks if settings.preset else Quirks(), most_output=settings.most_output.value or 0
+        ),
     )
 
 

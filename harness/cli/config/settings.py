@@ -91,6 +91,8 @@ class Settings(Record):
     """How the model answers, by the names in model_settings.py: what is set."""
     context_tokens: Setting[int | None]
     """How many tokens the model takes; None where nobody said."""
+    most_output: Setting[int | None]
+    """How many tokens a reply of the model may have at most; None where nobody said."""
     pictures: Setting[bool]
     """Whether the model is sent pictures."""
     prices: Setting[Prices | None]
@@ -342,7 +344,8 @@ class _Layers:
             bounds={name: self.plain(f"bounds.{name}", int) for name in field_names(ReplyBounds)},
             of_model=self.of_model(),
             context_tokens=self.context_tokens(table, model.value),
-            pictures=self.pictures(model.value),
+            most_output=_known(table, model.value, "max_output", int),
+            pictures=self.pictures(table, model.value),
             prices=prices_of(self.file, table, model.value),
             tools=self.plain("tools", str),
             system=self.template("system"),
@@ -423,33 +426,36 @@ class _Layers:
         path = os.path.join(home, path[2:]) if path.startswith("~/") else path
         return Setting(value=os.path.join(os.path.dirname(self.file.path), path), origin=written.origin)
 
-    def pictures(self, model: str) -> Setting[bool]:
+    def pictures(self, table: ModelTable, model: str) -> Setting[bool]:
         said = next(iter(self.said("pictures")), None)
+        known = _known(table, model, "pictures", bool)
         if said is not None:
             return Setting(value=bool(said.value), origin=said.origin)
+        if known.value is not None:
+            return Setting(value=known.value, origin=known.origin)
         return sight_of(self.preset or preset_of(self.address().value), model)
 
     def context_tokens(self, table: ModelTable, model: str) -> Setting[int | None]:
         said = next(iter(self.said("context_tokens")), None)
-        return Setting(value=int(said.value), origin=said.origin) if said else context_of(table, model)
+        return Setting(value=int(said.value), origin=said.origin) if said else _known(table, model, "context", int)
 
 
 def prices_of(file: ConfigFile, table: ModelTable, model: str) -> Setting[Prices | None]:
     """Return what a model costs: by the file, else by the table, where it says both prices."""
     if written := file.prices.get(model):
         return Setting(value=written.value, origin=written.origin)
-    known = table.models.get(model)
-    if known is None or known.facts.prices is None:
-        return Setting(value=None, origin=DEFAULT)
-    return Setting(value=known.facts.prices, origin=table.origin(model))
+    return _known(table, model, "prices", Prices)
 
 
-def context_of(table: ModelTable, model: str) -> Setting[int | None]:
-    """Return how many tokens a model takes by the table; None where it does not say."""
+def _known(table: ModelTable, model: str, name: str, of: type[ValueT]) -> Setting[ValueT | None]:
+    """Return what the table says of a model in a field of ModelFacts; None where it does not say."""
     known = table.models.get(model)
-    if known is None or known.facts.context is None:
-        return Setting(value=None, origin=DEFAULT)
-    return Setting(value=known.facts.context, origin=table.origin(model))
+    value = getattr(known.facts, name) if known is not None else None
+    return (
+        Setting(value=value, origin=table.origin(model))
+        if isinstance(value, of)
+        else Setting(value=None, origin=DEFAULT)
+    )
 
 
 def sight_of(preset: Preset | None, model: str) -> Setting[bool]:
