@@ -130,6 +130,8 @@ class Usage(Record):
     output_tokens: int = 0
     cached_tokens: int = 0
     """Of the input tokens, those that the provider had in a cache."""
+    cache_write_tokens: int = 0
+    """Of the input tokens, those that it put into a cache, where it counts them apart."""
     unreported: int = 0
     """Replies for which the provider reported nothing: what they took is unknown, not zero."""
 
@@ -139,6 +141,7 @@ class Usage(Record):
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             unreported=self.unreported + other.unreported,
         )
 

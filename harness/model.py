@@ -117,12 +117,16 @@ class Prices(Record):
     output: float
     cached_input: float | None = None
     """For input tokens that the provider had in a cache; None: the same as for the others."""
+    cache_write: float | None = None
+    """For input tokens that it put into a cache; None: the same as for the others."""
 
     def cost(self, usage: Usage) -> float | None:
         """Return what `usage` cost in dollars, or None if for some reply the provider did not report what it took."""
         if usage.unreported:
             return None
         cached = min(usage.cached_tokens, usage.input_tokens)
+        written = min(usage.cache_write_tokens, usage.input_tokens - cached)
         cached_price = self.input if self.cached_input is None else self.cached_input
-        dear = (usage.input_tokens - cached) * self.input + usage.output_tokens * self.output
-        return (dear + cached * cached_price) / _PER_TOKENS
+        write_price = self.input if self.cache_write is None else self.cache_write
+        inward = (usage.input_tokens - cached - written) * self.input + cached * cached_price + written * write_price
+        return (inward + usage.output_tokens * self.output) / _PER_TOKENS

@@ -8,6 +8,7 @@ from __future__ import annotations
 from harness.audit.calls import count_of, text
 from harness.log.order import LogRecord
 from harness.messages import Usage
+from harness.record import field_names
 from harness.text.visible import visible_line
 
 MOST_HELPERS = 10_000
@@ -82,8 +83,7 @@ class HelperTree:
 
 
 def _count(helper: Helper, record: LogRecord) -> None:
-    names = ("input_tokens", "output_tokens", "cached_tokens", "unreported")
-    used = Usage(**{name: count_of(record, name) for name in names})
+    used = Usage(**{name: count_of(record, name) for name in field_names(Usage)})
     helper.usage += used
     if record.get("kind") == "model_response":
         helper.last_usage = used

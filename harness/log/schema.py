@@ -66,6 +66,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "input_tokens": "count",
         "output_tokens": "count",
         "cached_tokens?": "count",
+        "cache_write_tokens?": "count",
         "unreported?": "count",
         "cost?": "number",
         "retries": "count",

@@ -171,10 +171,9 @@ def _logged(run: Run, response: ModelResponse) -> dict[str, JsonValue]:
         "output_tokens": usage.output_tokens,
         "retries": response.retries,
     }
-    if usage.cached_tokens:
-        fields["cached_tokens"] = usage.cached_tokens
-    if usage.unreported:
-        fields["unreported"] = usage.unreported
+    for name in ("cached_tokens", "cache_write_tokens", "unreported"):
+        if count := getattr(usage, name):
+            fields[name] = count
     if response.echo:
         fields["echo"] = response.echo
     return {**fields, **_logged_cost(run, usage)}

@@ -50,7 +50,13 @@ _PARTS = {
         "reason": "text",
         "usage": "usage",
     },
-    "usage": {"input_tokens": _COUNT, "output_tokens": _COUNT, "cached_tokens": _COUNT, "unreported": _COUNT},
+    "usage": {
+        "input_tokens": _COUNT,
+        "output_tokens": _COUNT,
+        "cached_tokens": _COUNT,
+        "cache_write_tokens?": _COUNT,
+        "unreported": _COUNT,
+    },
     "response": {
         "text": "text",
         "calls": "list of call",

@@ -308,7 +308,10 @@ def _usage(usage: dict[str, JsonValue]) -> Usage:
     details = usage.get("prompt_tokens_details")
     # `prompt_cache_hit_tokens` is DeepSeek's name for it.
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    return usage_of(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, usage.get("total_tokens"))
+    # OpenRouter's name (openrouter.ai/docs/use-cases/usage-accounting); others count no writes.
+    written = details.get("cache_write_tokens") if isinstance(details, dict) else None
+    inward, outward = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return usage_of(inward, outward, cached, usage.get("total_tokens"), written=written)
 
 
 def _content(value: JsonValue) -> str:

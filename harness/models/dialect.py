@@ -122,8 +122,11 @@ def argument_text(value: JsonValue) -> str:
     return "" if value is None or value == {} else json.dumps(value, ensure_ascii=False)
 
 
-def usage_of(taken: JsonValue, given: JsonValue, cached: JsonValue, total: JsonValue = None) -> Usage:
-    """Return what was reported: tokens in, tokens out, how many of those in came from a cache, and all together.
+def usage_of(
+    taken: JsonValue, given: JsonValue, cached: JsonValue, total: JsonValue = None, *, written: JsonValue = None
+) -> Usage:
+    """Return what was reported: tokens in, tokens out, how many of those in came from a cache, and all together; `written`
+    is how many of those in went into a cache.
 
     A report that leaves out what went in or came out, or says neither in numbers that can be, is none. What `total` has
     beyond both was put out: Gemini leaves its thoughts out of the other numbers.
@@ -132,7 +135,9 @@ def usage_of(taken: JsonValue, given: JsonValue, cached: JsonValue, total: JsonV
     if inward is None or outward is None or not (inward or outward):
         return Usage(unreported=1)
     outward = max(outward, (_count(total) or 0) - inward)
-    return Usage(input_tokens=inward, output_tokens=outward, cached_tokens=min(_count(cached) or 0, inward))
+    read = min(_count(cached) or 0, inward)
+    wrote = min(_count(written) or 0, inward - read)
+    return Usage(input_tokens=inward, output_tokens=outward, cached_tokens=read, cache_write_tokens=wrote)
 
 
 def out_of_bounds(bound: str, most: int) -> ModelError:

@@ -109,7 +109,8 @@ class MessagesReply:
         if len(numbers) < sum(value is not None for value in inward) or any(value < 0 for value in numbers):
             return Usage(unreported=1)
         taken = sum(numbers) if numbers else None
-        return usage_of(taken, counts.get("output_tokens"), counts.get("cache_read_input_tokens"))
+        read, written = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
+        return usage_of(taken, counts.get("output_tokens"), read, written=written)
 
     def add(self, name: str, event: dict[str, JsonValue]) -> str:
         """Take one event; return the text that it adds. Raises ModelError for an error in it."""

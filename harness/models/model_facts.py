@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from harness.model import Prices
-from harness.record import Record
+from harness.record import Record, field_names
 
 MOST_TOKENS = 1_000_000_000
 MOST_DOLLARS = 1_000_000.0
@@ -18,7 +18,12 @@ _MILLION = 1_000_000
 # and vLLM's ModelCard (docs.vllm.ai, openai_compatible_server).
 _CONTEXT = ("context_length", "max_input_tokens", "context_window", "max_model_len")
 _MAX_OUTPUT = ("max_tokens", "max_completion_tokens")
-_PER_TOKEN = {"input": "prompt", "cached_input": "input_cache_read", "output": "completion"}
+_PER_TOKEN = {
+    "input": "prompt",
+    "cached_input": "input_cache_read",
+    "cache_write": "input_cache_write",
+    "output": "completion",
+}
 """OpenRouter's prices, in dollars per token, as text."""
 
 
@@ -30,8 +35,9 @@ class ModelFacts(Record):
     max_output: int | None = None
     """How many tokens a reply may have."""
     input: float | None = None
-    """This and the next two in dollars per million tokens."""
+    """This and the next three in dollars per million tokens."""
     cached_input: float | None = None
+    cache_write: float | None = None
     output: float | None = None
     pictures: bool | None = None
 
@@ -40,7 +46,7 @@ class ModelFacts(Record):
         """What a reply costs; None unless both input and output are known."""
         if self.input is None or self.output is None:
             return None
-        return Prices(input=self.input, output=self.output, cached_input=self.cached_input)
+        return Prices(**{name: getattr(self, name) for name in field_names(Prices)})
 
 
 def facts_in(row: Mapping[str, object]) -> ModelFacts:

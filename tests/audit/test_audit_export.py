@@ -82,7 +82,7 @@ def log(tmp_path: Path) -> Path:
         "arguments_sha256": DIGEST,
     }
     reply: dict[str, JsonValue] = {"turn": 1, "text": "well", "calls": 9, "finish_reason": "done", "input_tokens": 70}
-    reply |= {"output_tokens": 8, "cached_tokens": 60, "retries": 1, "ms": 900}
+    reply |= {"output_tokens": 8, "cached_tokens": 60, "cache_write_tokens": 5, "retries": 1, "ms": 900}
     seventh: Step = ("decision", {**unjudged, "reason": "no JSON"})
     steps: list[Step] = [
         started(model="m-1", policy="ci", user="ann", uid=1000, host="box", server="https://models.example"),
@@ -421,6 +421,7 @@ def test_what_the_spans_tell(log: Path) -> None:
     assert chats[0]["gen_ai.usage.input_tokens"] == "70"
     assert chats[0]["gen_ai.usage.output_tokens"] == "8"
     assert chats[0]["gen_ai.usage.cache_read.input_tokens"] == "60"
+    assert chats[0]["gen_ai.usage.cache_creation.input_tokens"] == "5"
     assert chats[0]["gen_ai.response.finish_reasons"] == {"values": [{"stringValue": "done"}]}
     assert chats[0]["gen_ai.request.model"] == "m-1"
     calls = [attributes_of(span) for span in spans if str(span["name"]).startswith("execute_tool")]

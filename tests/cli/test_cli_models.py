@@ -30,6 +30,7 @@ context = 200_000
 max_output = 64_000
 input = 1.5
 cached_input = 0.15
+cache_write = 2
 output = 6
 [models.small]
 date = "2026-10-02"
@@ -41,7 +42,12 @@ ROWS = [
         "id": "wide",
         "context_length": 131_072,
         "top_provider": {"max_completion_tokens": 8192},
-        "pricing": {"prompt": "0.0000015", "completion": "0.000006", "input_cache_read": "0.00000015"},
+        "pricing": {
+            "prompt": "0.0000015",
+            "completion": "0.000006",
+            "input_cache_read": "0.00000015",
+            "input_cache_write": "0.000002",
+        },
         "architecture": {"input_modalities": ["text", "image"]},
     },
     {"id": "claude", "max_input_tokens": 1000, "max_tokens": 5, "capabilities": {"image_input": {"supported": False}}},
@@ -78,7 +84,8 @@ def test_what_the_server_says_is_shown_with_who_says_it(program: Program) -> Non
     with FaultServer([answered(ROWS)]) as server:
         found = listed(program, "--base-url", server.url, "--model", "mine")
     assert values(found["wide"]) == {
-        "context": 131_072, "max_output": 8192, "input": 1.5, "cached_input": 0.15, "output": 6.0, "pictures": True,
+        "context": 131_072, "max_output": 8192, "pictures": True, "input": 1.5,
+        "cached_input": 0.15, "cache_write": 2.0, "output": 6.0,
     }  # fmt: skip
     assert values(found["claude"]) == {"context": 1000, "max_output": 5, "pictures": False}
     assert values(found["big/one"]) == {"context": 4096}
@@ -106,7 +113,8 @@ def test_the_table_counts_more_than_the_server_and_the_configuration_more_than_t
     config.write_text('[models.mine]\nmodel = "big/one"\ncontext_tokens = 6000\npictures = true\n')
     found = listed(program, "--model", "mine", code=2)
     assert values(found["big/one"]) == {
-        "context": 6000, "max_output": 64_000, "input": 1.5, "cached_input": 0.15, "output": 6.0, "pictures": True,
+        "context": 6000, "max_output": 64_000, "pictures": True, "input": 1.5,
+        "cached_input": 0.15, "cache_write": 2.0, "output": 6.0,
     }  # fmt: skip
 
 
@@ -176,6 +184,7 @@ def test_the_table_fits_a_terminal(program: Program, columns: int) -> None:
         ('date = 2026-01-01\nsource = "x"\n[models.a]\ncontext = true', "context"),
         ('date = 2026-01-01\nsource = "x"\n[models.a]\ncontext = 12', "context"),
         ('date = 2026-01-01\nsource = "x"\n[models.a]\ninput = 1', "both input and output"),
+        ('date = 2026-01-01\nsource = "x"\n[models.a]\ncache_write = 1', "both input and output"),
         ('date = 2026-01-01\nsource = "x"\n[models.a]\ninput = nan\noutput = 1', "input"),
         ('date = 2026-01-01\nsource = "x"\n[models.a]\ninput = -1\noutput = 1', "input"),
         ('date = 2026-01-01\nsource = "x"\n[models.a]\nprice = 1', "unknown key"),
@@ -200,6 +209,23 @@ def test_a_refused_table_leaves_the_one_before(program: Program) -> None:
     assert (done.code, kept.read_text(), kept.stat().st_mode & 0o777) == (2, TABLE, 0o600)
     assert program.run("models", "update", str(program.workspace)).code == 2
     assert "1 new, 0 changed, 2 gone" in keep(program, 'date = 2026-11-02\nsource = "x"\n[models.c]\ncontext = 9000\n')
+
+
+def test_a_limit_of_cost_counts_what_goes_into_a_cache(program: Program) -> None:
+    """1,000 tokens are written at 12.5 dollars a million, by Anthropic's own API; without that price they cost as others."""
+    usage = Usage(input_tokens=1010, output_tokens=10, cache_write_tokens=1000)
+    write = "[prices.m]\ninput = 10\noutput = 50\n"
+    config = Path(program.environment["XDG_CONFIG_HOME"]) / "harness" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    for more, dollars in (("cache_write = 12.5\n", 0.0131), ("", 0.0106)):
+        config.write_text(write + more)
+        with FaultServer([stream(MESSAGES.start(), MESSAGES.text("Done."), MESSAGES.end(usage=usage))]) as server:
+            words = ("--base-url", server.url, "--api", "messages", "--model", "m", "--max-cost", "1")
+            done = program.run("run", "go", *words, "--output", "json")
+        assert json.loads(done.out)["cost"] == pytest.approx(dollars), done.err
+    records = [json.loads(line) for line in program.logs()[-1].read_text().splitlines()]
+    (reply,) = [one for one in records if one["kind"] == "model_response"]
+    assert (reply["input_tokens"], reply["cache_write_tokens"], reply["cost"]) == (1010, 1000, 0.0106)
 
 
 def test_a_run_ends_with_what_came_from_the_cache(program: Program) -> None:

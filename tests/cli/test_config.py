@@ -72,6 +72,7 @@ event_bytes = 900
 input = 1.25
 output = 10
 cached_input = 0
+cache_write = 1.5
 
 [prices.other]
 input = 1
@@ -157,8 +158,10 @@ def test_every_key_is_taken_with_its_line() -> None:
         "bounds.event_bytes": (900, "c.toml:38"),
     }
     assert file.prices == {
-        "some-model": Setting(value=Prices(input=1.25, output=10.0, cached_input=0.0), origin="c.toml:40"),
-        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:45"),
+        "some-model": Setting(
+            value=Prices(input=1.25, output=10.0, cached_input=0.0, cache_write=1.5), origin="c.toml:40"
+        ),
+        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:46"),
     }
 
 
@@ -859,7 +862,7 @@ def test_what_only_the_file_says() -> None:
         (3, "/conf/c.toml:8"),
         (60.0, "/conf/c.toml:9"),
         (128_000, "/conf/c.toml:10"),
-        (Prices(input=1.25, output=10.0, cached_input=0.0), "/conf/c.toml:40"),
+        (Prices(input=1.25, output=10.0, cached_input=0.0, cache_write=1.5), "/conf/c.toml:40"),
         ("/conf/prompt.md", "/conf/c.toml:11"),
         (False, "/conf/c.toml:12"),
         ("/home/me/.ssh/logs", "/conf/c.toml:13"),

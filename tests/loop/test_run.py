@@ -18,6 +18,7 @@ from harness.model import Prices
 
 PRICES = Prices(input=2.0, output=10.0)
 CACHED = Prices(input=2.0, output=10.0, cached_input=0.5)
+WRITTEN = Prices(input=2.0, output=10.0, cached_input=0.5, cache_write=2.5)
 
 
 @all_rows(
@@ -28,6 +29,16 @@ CACHED = Prices(input=2.0, output=10.0, cached_input=0.5)
         pytest.param(PRICES, Usage(input_tokens=1_000_000, cached_tokens=400_000), 2.0, id="no price for the cache"),
         pytest.param(CACHED, Usage(input_tokens=1_000_000, cached_tokens=400_000), 1.4, id="a price for the cache"),
         pytest.param(CACHED, Usage(input_tokens=10, cached_tokens=400_000), 0.000005, id="more cached than there were"),
+        pytest.param(
+            CACHED, Usage(input_tokens=1_000_000, cache_write_tokens=400_000), 2.0, id="no price for what it takes"
+        ),
+        pytest.param(
+            WRITTEN,
+            Usage(input_tokens=1_000_000, cached_tokens=500_000, cache_write_tokens=400_000),
+            1.45,
+            id="all three",
+        ),
+        pytest.param(WRITTEN, Usage(input_tokens=10, cache_write_tokens=400_000), 0.000025, id="more than there were"),
         pytest.param(PRICES, Usage(input_tokens=5, unreported=1), None, id="one reply that reported nothing"),
     ],
 )

@@ -213,7 +213,7 @@ def test_usage_counts_what_the_cache_gave_and_took() -> None:
         end("end_turn", output_tokens=7),
         {"type": "message_stop"},
     )
-    assert reply.usage == Usage(input_tokens=123, output_tokens=7, cached_tokens=100)
+    assert reply.usage == Usage(input_tokens=123, output_tokens=7, cached_tokens=100, cache_write_tokens=20)
 
 
 ENDS = {

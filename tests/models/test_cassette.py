@@ -244,7 +244,14 @@ responses = st.builds(
         st.builds(ToolCall, id=st.text(), name=st.text(), arguments=st.text(), problem=st.text()), max_size=3
     ).map(tuple),
     finish_reason=st.sampled_from(FinishReason),
-    usage=st.builds(Usage, input_tokens=counts, output_tokens=counts, cached_tokens=counts, unreported=counts),
+    usage=st.builds(
+        Usage,
+        input_tokens=counts,
+        output_tokens=counts,
+        cached_tokens=counts,
+        cache_write_tokens=counts,
+        unreported=counts,
+    ),
     retries=st.integers(0, 20),
     echo=st.text(),
 )

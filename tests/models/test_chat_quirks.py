@@ -174,6 +174,11 @@ USAGES: dict[str, tuple[dict[str, Any], Usage]] = {
         {"usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 5}},
         Usage(input_tokens=9, output_tokens=2, cached_tokens=5),
     ),
+    "tokens that a cache took, of OpenRouter": (
+        # openrouter.ai/docs/use-cases/usage-accounting
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cache_write_tokens": 4}}},
+        Usage(input_tokens=9, output_tokens=2, cache_write_tokens=4),
+    ),
     "more cached than there are": (
         {"usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 50}}},
         Usage(input_tokens=9, output_tokens=2, cached_tokens=9),

@@ -205,8 +205,8 @@ def _stop_reason(reason: str) -> str:
 
 def _messages_usage(usage: Usage) -> object:
     return {
-        "input_tokens": usage.input_tokens - usage.cached_tokens - 1,
-        "cache_creation_input_tokens": 1,
+        "input_tokens": usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
         "cache_read_input_tokens": usage.cached_tokens,
         "output_tokens": usage.output_tokens,
     }

@@ -160,6 +160,7 @@ def chat_span(started: LogRecord, request: LogRecord, reply: LogRecord, export: 
         "gen_ai.usage.input_tokens": export.whole(reply, "input_tokens"),
         "gen_ai.usage.output_tokens": export.whole(reply, "output_tokens"),
         "gen_ai.usage.cache_read.input_tokens": export.whole(reply, "cached_tokens"),
+        "gen_ai.usage.cache_creation.input_tokens": export.whole(reply, "cache_write_tokens"),
         "harness.turn": export.whole(first, "turn"),
         "harness.retries": export.whole(reply, "retries"),
         "harness.purpose": export.text(first, "purpose"),

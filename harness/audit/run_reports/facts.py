@@ -21,7 +21,7 @@ from harness.log.order import ANSWERS, DECISIONS, STATUSES, LogRecord
 from harness.log.reader import whole
 from harness.messages import Usage
 from harness.paths import is_within, short_place
-from harness.record import Record, replace
+from harness.record import Record, field_names, replace
 from harness.text.visible import visible_line
 from harness.tool_kinds import tool_kind
 
@@ -279,8 +279,7 @@ DIVERGED = ("request", "message", "role", "tool", "recorded", "now")
 
 
 def _usage(record: LogRecord) -> Usage:
-    names = ("input_tokens", "output_tokens", "cached_tokens", "unreported")
-    return Usage(**{name: count_of(record, name) for name in names})
+    return Usage(**{name: count_of(record, name) for name in field_names(Usage)})
 
 
 def _known(found: str, known: Sequence[str]) -> str:

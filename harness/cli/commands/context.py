@@ -7,6 +7,7 @@ from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.terminal.styles import Tone
 from harness.loop.compaction import characters
 from harness.messages import Message, Role, Usage
+from harness.record import field_names
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
@@ -29,12 +30,7 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
         )
     total: Usage = sum((one.usage for one in spent), Usage())
     if total != usage:
-        others = Usage(
-            input_tokens=usage.input_tokens - total.input_tokens,
-            output_tokens=usage.output_tokens - total.output_tokens,
-            cached_tokens=usage.cached_tokens - total.cached_tokens,
-            unreported=usage.unreported - total.unreported,
-        )
+        others = Usage(**{name: getattr(usage, name) - getattr(total, name) for name in field_names(Usage)})
         conversation.say_line(
             f"  other requests, such as summaries: {usage_in_words(others, conversation.cost_of(others))}"
         )

@@ -11,7 +11,7 @@ from harness.cli.config.declared import PRICE_CHECKS
 from harness.errors import UsageError
 from harness.models.model_facts import MOST_TOKENS, ModelFacts
 from harness.models.model_list import LONGEST_NAME
-from harness.record import Record, replace
+from harness.record import Record, field_names, replace
 from harness.text.fields import Check, check_of
 from harness.text.toml_places import read_toml
 
@@ -70,9 +70,7 @@ def parse_table(data: bytes, file: str) -> ModelTable:
             raise UsageError(f"{file}: {key}: {unknown_key(key, (*_ABOUT, 'models'))}")
     listed = table.get("models")
     if not isinstance(listed, dict) or not listed:
-        raise UsageError(
-            f'{file}: names no model: [models."NAME"] with context, max_output, input, cached_input, output'
-        )
+        raise UsageError(f'{file}: names no model: [models."NAME"] with {", ".join(field_names(ModelFacts))}')
     if len(listed) > MOST_KNOWN:
         raise UsageError(f"{file}: names more than {MOST_KNOWN:,} models")
     about = {key: table[key] for key in _ABOUT if key in table}
@@ -92,7 +90,7 @@ def _known(file: str, name: str, row: object, above: Mapping[str, object]) -> Kn
             raise UsageError(f"{place} {key}: {unknown_key(key, (*_CHECKS, *_ABOUT))}")
         if problem := _CHECKS[key](value):
             raise UsageError(f"{place} {key}: {problem}")
-    if ("input" in figures) != ("output" in figures) or ("cached_input" in figures and "input" not in figures):
+    if not {"input", "output"} <= figures.keys() and not figures.keys().isdisjoint(PRICE_CHECKS):
         raise UsageError(f"{place}: prices are both input and output, in dollars per million tokens")
     about = {**above, **{key: row[key] for key in _ABOUT if key in row}}
     for key in _ABOUT:

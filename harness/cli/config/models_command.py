@@ -125,6 +125,7 @@ _COLUMNS = (
     Column(name="output cap", right=True, leaves=True, spare=2),
     Column(name="$ in", right=True, leaves=True),
     Column(name="cached", right=True, leaves=True, spare=3),
+    Column(name="written", right=True, leaves=True, spare=5),
     Column(name="out", right=True, leaves=True),
     Column(name="pictures", leaves=True, spare=4),
     Column(name="said by", folds=True, spare=1),
