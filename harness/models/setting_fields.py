@@ -73,8 +73,14 @@ _MOST_STOPS = {"openai": 4, "azure": 4}
 
 
 def setting_problem(name: str, value: JsonValue, api: Api, preset: str) -> str:
-    """Return why a setting that is set cannot be sent by this API to the server of this preset, or nothing."""
-    if name not in _FIELDS[api] and name not in {"extra_body", "extra_headers"}:
+    """Return why a setting that is set cannot be sent by this API to the server of this preset, or nothing.
+
+    A field of the further ones is a setting too: `extra_body.top_k`.
+    """
+    table, _, field = name.partition(".")
+    if field:
+        return body_problem(field, value, api) if table == "extra_body" else ""
+    if name not in _FIELDS[api]:
         return f"{_TITLES[api]} no such setting"
     words = _WORDS.get(preset, {}).get(name)
     if words is not None and value not in words:
@@ -88,11 +94,28 @@ def setting_problem(name: str, value: JsonValue, api: Api, preset: str) -> str:
     return ""
 
 
+def body_problem(field: str, value: JsonValue, api: Api) -> str:
+    """Return why a field may not stand among the further ones of a request by this API, or nothing: it would take the place
+    of one that the program writes.
+    """
+    if field in OWN_FIELDS:
+        return "is a field that the program writes itself"
+    for name, own in _FIELDS[api].items():
+        outer, _, inner = own.partition(".")
+        names = (outer, "max_completion_tokens") if (api, outer) == (Api.CHAT, "max_tokens") else (outer,)
+        if field in names and not (inner and isinstance(value, Mapping) and inner not in value):
+            return f"is a setting of its own: {name} = ..."
+    return ""
+
+
 class SettingFields:
     """The settings of one endpoint, as one API writes them."""
 
     def __init__(self, settings: ModelSettings, api: Api) -> None:
-        """Take the settings, and by which API they go."""
+        """Take the settings, and by which API they go. Raises ValueError for a further field that may not be one."""
+        for name, value in settings.extra_body.items():
+            if problem := body_problem(name, value, api):
+                raise ValueError(f"extra_body.{name}: {problem}")
         said = {name: value for name, value in settings.said().items() if name in _FIELDS[api]}
         self._fields = {name: (_FIELDS[api][name], value) for name, value in said.items()}
         self._extra = settings.extra_body

@@ -815,6 +815,26 @@ BY_FLAGS: dict[str, tuple[str | None, list[str], dict[str, Any] | str]] = {
         ["extra_body.top_k=40", "extra_body.mode=on"],
         {"extra_body.top_k": 40, "extra_body.mode": "on"},
     ),
+    "a field of a field": (
+        None,
+        [
+            "extra_body.metadata.user_id=5",
+            'extra_body.metadata."a.b"=on',
+            "extra_body.top={k = 1}",
+            "extra_body.top.l=2",
+        ],
+        {"extra_body.metadata": {"user_id": 5, "a.b": "on"}, "extra_body.top": {"k": 1, "l": 2}},
+    ),
+    "a field of a number": (
+        None,
+        ["extra_body.a=1", "extra_body.a.b=2"],
+        {"extra_body.a": {"b": 2}},
+    ),
+    "a header with a dot": (None, ["extra_headers.X.A=1"], {"extra_headers.x.a": "1"}),
+    "a field without a name": (None, ["extra_body.=1"], "--set extra_body.: is no name of a field"),
+    "a name of two lines": (None, ["extra_body.[a]\n[b]\nc=1"], "--set extra_body.[a]\n[b]\nc: is no name of a field"),
+    "a name that is none": (None, ["extra_body.a b=1"], "--set extra_body.a b: is no name of a field"),
+    "a key deep down": (None, ["extra_body.a.api_key=1234"], "--set extra_body.a: keys are never read from files"),
     "a header": (None, ["extra_headers.X-A=1"], {"extra_headers.x-a": "1"}),
     "the last word counts": ("low", ["effort=high"], {"effort": "high"}),
     "no value": (None, ["seed"], "--set 'seed': must be NAME=VALUE, such as temperature=0.2"),
@@ -833,6 +853,21 @@ def test_settings_of_a_model_by_flags(effort: str | None, pairs: list[str], expe
     with pytest.raises(UsageError) as caught:
         said_by_flags(effort, pairs)
     assert str(caught.value).startswith(expected)
+
+
+def test_tables_of_a_request_are_joined_and_the_newer_word_holds() -> None:
+    file = """\
+[extra_body.metadata]
+team = "a"
+user_id = 1
+[models.m.extra_body]
+metadata = {user_id = 2}
+"""
+    told = said_by_flags(None, ["extra_body.metadata.more=3"])
+    found = settings({"model": "m"}, {}, file, told).of_model
+    assert {name: one.value for name, one in found.items()} == {
+        "extra_body.metadata": {"team": "a", "user_id": 2, "more": 3}
+    }
 
 
 def test_defaults_are_those_of_the_endpoint() -> None:

@@ -75,6 +75,14 @@ def test_the_most_tokens_of_a_reply_go_by_the_name_that_the_server_takes() -> No
     assert body(known)["max_completion_tokens"] == 9
 
 
+@pytest.mark.parametrize("made", SENT)
+@pytest.mark.parametrize("name", ["messages", "tools", "stream", "model", "temperature"])
+def test_further_fields_take_the_place_of_nothing(made: type[Dialect], name: str) -> None:
+    """Whoever makes the endpoint: a program that uses the library has no configuration that was checked."""
+    with pytest.raises(ValueError, match=f"extra_body.{name}: is a "):
+        made("m", Endpoint(settings=ModelSettings(extra_body={name: []})))
+
+
 def test_a_persons_own_number_is_never_made_smaller_in_silence() -> None:
     dialect = MessagesDialect("m", Endpoint(settings=ModelSettings(max_output_tokens=64_000)))
     refusal = ProviderRefusal(status=400, codes=(), said="", words="max_tokens: 64000 > 32000, which is the maximum")
@@ -92,7 +100,27 @@ def test_a_persons_own_number_is_never_made_smaller_in_silence() -> None:
         ("effort", "hgih", Api.CHAT, "groq", ""),
         ("temperature", 1.5, Api.MESSAGES, "anthropic-messages", "anthropic-messages takes at most 1"),
         ("stop", ["a"] * 5, Api.CHAT, "openai", "openai takes at most 4 of them"),
-        ("extra_body", {"a": 1}, Api.RESPONSES, "openai", ""),
+        ("extra_body.a", 1, Api.RESPONSES, "openai", ""),
+        ("extra_body.max_tokens", 5, Api.MESSAGES, "", "is a setting of its own: max_output_tokens = ..."),
+        ("extra_body.max_tokens", 5, Api.CHAT, "", "is a setting of its own: max_output_tokens = ..."),
+        ("extra_body.max_completion_tokens", 5, Api.CHAT, "", "is a setting of its own: max_output_tokens = ..."),
+        ("extra_body.max_tokens", 5, Api.RESPONSES, "", ""),
+        ("extra_body.reasoning_effort", "low", Api.CHAT, "", "is a setting of its own: effort = ..."),
+        ("extra_body.stop_sequences", ["a"], Api.MESSAGES, "", "is a setting of its own: stop = ..."),
+        ("extra_body.reasoning", {"effort": "low"}, Api.RESPONSES, "", "is a setting of its own: effort = ..."),
+        ("extra_body.reasoning", 3, Api.RESPONSES, "", "is a setting of its own: effort = ..."),
+        ("extra_body.reasoning", {"summary": "auto"}, Api.RESPONSES, "", ""),
+        ("extra_body.reasoning", {"effort": "low"}, Api.CHAT, "openrouter", ""),
+        ("extra_body.text", {"verbosity": "low"}, Api.RESPONSES, "", "is a setting of its own: verbosity = ..."),
+        ("extra_body.output_config", {"effort": "low"}, Api.MESSAGES, "", "is a setting of its own: effort = ..."),
+        ("extra_body.temperature", 1, Api.MESSAGES, "", "is a setting of its own: temperature = ..."),
+        ("extra_body.thinking", {"type": "enabled"}, Api.MESSAGES, "", ""),
+        *(
+            (f"extra_body.{name}", 1, api, "", "is a field that the program writes itself")
+            for api in Api
+            for name in ("model", "messages", "input", "instructions", "system", "tools", "stream", "stream_options")
+        ),
+        ("extra_headers.x-a", "b", Api.RESPONSES, "openai", ""),
     ],
 )
 def test_what_a_page_forbids_is_said_before_anything_is_sent(

@@ -80,7 +80,7 @@ def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonVal
         name, equals, text = pair.partition("=")
         if not equals:
             raise UsageError(f"--set {pair[:50]!r}: must be NAME=VALUE, such as temperature=0.2")
-        table, _, field = name.partition(".")
+        table, dot, field = name.partition(".")
         if table not in MODEL_SETTINGS or (field and table not in EXTRA_TABLES):
             known = [*_TYPES, *(f"{extra}.NAME" for extra in EXTRA_TABLES)]
             raise UsageError(f"--set {name[:50]}: there is no such setting of a model{nearest(name, known)}")
@@ -88,11 +88,41 @@ def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonVal
         value: object = text if wants_text else _toml_value(text)
         if name == "stop" and isinstance(value, str):
             value = [value]
-        for key, item in flattened(table, {field: value} if field else value).items():
+        if table == EXTRA_BODY and dot:
+            value = _nested(field, value)
+        elif field:
+            value = {field: value}
+        for key, item in flattened(table, value).items():
             if problem := setting_type_problem(key, item):
                 raise UsageError(f"--set {key}: {problem}")
-            said[unified(key)] = cast("JsonValue", item)
+            said[unified(key)] = joined(said.get(unified(key)), cast("JsonValue", item))
     return said
+
+
+def joined(older: JsonValue, newer: JsonValue) -> JsonValue:
+    """Return the newer of two values; of two tables the fields of both, where the newer word holds."""
+    if not isinstance(older, dict) or not isinstance(newer, dict):
+        return newer
+    return {**older, **{name: joined(older.get(name), value) for name, value in newer.items()}}
+
+
+def _nested(path: str, value: object) -> dict[str, object]:
+    """Return a field of a request by its name as TOML writes it: a dot leads into a table. Raises UsageError."""
+    import tomllib
+
+    try:
+        read: Any = tomllib.loads(f"{path} = 0")
+    except ValueError:
+        read = None
+    if read is None or "\n" in path:  # of several lines TOML could make several fields
+        raise UsageError(f"--set {EXTRA_BODY}.{path[:50]}: is no name of a field")
+    names: list[str] = []
+    while isinstance(read, dict):
+        ((name, read),) = read.items()
+        names.append(name)
+    for name in reversed(names):
+        value = {name: value}
+    return cast("dict[str, object]", value)
 
 
 def model_settings(said: Mapping[str, JsonValue]) -> ModelSettings:

@@ -139,7 +139,7 @@ def _setting_problem(settings: Settings) -> str:
     """Return which setting of the model this API, or this provider, does not have; or nothing."""
     preset = settings.preset.name if settings.preset else ""
     for name, setting in settings.of_model.items():
-        if "." not in name and (problem := setting_problem(name, setting.value, settings.api.value, preset)):
+        if problem := setting_problem(name, setting.value, settings.api.value, preset):
             return f"{setting.origin}: {name}: {problem}"
     return ""
 

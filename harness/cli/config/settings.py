@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from harness.actions import JsonValue
 from harness.cli.config.config_file import ConfigFile, Profile, Setting, load_config
 from harness.cli.config.declared import SETTINGS, Value, address_problem
-from harness.cli.config.model_settings import said_by_flags
+from harness.cli.config.model_settings import joined, said_by_flags
 from harness.cli.config.model_table import ModelTable, load_table
 from harness.cli.state import State
 from harness.errors import UsageError, nearest
@@ -314,12 +314,14 @@ class _Layers:
         of_any = not self.names_server(_Rank.FILE) and self.chosen is not self.profile_rank
         at_home = self.chosen <= _Rank.FILE or of_any or self.speaks_of_server(_Rank.FILE)
         said = dict(self.file.of_model) if at_home else {}
-        if self.profile:
-            said |= self.profile.of_model
-        return said | {
+        by_flags = {
             name: Setting(value=value, origin="flag --effort" if name == "effort" else f"flag --set {name}")
             for name, value in self.told.items()
         }
+        for name, newer in (*(self.profile.of_model.items() if self.profile else ()), *by_flags.items()):
+            value = joined(said[name].value, newer.value) if name in said else newer.value
+            said[name] = Setting(value=value, origin=newer.origin)
+        return said
 
     def settings(self, table: ModelTable) -> Settings:
         model = self.model()
