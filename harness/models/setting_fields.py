@@ -119,6 +119,7 @@ class SettingFields:
         said = {name: value for name, value in settings.said().items() if name in _FIELDS[api]}
         self._fields = {name: (_FIELDS[api][name], value) for name, value in said.items()}
         self._extra = settings.extra_body
+        self._headers = tuple(settings.extra_headers)
 
     def encoded(self, names: Mapping[str, str] | None = None) -> bytes:
         """Return the fields, each with a comma before it: of what is not set, nothing. `names` are other names of fields."""
@@ -131,9 +132,8 @@ class SettingFields:
         for name, (field, _) in self._fields.items():
             if _names(words, (name, other.get(field, field), field.rpartition(".")[2])):
                 yield name
-        for name in self._extra:
-            if _names(words, (name,)):
-                yield f"extra_body.{name}"
+        for table, further in (("extra_body", self._extra), ("extra_headers", self._headers)):
+            yield from (f"{table}.{name}" for name in further if _names(words, (name,)))
 
     def _value(self, names: Mapping[str, str]) -> dict[str, JsonValue]:
         value: dict[str, JsonValue] = {}
@@ -146,5 +146,23 @@ class SettingFields:
         return value
 
 
+_TELLS = "(?:parameter|param|field|argument|option|property|key|header|setting|value)s?"
+# How refusals write a name that is an ordinary word as well.
+_NAMED = "|".join(
+    (
+        r"""(["'`])(?:[\w.\[\]-]+[.\]])?NAME(?:[.\[][\w.\[\]-]*)?\1""",  # 'stop', "body.stop"
+        r"(?<![\w-])NAME[.\[]\w|[\w\]]\.NAME(?![\w-])",  # stop[0], body.stop
+        rf"\b(?:{_TELLS}:?|invalid|unsupported|unknown|unrecognized) NAME(?![\w-])",  # parameter stop
+        rf"(?<![\w-])NAME (?:{_TELLS}|must|should|cannot|may not|may only|is not supported|is not allowed)\b",
+        r"""(?:^|["'`])NAME ?[:=]|: NAME\W*$""",  # stop: too many; ... not supported: stop
+    )
+)
+
+
 def _names(words: str, names: Sequence[str]) -> bool:
-    return any(re.search(rf"(?<![a-z0-9_]){re.escape(name.lower())}(?![a-z0-9_])", words) for name in names)
+    """Say whether one of the names stands in a refusal as a name: what is no word of letters alone is never another."""
+    patterns = (_NAMED if name.isalpha() else r"(?<![\w-])NAME(?![\w-])" for name in names)
+    return any(
+        re.search(pattern.replace("NAME", re.escape(name.lower())), words)
+        for name, pattern in zip(names, patterns, strict=True)
+    )

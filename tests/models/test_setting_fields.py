@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from rows import all_rows
 
 from harness.messages import Message, Role
 from harness.model import ModelSettings
@@ -15,7 +16,7 @@ from harness.models.failures import ProviderRefusal
 from harness.models.openai_chat import ChatDialect
 from harness.models.openai_responses import ResponsesDialect
 from harness.models.presets import Api
-from harness.models.setting_fields import setting_problem
+from harness.models.setting_fields import SettingFields, setting_problem
 
 ALL = ModelSettings(
     max_output_tokens=9, effort="low", temperature=0.5, top_p=0.9, seed=7, stop=("END",), verbosity="low",
@@ -60,6 +61,42 @@ def test_a_refusal_is_told_with_the_name_of_the_setting(made: type[Dialect]) -> 
     assert not dialect.learn(refusal, SAID)
     assert dialect.setting_hint(refusal) == " See your settings of the model: `effort`, `extra_body.top_k`."
     assert made("m", Endpoint()).setting_hint(refusal) == ""
+
+
+NAMED = ModelSettings(
+    max_output_tokens=9, effort="low", temperature=0.5, seed=7, stop=("END",), verbosity="low",
+    extra_body={"thinking": {}, "top_k": 3}, extra_headers={"anthropic-beta": "a", "origin": "b"},
+)  # fmt: skip
+REFUSALS = {
+    # As OpenAI, Anthropic, Groq, Gemini, vLLM, DeepSeek, xAI and pydantic word it.
+    "unsupported value: 'temperature' does not support 0.2 with this model.": ["temperature"],
+    '{"error": {"message": "no.", "param": "reasoning_effort"}}': ["effort"],
+    '{"error": {"message": "temperature: range: 0..1"}}': ["temperature"],
+    "`temperature` may only be set to 1 when thinking is enabled.": ["temperature"],
+    "'seed' : number must be an integer": ["seed"],
+    "invalid value at 'generation_config.stop'": ["stop"],
+    "temperature must be non-negative, got -1": ["temperature"],
+    "invalid temperature value, the valid range of temperature is [0, 2]": ["temperature"],
+    "argument not supported on this model: stop": ["stop"],
+    "model x does not support parameter stop.": ["stop"],
+    '[{"loc": ["body", "verbosity"], "msg": "extra inputs are not permitted"}]': ["verbosity"],
+    "thinking.budget_tokens: input should be greater than or equal to 1024": ["extra_body.thinking"],
+    "unexpected value(s) `a` for the `anthropic-beta` header": ["extra_headers.anthropic-beta"],
+    "unexpected anthropic-beta a": ["extra_headers.anthropic-beta"],
+    "max_tokens and top_k are too large": ["max_output_tokens", "extra_body.top_k"],
+    # Ordinary words.
+    "please stop sending this": [],
+    '{"message": "stop sending this"}': [],
+    "we stop here. the seed of doubt, with best effort; your thinking is wrong": [],
+    "the origin of this request is unknown": [],
+    "non-stop requests, stop-gap seeds": [],
+}
+
+
+@all_rows(("words", "names"), REFUSALS.items(), ids=REFUSALS)
+def test_settings_are_found_in_a_refusal_by_their_names_and_not_by_ordinary_words(words: str, names: list[str]) -> None:
+    fields = SettingFields(NAMED, Api.CHAT)
+    assert [*fields.named_in(words)] == names
 
 
 def test_the_most_tokens_of_a_reply_go_by_the_name_that_the_server_takes() -> None:
