@@ -1057,3 +1057,17 @@ def test_a_session_without_a_model_names_none(model: str | None, said: str, prog
     step = started(policy="p", **({} if model is None else {"model": model}))
     log = write(program.home / "log.jsonl", lines_of((step, ended())))
     assert said in "\n".join(lines(program, "show", str(log)))
+
+
+def test_the_settings_of_a_model_stand_below_its_name(program: Program) -> None:
+    said: dict[str, JsonValue] = {"effort": "low\x1b[2J", "stop": ["END"], "extra_headers": ["x-team"]}
+    changed: Step = (
+        "model_changed",
+        {"model": "small", "profile": "fast", "call_form": "text", "model_settings": {"seed": 7}},
+    )
+    plain: Step = "model_changed", {"model": "other"}
+    steps = (started(model="m-1", policy="p", model_settings=said), changed, plain, ended())
+    shown = program.run("audit", "show", str(write(program.home / "log.jsonl", lines_of(steps)))).out
+    assert 'model settings: {"effort": "low\\u001b[2J", "extra_headers": ["x-team"], "stop": ["END"]}\n' in shown, shown
+    assert '~ model small is asked from here on: profile fast, calls by text, {"seed": 7}\n' in shown, shown
+    assert "~ model other is asked from here on\n" in shown, shown

@@ -178,6 +178,8 @@ def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
     elif said := _record_words(record):
         title, body = said
         yield Line(tone=Tone.QUIET, text=visible_line(f"{title}{'' if full else body}", _WIDTH))
+        if record["kind"] == "session_started" and (settings := _model_settings(record)):
+            yield Line(tone=Tone.QUIET, text=visible_line(f"model settings: {settings}", _WIDTH))
         if full and body:
             yield from _block(body)
     if full and record["kind"] == "session_started":
@@ -344,12 +346,22 @@ def _change_words(record: LogRecord) -> str:
             digest = short_digest(get("program_sha256")) if get("program_sha256") else "no program"
             return f"~ {hook_words(record)}{reason}{ignored}  [{digest}, {get('duration_ms')} ms]"
         case "model_changed":
-            return f"~ model {get('model')} is asked from here on"
+            settings = _model_settings(record)
+            return f"~ model {get('model')} is asked from here on{f': {settings}' if settings else ''}"
         case "grant":
             where = f"[{get('file')}:{get('line')}]"
             return f"~ {get('change')} {get('grant')} for the {get('scope')}: {get('text')}  {where}"
         case _:
             return ""
+
+
+def _model_settings(record: LogRecord) -> str:
+    """Return how a model is asked, besides its name: its profile, and what was set; or nothing."""
+    profile, form, settings = (record.get(name) for name in ("profile", "call_form", "model_settings"))
+    told = [f"profile {word(profile)}"] if profile else []
+    told += [f"calls by {word(form)}"] if form else []
+    told += [json_text(settings)] if isinstance(settings, dict) else []
+    return ", ".join(told)
 
 
 def _answer(record: LogRecord) -> str:
