@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from harness.cli.config.config_file import Setting
+from harness.cli.config.settings import DEFAULT
 from harness.errors import UsageError, nearest
 from harness.gate.tool import Tool
 from harness.loop.offered_tools import OutsideTools
 from harness.policy.policy import Policy
 from harness.record import Record, replace
 from harness.text.visible import visible_line
-from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS, is_from_outside, is_named
+from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS, is_from_outside, is_named, script_tool
 from harness.tools import named_in
 
 
@@ -48,12 +49,19 @@ class ChosenTools(Record):
         return chosen if self.names else news
 
 
-def chosen_tools(setting: Setting[str]) -> ChosenTools:
-    """Return what the setting names: words with commas between. Raises UsageError for a tool that there is not."""
-    names = tuple(dict.fromkeys(word.strip() for word in setting.value.split(",") if word.strip()))
-    known = (*SHIPPED_TOOLS, *OPTIONAL_TOOLS)
+def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str]) -> ChosenTools:
+    """Return what the setting names; `scripts` are those that are declared, by their own names. What tools a server has is
+    known later, and whether a star stands for any.
+
+    Raises UsageError where a person chose no tool at all, or one that there is not.
+    """
+    names = tuple(dict.fromkeys(setting.value))
+    known = (*SHIPPED_TOOLS, *OPTIONAL_TOOLS, *map(script_tool, scripts))
+    if not names and setting.origin != DEFAULT:
+        raise UsageError(f"{setting.origin}: names no tool; known: {', '.join(known)}")
     for name in names:
-        if name not in known and not is_from_outside(name):
+        is_later = is_from_outside(name) and (name.endswith("*") or not name.startswith(script_tool("")))
+        if name not in known and not is_later:
             said = f"{setting.origin}: there is no tool {visible_line(repr(name), 100)}{nearest(name, known)}"
             raise UsageError(f"{said}; those from outside are mcp__SERVER__TOOL and script__NAME")
     return ChosenTools(names=names, origin=setting.origin)

@@ -156,7 +156,7 @@ class SessionParts:
             scripts=tuple(self.extensions.tools.values()),
             pictures=self.pictures,
         )
-        self.chosen = chosen_tools(self.settings.tools)
+        self.chosen = chosen_tools(self.settings.tools, self.extensions.tools)
         self.tools += optional_tools(
             self.chosen.optional(self.policy),
             environment=environment,

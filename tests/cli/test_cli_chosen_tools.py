@@ -13,12 +13,21 @@ from harness.models.scripted import Reply, call, replies, say
 ASKS = 'version = 1\n[tools]\nread_file = "auto"\nwrite_file = "confirm"\nedit_file = "confirm"\nbash = "confirm"\n'
 FOUR = ["read_file", "write_file", "edit_file", "bash"]
 
+SCRIPT = """\
+[[tool]]
+name = "such"
+description = "It says so."
+argv = ["echo", "so"]
+"""
+
 ROWS = {
     "those that ship": (ASKS, (), "", FOUR),
     "a subset": (ASKS, ("--tools", "bash,read_file"), "", ["read_file", "bash"]),
     "an optional one": (ASKS, ("--tools", "read_file, todo"), "", ["read_file", "todo"]),
-    "by the configuration": (ASKS, (), 'tools = "read_file"\n', ["read_file"]),
-    "the flag above it": (ASKS, ("--tools", "bash"), 'tools = "read_file"\n', ["bash"]),
+    "by the configuration": (ASKS, (), 'tools = ["read_file", "todo"]\n', ["read_file", "todo"]),
+    "the flag above it": (ASKS, ("--tools", "bash"), 'tools = ["read_file"]\n', ["bash"]),
+    "a script": (ASKS, ("--tools", "bash,script__such"), SCRIPT, ["bash", "script__such"]),
+    "all scripts": (ASKS, ("--tools", "bash,script__*"), SCRIPT, ["bash", "script__such"]),
     "named by the policy": (ASKS + 'todo = "auto"\n', (), "", [*FOUR, "todo"]),
     "refused altogether": (
         ASKS.replace('write_file = "confirm"', 'write_file = "deny"'),
@@ -49,13 +58,24 @@ def test_the_tools_on_offer(
 WRONG = {
     "unknown": ("bsh", "there is no tool 'bsh'; did you mean bash?"),
     "of a server alone": ("mcp__files__*", "name at least one tool that needs no server"),
+    "none": (" , ", "names no tool"),
+    "a script that is not declared": (
+        "bash,script__suhc",
+        "there is no tool 'script__suhc'; did you mean script__such?",
+    ),
 }
 
 
 @all_rows("names, told", WRONG, fresh=True)
 def test_a_tool_that_there_is_not(program: Program, names: str, told: str) -> None:
+    file = program.home.parent / "config" / "harness" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(SCRIPT)
     ended = program.run("run", "go", "--tools", names, "--base-url", "http://127.0.0.1:9", "--model", "m")
     assert (ended.code, f"flag --tools: {told}" in ended.err) == (2, True), ended.err
+    file.write_text(f"tools = {json.dumps([name for name in names.split(',') if name.strip()])}\n{SCRIPT}")
+    ended = program.run("run", "go", "--base-url", "http://127.0.0.1:9", "--model", "m")
+    assert (ended.code, f"{file}:1: {told}" in ended.err) == (2, True), ended.err
 
 
 def test_a_call_of_a_tool_that_is_refused_altogether_is_judged_all_the_same(program: Program) -> None:

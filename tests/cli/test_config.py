@@ -43,7 +43,7 @@ system = "prompt.md"
 instructions = false
 sign_key = "/home/me/.ssh/logs"
 calls = "text"
-tools = "bash,todo"
+tools = ["bash", "todo"]
 pictures = true
 task_template = "task.md"
 result_template = "result.md"
@@ -137,7 +137,7 @@ def test_every_key_is_taken_with_its_line() -> None:
         "instructions": (False, "c.toml:12"),
         "sign_key": ("/home/me/.ssh/logs", "c.toml:13"),
         "calls": ("text", "c.toml:14"),
-        "tools": ("bash,todo", "c.toml:15"),
+        "tools": (("bash", "todo"), "c.toml:15"),
         "pictures": (True, "c.toml:16"),
         "task_template": ("task.md", "c.toml:17"),
         "result_template": ("result.md", "c.toml:18"),
@@ -261,6 +261,7 @@ REFUSED = {
     "below nothing": ("[deadlines]\ntotal = -1", "c.toml:2: [deadlines] total: must be a number above 0"),
     "half a byte": ("[bounds]\nbytes = 0.5", "c.toml:2: [bounds] bytes: must be a whole number from 1 to"),
     "a table as a value": ("deadlines = 3", "c.toml:1: deadlines: must be a table: [deadlines]"),
+    "tools in one text": ('tools = "bash"', 'c.toml:1: tools: must be a list of strings, such as ["a", "b"]'),
     "a small context": ("context_tokens = 10", "c.toml:1: context_tokens: must be a whole number from 1000 to"),
     "a word for a switch": ('instructions = "no"', "c.toml:1: instructions: must be true or false, not a string"),
     "a price alone": (

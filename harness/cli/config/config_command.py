@@ -101,6 +101,8 @@ def _shown(name: str, value: object) -> JsonValue:
         return value.value
     if name == "base_url" and isinstance(value, str):
         return shown_address(value) or None
+    if isinstance(value, tuple):
+        return [*value] or None
     return value if isinstance(value, int | float | str) and value != "" else None
 
 

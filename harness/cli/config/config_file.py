@@ -251,9 +251,10 @@ class _Loader:
             if key not in checks:
                 self.fail(place, key, unknown_key(key, (*checks, *tables)))
             problem = checks[key](value)
-            if problem or not isinstance(value, str | int | float):
+            held = tuple(value) if isinstance(value, list) else value
+            if problem or not isinstance(held, str | int | float | tuple):
                 self.fail(place, key, problem)
-            found[key] = Setting(value=value, origin=self.origin(place, key))
+            found[key] = Setting(value=held, origin=self.origin(place, key))
         return found
 
     def table(self, place: tuple[str, ...], parent: Mapping[str, object], key: str) -> Mapping[str, object]:
@@ -268,7 +269,7 @@ class _Loader:
         for required in ("input", "output"):
             if required not in found:
                 self.fail(place, "", f"has no {required}: dollars per million tokens")
-        prices = Prices(**{key: float(setting.value) for key, setting in found.items()})
+        prices = Prices(**{key: float(str(setting.value)) for key, setting in found.items()})
         return Setting(value=prices, origin=self.origin(place, ""))
 
     def origin(self, place: tuple[str, ...], key: str) -> str:

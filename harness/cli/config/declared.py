@@ -13,7 +13,7 @@ from harness.models.presets import PRESETS, Api
 from harness.record import Record, field_names
 from harness.text.fields import Check, check_of
 
-Value: TypeAlias = str | int | float | bool
+Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 
 class Declared(Record):
@@ -106,7 +106,7 @@ SETTINGS: Mapping[str, Declared] = {
     "attempts": Declared(holds="whole from 1 to 100", default=Endpoint().attempts),
     "retry_seconds": Declared(holds="number above 0, at most 1000000", default=Endpoint().retry_seconds),
     "context_tokens": Declared(holds="whole from 1000 to 1000000000"),
-    "tools": Declared(holds="line", flag="--tools"),
+    "tools": Declared(holds="list of text", default=(), flag="--tools"),
     "pictures": Declared(holds="flag"),
     "system": Declared(holds="line", flag="--system"),
     "task_template": Declared(holds="line"),

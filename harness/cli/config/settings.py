@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.actions import JsonValue
 from harness.cli.config.config_file import ConfigFile, Profile, Setting, load_config
@@ -97,8 +97,8 @@ class Settings(Record):
     """Whether the model is sent pictures."""
     prices: Setting[Prices | None]
     """Of the model; None where nobody said."""
-    tools: Setting[str]
-    """The names of the tools that are offered, with commas between; empty where nobody chose."""
+    tools: Setting[tuple[str, ...]]
+    """The names of the tools that are offered, as they were given; of nobody's choice there are none."""
     system: Setting[str]
     """The path of a system prompt's template; empty where none is named."""
     task_template: Setting[str]
@@ -349,7 +349,7 @@ class _Layers:
             most_output=_known(table, model.value, "max_output", int),
             pictures=self.pictures(table, model.value),
             prices=prices_of(self.file, table, model.value),
-            tools=self.plain("tools", str),
+            tools=self.plain("tools", _names),
             system=self.template("system"),
             task_template=self.template("task_template"),
             result_template=self.template("result_template"),
@@ -365,7 +365,7 @@ class _Layers:
             sign_key=self.sign_key(),
         )
 
-    def plain(self, name: str, convert: Callable[[Value], ValueT]) -> Setting[ValueT]:
+    def plain(self, name: str, convert: Callable[[Any], ValueT]) -> Setting[ValueT]:
         """Return a setting that depends on no other: what counts most of what is said, or its default."""
         said = next(iter(self.said(name)), None)
         if said is not None:
@@ -438,8 +438,8 @@ class _Layers:
         return sight_of(self.preset or preset_of(self.address().value), model)
 
     def context_tokens(self, table: ModelTable, model: str) -> Setting[int | None]:
-        said = next(iter(self.said("context_tokens")), None)
-        return Setting(value=int(said.value), origin=said.origin) if said else _known(table, model, "context", int)
+        said = self.plain("context_tokens", lambda value: int(value or 0))
+        return _known(table, model, "context", int) if said.origin == DEFAULT else said
 
 
 def prices_of(file: ConfigFile, table: ModelTable, model: str) -> Setting[Prices | None]:
@@ -464,6 +464,11 @@ def sight_of(preset: Preset | None, model: str) -> Setting[bool]:
     """Return whether a model is sent pictures where nobody says it."""
     name = preset.name if preset is not None else ""
     return Setting(value=takes_pictures(name, model), origin=f"preset {name}" if name else DEFAULT)
+
+
+def _names(said: Value) -> tuple[str, ...]:
+    """Return the names of a list, or of a flag with commas between."""
+    return said if isinstance(said, tuple) else tuple(filter(None, map(str.strip, str(said).split(","))))
 
 
 def _setting(said: _Said | None, default: str) -> Setting[str]:
