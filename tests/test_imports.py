@@ -52,7 +52,7 @@ FOREIGN = {
     "pathspec": "policy cli",
     "prompt_toolkit": "cli",
     "rich": "cli",
-    "markdown_it": "cli",  # what rich reads Markdown with
+    "markdown_it": "models cli",
     "acp": "cli",
     "argparse": "cli",
     "duckdb": "cli",

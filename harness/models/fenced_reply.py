@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from harness.record import Record
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^\n]*)")
-"""An opening fence: at most three blanks, three or more of one sign, and the words behind it (CommonMark 0.31, 4.5)."""
+from harness.record import Record
 
 
 class FencedBlock(Record):
@@ -17,25 +16,32 @@ class FencedBlock(Record):
     language: str
     """The first word behind the opening fence, in lower case; empty where there is none."""
     text: str
-    """What stands between the fences."""
+    """What stands between the fences, without the indentation of the list item that the block is in."""
     is_closed: bool
-    """Whether the closing fence is there. A block that the reply's end cuts off is not."""
+    """Whether the closing fence is there. A block that the reply's end, or its list item's, cuts off is not."""
 
 
 def fenced_blocks(reply: str) -> Sequence[FencedBlock]:
-    """Return the blocks in their order. A fence inside a longer one is text of the outer block."""
+    """Return the blocks in their order, those in list items too; what is quoted (`>`) is somebody else's.
+
+    A fence inside a longer one is text of the outer block. Other than in CommonMark there are no blocks of HTML: a tag such
+    as `<think>` would hide the block that follows it.
+    """
     blocks: list[FencedBlock] = []
-    fence, language, lines = "", "", list[str]()
-    for line in reply.splitlines():
-        found = _FENCE.fullmatch(line)
-        if not fence:
-            if found is not None and not (found[1][0] == "`" and "`" in found[2]):
-                fence, language, lines = found[1], next(iter(found[2].split()), "").lower(), []
-        elif found is not None and found[1].startswith(fence) and not found[2].strip():
-            blocks.append(FencedBlock(language=language, text="\n".join(lines), is_closed=True))
-            fence = ""
-        else:
-            lines.append(line)
-    if fence:
-        blocks.append(FencedBlock(language=language, text="\n".join(lines), is_closed=False))
+    quotes = 0
+    for token in MarkdownIt("commonmark").disable(["html_block", "inline"]).parse(reply):
+        if token.type in ("blockquote_open", "blockquote_close"):
+            quotes += token.nesting
+        elif token.type == "fence" and not quotes:
+            blocks.append(_block(token))
     return blocks
+
+
+def _block(token: Token) -> FencedBlock:
+    first, behind = token.map or (0, 0)
+    lines = token.content.count("\n") + (not token.content.endswith("\n") and token.content != "")
+    return FencedBlock(
+        language=next(iter(token.info.split()), "").lower(),
+        text=token.content.removesuffix("\n"),
+        is_closed=behind - first == lines + 2,
+    )

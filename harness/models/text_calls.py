@@ -21,11 +21,28 @@ You have one tool: a shell. To run a command, write exactly one fenced block in 
 the command
 ```
 
-It runs in the workspace, and the next message holds what it printed. Say what you do before the block, and stop after it. \
-A reply without such a block is your answer, and ends the work."""
+It runs in the workspace, in a fresh shell, and the next message holds what it printed. Plain commands joined by && or | are \
+understood best and are asked about least; for another folder begin with `cd FOLDER &&`. Write a file like this, with the \
+quotes, so that nothing in it expands; begin and end the block with ```` where a line in it begins with ```:
+
+```bash
+cat > FILE <<'EOF'
+the whole content
+EOF
+```
+
+Say what you do before the block, and stop after it. A reply without such a block is your answer, and ends the work."""
 """What the model is told of the form, behind the system prompt."""
 
 _LANGUAGES = (BASH.name, "sh", "shell")
+_MEANT_LANGUAGES = frozenset(
+    "bash-session console fish ksh sh-session shell-session shellsession shellscript terminal zsh".split()
+)
+"""What else a block of commands is called by those who write one: such a block does not end the work."""
+_OTHER_LANGUAGE = (
+    "The reply holds a fenced {language} block, and nothing of it ran. To run a command, write it alone, without a prompt sign "
+    "and output, in one block that begins with ```bash. If the reply is your answer, begin the block with ```text."
+)
 _ONE_ONLY = (
     "The reply holds {count} fenced bash blocks, and nothing of it ran. Write exactly one block a reply; join commands that "
     "belong together in it."
@@ -90,9 +107,11 @@ class TextCalls:
 
 def _calls_in(text: str, identity: str) -> Iterator[ToolCall]:
     """Yield the one call of a reply, which says what is wrong where there is not one block; none for an answer."""
-    blocks = [block for block in fenced_blocks(text) if block.language in _LANGUAGES]
-    if blocks:
-        problem = _problem(blocks)
+    written = fenced_blocks(text)
+    blocks = [block for block in written if block.language in _LANGUAGES]
+    meant = [block.language for block in written if block.language in _MEANT_LANGUAGES]
+    if blocks or meant:
+        problem = _problem(blocks) if blocks else _OTHER_LANGUAGE.format(language=meant[0])
         command = {} if problem else {BASH.subject: blocks[0].text}
         arguments = json.dumps(command, ensure_ascii=False)
         yield ToolCall(id=identity, name=BASH.name, arguments=arguments, problem=problem)

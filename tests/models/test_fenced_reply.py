@@ -18,6 +18,21 @@ FENCES = {
     "inline code": ("```bash cat a```", []),
     "no language": ("```\ncat a\n```", [("", "cat a", True)]),
     "several lines": ("```bash\na\n\nb\n```", [("bash", "a\n\nb", True)]),
+    "in a list item": (
+        "1. I look.\n    ```bash\n    cat <<X\n      a\n    X\n    ```",
+        [("bash", "cat <<X\n  a\nX", True)],
+    ),
+    "in a list in a list": ("- a\n  - b\n\n    ~~~sh\n    ls\n    ~~~", [("sh", "ls", True)]),
+    "behind its list item": ("- a\n  ```bash\nls\n```", [("bash", "", False), ("", "", False)]),
+    "indented text in it": ("```bash\ncat <<X\n    ```\nX\n```", [("bash", "cat <<X\n    ```\nX", True)]),
+    "quoted": ("> ```bash\n> rm a\n> ```\n\n```sh\nls\n```", [("sh", "ls", True)]),
+    "behind a tag": ("<think>\nHm.\n</think>\n```bash\nls\n```", [("bash", "ls", True)]),
+    "signs that end lines elsewhere": (
+        "```bash\nprintf 'a\u2028\x0cb'\n```",
+        [("bash", "printf 'a\u2028\x0cb'", True)],
+    ),
+    "nothing in it": ("```bash\n```", [("bash", "", True)]),
+    "the opening alone": ("```bash", [("bash", "", False)]),
 }
 
 
