@@ -590,6 +590,6 @@ def _from_opaque(facet: Opaque) -> FacetVerdict:
         decision=Decision.CONFIRM,
         source=Source.OPAQUE,
         reason=f"not plainly understood: {facet.reason} at column {facet.column}",
-        hint="Plain commands joined by && or | are understood; the folder is set by the cwd argument.",
+        hint="Plain commands joined by && or | are understood, also behind `cd FOLDER &&`.",
         by="built-in opaque",
     )

@@ -45,6 +45,8 @@ _DESCRIPTION = (
     "Run a command line with bash. Every call is a fresh shell: no variable, function or folder is kept, standard input "
     "is closed, and what runs in the background ends with the call. The command is judged before it runs: commands that only "
     "read are run at once; what cannot be understood from its text (eval, functions, names that expand) is asked about. "
+    "Plain commands are asked about least: simple commands joined by && or |, without redirections and substitutions; the "
+    "folder is set by cwd, and files are changed by the tools for that, where there are some. "
     "A command is confined to what it may do: one that only reads can write nothing and has no network. "
     "Returns stdout and stderr as one text and the exit status in the last line."
 )
