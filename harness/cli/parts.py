@@ -46,11 +46,13 @@ from harness.loop.offered_tools import OutsideTools, no_more_tools
 from harness.model import Model, OwnModel
 from harness.models.endpoint import shown_address
 from harness.policy.policy import Policy
+from harness.policy.refused_tools import denies_altogether
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 from harness.process.hardening import undumpable
 from harness.process.lent_terminal import LentTerminal
 from harness.record import Record, replace
+from harness.tool_kinds import BASH
 from harness.tools import builtin_tools, optional_tools
 from harness.tools.command_walls import CONTAINER_HINT
 
@@ -189,7 +191,7 @@ class SessionParts:
         self._named: OpenAIChat | OpenAIResponses | AnthropicMessages | None = None
         model_for = unattended.model_for if unattended is not None else None
         asked = model_for(self) if model_for is not None else self.named_model()
-        self.model: Model = self.calling(asked)
+        self.model: Model = self.calling(asked, self.settings)
         self.is_plainly_asked = asked is self._named
         """Whether what the model answers is neither recorded nor played from a recording."""
         values = session_values(
@@ -220,14 +222,21 @@ class SessionParts:
     def another_model(self, sleep: Callable[[float], None]) -> OwnModel:
         """Return one more model, as the settings name it now; `sleep` waits before a request is sent again."""
         model = model_from(self.settings, self.environment, sleep=sleep, pictures=self.pictures.bytes_of)
-        return self.calling(model)
+        return self.calling(model, self.settings)
 
-    def calling(self, model: _Model) -> _Model | TextCalls:
-        """Return the model with its calls in the form that the settings name."""
-        if self.settings.calls.value != "text":
+    def calling(self, model: _Model, settings: Settings) -> _Model | TextCalls:
+        """Return the model with its calls in the form that `settings` name. Raises UsageError where it could call nothing."""
+        if settings.calls.value != "text":
             return model
         from harness.models.text_calls import TextCalls
 
+        problem = ""
+        if all(tool.spec.name != BASH.name for tool in self.tools):
+            problem = f"{BASH.name} is not among the tools ({self.chosen.origin})"
+        elif denies_altogether(self.policy, BASH.name):
+            problem = f"the policy {self.policy.name} refuses every call of {BASH.name}"
+        if problem:
+            raise UsageError(f"{settings.calls.origin}: the calls of such a model are commands, and {problem}")
         return TextCalls(model)
 
     def warm_up(self) -> None:

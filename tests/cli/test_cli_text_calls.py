@@ -50,6 +50,10 @@ def test_one_block_is_a_call_and_a_reply_without_is_the_answer(program: Program)
 WRONG = {
     "two blocks": ("```bash\ncat a\n```\n```bash\ncat a\n```", "holds 2 fenced bash blocks"),
     "no end": ("```bash\ncat a", "has no end"),
+    "a session's form": (
+        "1. I look.\n    ```console\n    $ cat a\n    ```",
+        "a fenced console block, and nothing of it ran",
+    ),
 }
 
 
@@ -81,3 +85,42 @@ def test_by_default_a_block_is_text(program: Program) -> None:
     assert ended.code == 0
     assert "tools" in program.players[0].requests[0]
     assert not [record for record in program.records() if record["kind"] == "call_proposed"]
+
+
+def test_what_the_model_is_told_holds_for_its_one_tool_and_a_file_can_be_written_so(program: Program) -> None:
+    write = "```bash\ncat > made.txt <<'EOF'\n$x\nEOF\n```"
+    (program.home / "policy.toml").write_text(POLICY + WRITES)
+    url = program.serve(replies(Reply(text=write), say("Done.")))
+    policy = str(program.home / "policy.toml")
+    ended = program.run("run", "Go.", "--calls", "text", "--policy", policy, "--base-url", url, "--model", "m")
+    assert (ended.code, (program.workspace / "made.txt").read_text()) == (0, "$x\n")
+    messages: Any = program.players[0].requests[0]["messages"]
+    system = messages[0]["content"]
+    assert "cat > FILE <<'EOF'" in system
+    assert not [name for name in ("edit_file", "write_file", "`cwd`", "no redirections") if name in system]
+
+
+WRITES = """
+[[rule]]
+id = "made"
+decision = "auto"
+access = ["write"]
+path = ["made.txt"]
+"""
+UNUSABLE = {
+    "bash is not chosen": (("--tools", "read_file"), POLICY, "bash is not among the tools (flag --tools)"),
+    "bash is refused": ((), 'version = 1\n[tools]\nbash = "deny"\n', "refuses every call of bash"),
+}
+
+
+@all_rows("flags, policy, told", UNUSABLE, fresh=True)
+def test_without_a_shell_there_is_nothing_to_call(
+    program: Program, flags: tuple[str, ...], policy: str, told: str
+) -> None:
+    (program.home / "policy.toml").write_text(policy)
+    url = program.serve(replies(say("Never asked.")))
+    given = ("--calls", "text", "--policy", str(program.home / "policy.toml"), "--base-url", url, "--model", "m")
+    ended = program.run("run", "Go.", *given, *flags)
+    assert (ended.code, program.players[0].requests) == (2, [])
+    assert "flag --calls: the calls of such a model are commands, and " in ended.err
+    assert told in ended.err

@@ -88,7 +88,9 @@ def take_settings(conversation: Conversation, settings: Settings) -> None:
         raise UsageError(
             f"the cost is limited, and what {visible_line(name)!r} costs is not known: write its prices in the configuration"
         )
-    made = model_from(settings, parts.environment, sleep=parts.on_wait, pictures=parts.pictures.bytes_of)
+    made = parts.calling(
+        model_from(settings, parts.environment, sleep=parts.on_wait, pictures=parts.pictures.bytes_of), settings
+    )
     withhold(not_for(settings))
     # What a provider wants back with its replies goes to the model that made them, and to no other.
     messages = session.messages[1:]
@@ -96,7 +98,7 @@ def take_settings(conversation: Conversation, settings: Settings) -> None:
         without = tuple(replace(message, echo="") for message in messages)
         agent.change_history(session, "model changed", 0, len(messages), without)
     parts.settings, parts.prices = settings, settings.prices.value
-    parts.model = parts.calling(made)
+    parts.model = made
     agent.change_model(session, parts.model, about_model(settings), parts.prices)
     parts.pictures.settings = settings
     where = "" if settings.base_url.value == before.base_url.value else f", at {shown_address(settings.base_url.value)}"
