@@ -557,6 +557,18 @@ def test_a_model_that_calls_the_tool_is_usable(program: Program, api: str) -> No
     assert (program.logs(), list(program.workspace.iterdir())) == ([], [])
 
 
+def test_a_model_is_tried_in_the_form_that_is_asked_for(program: Program) -> None:
+    as_text = ("--calls", "text")
+    code, report = ask(program, say("```bash\necho ok\n```"), words=as_text)
+    assert (code, found(report)["tool call"], found(report)["arguments"]) == (0, "good", "good")
+    assert "tools" not in program.players[0].requests[0]
+    code, report = ask(program, say("```bash\necho ok"), words=as_text)
+    assert (code, found(report)["arguments"]) == (6, "bad")
+    code, report = ask(program, say("ok"), words=as_text)
+    advice = next(one["advice"] for one in report["findings"] if one["outcome"] == "bad")
+    assert (code, "take another model" in advice, "--calls" in advice) == (6, True, False)
+
+
 PAGE = Raw(body=b"<html>login</html>", content_type="text/html")
 # The answer, what is bad about it, what is said of that, and the fault.
 UNUSABLE: dict[str, tuple[ScriptedAnswer, str, str, str | None]] = {

@@ -1,4 +1,4 @@
-"""`harness doctor --model`: one tiny request with one tool, and what of the reply works; the call is never run."""
+"""`harness doctor --model`: one tiny request for one call, and what of the reply works; the call is never run."""
 
 from __future__ import annotations
 
@@ -22,27 +22,70 @@ from harness.messages import FinishReason, Message, ModelResponse, Role
 from harness.model import Model, Retry, ToolSpec
 from harness.models.endpoint import Quirks, is_local, shown_address
 from harness.models.exchange import Timing
+from harness.models.text_calls import TextCalls
 from harness.record import Record, field_names, replace
 from harness.text.visible import visible_line
+from harness.tool_kinds import BASH
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
 
-REPORT = ToolSpec(
-    name="report",
-    description="Report that tool calls work.",
-    parameters={
-        "type": "object",
-        "properties": {"status": {"type": "string", "description": "Always `ok`."}},
-        "required": ["status"],
-        "additionalProperties": False,
-    },
+class WantedCall(Record):
+    """The one call that the model is asked for, in one of the forms in which models call."""
+
+    tool: ToolSpec
+    arguments: Mapping[str, JsonValue]
+    """Those that are asked for."""
+    asked: str
+    uncalled: str
+    """What to do where the model calls nothing."""
+    refused: str = ""
+    """What to do where the server refuses the request."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What is sent."""
+        system = Message(role=Role.SYSTEM, content="You answer by calling tools.")
+        return (system, Message(role=Role.USER, content=self.asked))
+
+
+_AS_TEXT = "or the model cannot call tools at all: try --calls text"
+BY_FUNCTIONS = WantedCall(
+    tool=ToolSpec(
+        name="report",
+        description="Report that tool calls work.",
+        parameters={
+            "type": "object",
+            "properties": {"status": {"type": "string", "description": "Always `ok`."}},
+            "required": ["status"],
+            "additionalProperties": False,
+        },
+    ),
+    arguments={"status": "ok"},
+    asked='Call the tool `report` once, with the status "ok". Say nothing else.',
+    uncalled=(
+        "the server has to parse this model's calls: vLLM wants --enable-auto-tool-choice and --tool-call-parser, "
+        f"llama-server --jinja, Ollama and LM Studio a model whose template knows tools; {_AS_TEXT}"
+    ),
+    refused=f"the server may not take tools; {_AS_TEXT}",
 )
-AS_TEXT = (
-    "the server has to parse this model's calls: vLLM wants --enable-auto-tool-choice and --tool-call-parser, llama-server "
-    "--jinja, Ollama and LM Studio a model whose template knows tools; or the model cannot call tools at all: try --calls text"
+BY_TEXT = WantedCall(
+    tool=ToolSpec(
+        name=BASH.name,
+        description="",
+        parameters={
+            "type": "object",
+            "properties": {BASH.subject: {"type": "string"}},
+            "required": [BASH.subject],
+            "additionalProperties": False,
+        },
+    ),
+    arguments={BASH.subject: "echo ok"},
+    asked="Run the command `echo ok`, once. Say nothing else.",
+    uncalled="the model does not write a fenced bash block when it is asked for one: take another model",
 )
+"""`--calls text`."""
 
 
 class ModelFinding(Record):
@@ -73,14 +116,15 @@ class Asked(Record):
 
 def findings(settings: Settings, asked: Asked) -> Iterator[ModelFinding]:
     """Yield what was found, in the order in which a request goes its way. Pure."""
+    wanted = _wanted(settings)
     if asked.error is not None:
-        yield from _failed(settings, asked.error)
+        yield from _failed(settings, asked.error, wanted)
     if asked.reply is not None:
         yield _address(settings)
         yield _key(settings)
         yield _good("model", f"{settings.model.value} answered")
         yield from _asking(settings, asked.quirks)
-        yield from _call(asked.reply)
+        yield from _call(asked.reply, wanted)
         yield _end(asked.reply)
         yield _usage(asked.reply)
         if asked.reply.echo:
@@ -98,7 +142,11 @@ def _bad(about: str, said: str, advice: str = "") -> ModelFinding:
     return ModelFinding(about=about, tone=Tone.BAD, said=said, advice=advice)
 
 
-def _failed(settings: Settings, error: ModelError) -> Iterator[ModelFinding]:
+def _wanted(settings: Settings) -> WantedCall:
+    return BY_TEXT if settings.calls.value == "text" else BY_FUNCTIONS
+
+
+def _failed(settings: Settings, error: ModelError, wanted: WantedCall) -> Iterator[ModelFinding]:
     """Yield how far the request came, and where it ended."""
     said = str(error)
     match error.fault:
@@ -121,9 +169,7 @@ def _failed(settings: Settings, error: ModelError) -> Iterator[ModelFinding]:
             yield _bad("quota", said)
         case ModelFault.CONTEXT | ModelFault.CONTENT | ModelFault.REQUEST:
             yield _address(settings)
-            yield _bad(
-                "request", said, "what the server does not take may be tools: then the model cannot be used here"
-            )
+            yield _bad("request", said, wanted.refused)
         case ModelFault.REPLY:
             yield _address(settings)
             yield _bad("reply", said)
@@ -164,9 +210,9 @@ def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[ModelFinding]
             yield ModelFinding(about="learned", tone=Tone.PLAIN, said=f"{name} = {getattr(quirks, name)}, by a refusal")
 
 
-def _call(reply: ModelResponse) -> Iterator[ModelFinding]:
+def _call(reply: ModelResponse, wanted: WantedCall) -> Iterator[ModelFinding]:
     """Yield whether the tool was called as the harness needs it."""
-    calls = [call for call in reply.tool_calls if call.name == REPORT.name]
+    calls = [call for call in reply.tool_calls if call.name == wanted.tool.name]
     if not calls and reply.tool_calls:
         yield _bad("tool call", f"the model called {reply.tool_calls[0].name!r}, which it was not offered")
         return
@@ -176,7 +222,7 @@ def _call(reply: ModelResponse) -> Iterator[ModelFinding]:
             if reply.text.strip()
             else "none"
         )
-        yield _bad("tool call", said, AS_TEXT)
+        yield _bad("tool call", said, wanted.uncalled)
         return
     if len(reply.tool_calls) > 1:
         yield ModelFinding(
@@ -184,12 +230,15 @@ def _call(reply: ModelResponse) -> Iterator[ModelFinding]:
         )
     else:
         yield _good("tool call", "came as a call")
+    if calls[0].problem:
+        yield _bad("arguments", calls[0].problem)
+        return
     try:
-        arguments = parse_arguments(calls[0].arguments, REPORT)
+        arguments = parse_arguments(calls[0].arguments, wanted.tool)
     except ToolError as error:
         yield _bad("arguments", str(error), "the model or the server writes calls that cannot be read")
         return
-    if arguments == {"status": "ok"}:
+    if arguments == wanted.arguments:
         yield _good("arguments", "as asked for")
     else:
         said = f"can be read, but are not those that were asked for: {visible_line(calls[0].arguments, 100)}"
@@ -230,10 +279,6 @@ def _time(asked: Asked) -> ModelFinding:
     return ModelFinding(about="time", tone=Tone.PLAIN, said=said)
 
 
-MESSAGES = (
-    Message(role=Role.SYSTEM, content="You answer by calling tools."),
-    Message(role=Role.USER, content='Call the tool `report` once, with the status "ok". Say nothing else.'),
-)
 ASKED_ONCE = 1
 """Tries: a person who waits can ask again."""
 
@@ -269,7 +314,7 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
     model = model_from(once, environment)
     try:
         model.warm_up()  # what the import of the SDK takes is no time of the server's
-        asked = ask(model)
+        asked = ask(model, _wanted(settings))
     finally:
         model.close()
     found = tuple(findings(settings, asked))
@@ -286,8 +331,9 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return code
 
 
-def ask(model: Model) -> Asked:
+def ask(adapter: Model, wanted: WantedCall) -> Asked:
     """Send the request and return what came of it, the time measured."""
+    model = TextCalls(adapter) if wanted is BY_TEXT else adapter
     begun = time.monotonic()
     first: list[float] = []
     again: list[str] = []
@@ -301,7 +347,7 @@ def ask(model: Model) -> Asked:
 
     reply, error = None, None
     try:
-        reply = model.complete(MESSAGES, (REPORT,), on_text=on_text, on_retry=on_retry)
+        reply = model.complete(wanted.messages, (wanted.tool,), on_text=on_text, on_retry=on_retry)
     except ModelError as failure:
         error = failure
     return Asked(
@@ -310,8 +356,8 @@ def ask(model: Model) -> Asked:
         seconds=time.monotonic() - begun,
         first_text_seconds=first[0] if first else None,
         again=tuple(again),
-        quirks=model.quirks if isinstance(model, Learning) else None,
-        timing=model.timing if isinstance(model, Timed) else Timing(),
+        quirks=adapter.quirks if isinstance(adapter, Learning) else None,
+        timing=adapter.timing if isinstance(adapter, Timed) else Timing(),
     )
 
 
@@ -324,7 +370,8 @@ def _code(asked: Asked, found: tuple[ModelFinding, ...]) -> Exit:
 def _told(settings: Settings, found: tuple[ModelFinding, ...]) -> Iterator[tuple[str, str, Tone]]:
     """Yield what was asked, and each finding with what to do about it: a label, a text, and how it is meant."""
     by = "" if settings.api.origin == DEFAULT else f", from {settings.api.origin}"
-    yield "asked", f"{settings.model.value} by the {settings.api.value.value} API{by}", Tone.PLAIN
+    form = ", with calls as text" if settings.calls.value == "text" else ""
+    yield "asked", f"{settings.model.value} by the {settings.api.value.value} API{by}{form}", Tone.PLAIN
     for finding in found:
         yield finding.about, finding.said, finding.tone
         if finding.advice:
