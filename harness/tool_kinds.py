@@ -41,6 +41,9 @@ class ToolKind(Record):
     """The argument whose text a person may change at the question."""
     edited_each: str = ""
     """A list of objects that may stand in the place of `edited`: each of them holds such a text."""
+    holds: str = ""
+    """Words in the result of a call whose arguments hold until the next such call: they outlast a summary of the
+    conversation. Empty where a call is over with its result."""
 
     @property
     def tells_changes(self) -> bool:
@@ -73,7 +76,7 @@ OPTIONAL_TOOLS: Mapping[str, ToolKind] = {
     for kind in (
         ToolKind(name="delegate", subject="task"),
         ToolKind(name="ask_user", subject="question"),
-        ToolKind(name="todo"),
+        ToolKind(name="todo", holds="The list is kept: "),
         ToolKind(name="web_fetch", subject="url"),
     )
 }

@@ -17,8 +17,6 @@ MOST_ITEMS = 50
 MOST_CHARACTERS = 300
 """Of one item."""
 PENDING, DOING, DONE = "pending", "doing", "done"
-KEPT = "The list is kept: "
-"""How the result of a call begins that was run."""
 STATES = (PENDING, DOING, DONE)
 MARKS: Mapping[str, str] = {PENDING: "[ ]", DOING: "[>]", DONE: "[x]"}
 """How a state is shown: in letters that every terminal has."""
@@ -86,7 +84,7 @@ class TodoTool:
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - as every tool has it
         """Return how far the list is."""
         items = items_of(action.arguments)
-        return ToolOutput(content=f"{KEPT}{in_words(items)}.")
+        return ToolOutput(content=f"{self.kind.holds}{in_words(items)}.")
 
 
 def items_of(arguments: Mapping[str, JsonValue]) -> tuple[TodoItem, ...]:

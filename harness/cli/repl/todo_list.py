@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.messages import Message, Role
+from harness.loop.compaction import held_calls
+from harness.messages import Message
 from harness.text.amounts import counted
-from harness.tools.todo import DONE, KEPT, TodoItem, TodoTool, items_in
+from harness.tools.todo import DONE, TodoItem, TodoTool, items_in
 
 MOST_LINES = 7
 """Of a list above the prompt."""
@@ -31,12 +32,7 @@ class ShownTodo:
 
 def todo_of(messages: Sequence[Message]) -> tuple[TodoItem, ...]:
     """Return the newest list of a conversation; empty where it has none."""
-    kept = {one.tool_call_id for one in messages if one.role is Role.TOOL and one.content.startswith(KEPT)}
-    for message in reversed(messages):
-        for call in reversed(message.tool_calls):
-            if call.name == TodoTool.kind.name and call.id in kept:
-                return items_in(call.arguments) or ()
-    return ()
+    return items_in(held_calls(messages).get(TodoTool.kind.name, "")) or ()
 
 
 def todo_lines(items: Sequence[TodoItem], most: int = MOST_LINES) -> list[str]:
