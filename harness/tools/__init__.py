@@ -132,10 +132,11 @@ def optional_tools(
 
 
 def named_in(policy: Policy) -> tuple[str, ...]:
-    """Return the optional tools that a policy names with other than a refusal, under [tools] or in a rule with its `tool`."""
+    """Return the optional tools that a policy names with other than a refusal: under [tools], or in a rule by its `tool`, or
+    else by its `host`, which speaks of `web_fetch`."""
     said = {name: [one.decision.word for one in policy.defaults if one.tool == name] for name in OPTIONAL_TOOLS}
     for rule in policy.rules:
-        for name in said:
-            if name in rule.tools:
-                said[name] += [rule.decision.word] if rule.decision.word in ("auto", "confirm") else []
+        for name in rule.tools or (("web_fetch",) if rule.goes_to else ()):
+            if name in said and rule.decision.word in ("auto", "confirm"):
+                said[name].append(rule.decision.word)
     return tuple(name for name, words in said.items() if {"auto", "confirm"}.intersection(words))

@@ -12,6 +12,8 @@ from harness.models.scripted import Reply, call, replies, say
 
 ASKS = 'version = 1\n[tools]\nread_file = "auto"\nwrite_file = "confirm"\nedit_file = "confirm"\nbash = "confirm"\n'
 FOUR = ["read_file", "write_file", "edit_file", "bash"]
+RULE = '[[rule]]\nid = "r"\ndecision = "{}"\nreason = "So it is."\n{}\n'
+HOST = 'host = ["docs.example.org"]'
 
 SCRIPT = """\
 [[tool]]
@@ -29,6 +31,10 @@ ROWS = {
     "a script": (ASKS, ("--tools", "bash,script__such"), SCRIPT, ["bash", "script__such"]),
     "all scripts": (ASKS, ("--tools", "bash,script__*"), SCRIPT, ["bash", "script__such"]),
     "named by the policy": (ASKS + 'todo = "auto"\n', (), "", [*FOUR, "todo"]),
+    "named by a rule": (ASKS + RULE.format("auto", 'tool = ["todo"]'), (), "", [*FOUR, "todo"]),
+    "named by a rule's hosts": (ASKS + RULE.format("confirm", HOST), (), "", [*FOUR, "web_fetch"]),
+    "hosts that are refused": (ASKS + RULE.format("deny", HOST), (), "", FOUR),
+    "hosts of another tool": (ASKS + RULE.format("auto", f'tool = ["todo"]\n{HOST}'), (), "", [*FOUR, "todo"]),
     "refused altogether": (
         ASKS.replace('write_file = "confirm"', 'write_file = "deny"'),
         (),
