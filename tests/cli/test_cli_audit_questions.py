@@ -14,6 +14,7 @@ import pytest
 from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, one_call, proposed, started, write
 from hook_scene import HookScene
 from playing import Playing
+from program import made_program
 from rows import all_rows
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
@@ -195,6 +196,39 @@ def test_a_quick_answer_is_only_said_of_people(
     assert lines(program, "approvals")[0].endswith(said)
     (total,) = only(program, "approvals", "counts")
     assert counts.items() <= total.items()
+
+
+def connection(host: str, *, allowed: bool = True) -> JsonValue:
+    return {"host": host, "port": 443, "allowed": allowed, "times": 1, "sent": 0, "received": 0}
+
+
+@pytest.mark.forges_logs
+@all_rows(
+    ("connections", "shown"),
+    [
+        pytest.param([], [], id="none"),
+        pytest.param(
+            [connection("a.example"), connection("a.example"), connection("b\x1b[2J", allowed=False)],
+            ["reached a.example:443; was refused b\\x1b[2J:443"],
+            id="both",
+        ),
+        pytest.param(
+            [connection(f"{number}.example", allowed=False) for number in range(7)],
+            ["was refused 0.example:443, 1.example:443, 2.example:443, 3.example:443, 4.example:443 and 2 more"],
+            id="many",
+        ),
+        pytest.param([{"allowed": 1}, "x"], ["was refused ?:"], id="what no harness writes"),
+    ],
+    anew={"program": made_program},
+)
+def test_show_says_where_a_command_connected_to(
+    program: Program, connections: list[JsonValue], shown: list[str]
+) -> None:
+    outcome = done(1, connections=connections, connection_count=len(connections))
+    steps = (started(), proposed(1), decided(1), intended(1), outcome, ended())
+    log = str(write(program.home / "log.jsonl", lines_of(steps)))
+    out = program.run("audit", "show", log).out
+    assert [line.strip() for line in out.splitlines() if "reached" in line or "was refused" in line] == shown
 
 
 def answered(call: int, answer: str, by: str, seconds: JsonValue) -> tuple[Step, ...]:

@@ -159,7 +159,7 @@ def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
     """Yield what is said of a call: the line that `run` shows, and below it what the log knows besides."""
     first = _first_line(call)
     yield Line(tone=first.tone, text=f"#{visible_line(call.number, 20)} {first.text}")
-    for tone, said in (*_edits(call), *_facets(call, full=full), *_changes(call)):
+    for tone, said in (*_edits(call), *_facets(call, full=full), *_changes(call), *_connections(call, full=full)):
         yield Line(tone=tone, text=visible_line(said, 5_000 if full else _WIDTH))
     if full:
         yield from _whole_call(call)
@@ -264,6 +264,25 @@ def _changes(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
     elif isinstance(change, dict) and call.fate is Fate.UNKNOWN:
         before, after = (text(change, name) or None for name in ("before_sha256", "after_sha256"))
         yield Tone.BAD, f"was to change {text(change, 'path')}  {short_digest(before)} -> {short_digest(after)}"
+
+
+MOST_HOSTS_SHOWN = 5
+"""Of those that were reached, and of those that were refused."""
+
+
+def _connections(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
+    """Yield where a command with network by host connected to, and what was refused."""
+    said, tone = [], Tone.QUIET
+    for verb, allowed in (("reached", True), ("was refused", False)):
+        told = [one for one in _objects(call.outcome, "connections") if (one.get("allowed") is True) is allowed]
+        hosts = [*dict.fromkeys(f"{word(one.get('host')) or '?'}:{word(one.get('port'))}" for one in told)]
+        shown = hosts if full else hosts[:MOST_HOSTS_SHOWN]
+        if hosts:
+            more = f" and {len(hosts) - len(shown)} more" if len(hosts) > len(shown) else ""
+            said.append(f"{verb} {', '.join(shown)}{more}")
+            tone = tone if allowed else Tone.WARNING
+    if said:
+        yield tone, "; ".join(said)
 
 
 def _whole_call(call: LoggedCall) -> Iterator[Line]:
