@@ -18,7 +18,7 @@ from harness.place_changes import PlaceChange
 from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.effects import DEFAULT_WRITE, place_problem
 from harness.policy.granted_programs import granted_words
-from harness.policy.hosts import host_patterns
+from harness.policy.hosts import Reach, host_patterns, meet
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
@@ -290,11 +290,14 @@ def pattern_problem(pattern: GrantPattern) -> str:
 
 
 def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
-    """Return less of a pattern: of a program without the network, or with further words; of files a folder or one file.
+    """Return less of a pattern: of a program without the network, or with further words; of a command with some hosts in the
+    place of the network, or of more hosts; of files a folder or one file.
 
-    `words` are `offline`, the further words (also behind those that it begins with), or a path in the workspace, with a slash
-    at the end of a folder. Else why that is not less.
+    `words` are `offline`, the further words (also behind those that it begins with), `host` and hosts as a policy names them,
+    or a path in the workspace, with a slash at the end of a folder. Else why that is not less.
     """
+    if words[:1] == ["host"] and (pattern.program or pattern.argv):
+        return _at_hosts(pattern, words[1:])
     if pattern.program:
         if list(words) == ["offline"]:
             has_network = pattern.network or pattern.hosts
@@ -310,6 +313,24 @@ def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
     if not narrower.path.startswith(pattern.path.removesuffix("**")) or narrower == pattern:
         return f"{name} does not lie in what is granted"
     return pattern_problem(narrower) or narrower
+
+
+def _at_hosts(pattern: GrantPattern, hosts: Sequence[str]) -> GrantPattern | str:
+    """Return the pattern of a command with nothing but these hosts to reach; else why that is not less."""
+    try:
+        wanted = tuple(one.text for one in host_patterns(tuple(hosts)))
+    except ValueError as error:
+        return f"the host {error}"
+    reach: Reach = None if pattern.network else pattern.hosts
+    if reach == ():
+        return "it has no network"
+    both = meet(reach, wanted)
+    if beyond := next((host for host in wanted if host not in (both or ())), ""):
+        return f"{beyond} is not what it may reach"
+    narrower = replace(pattern, network=False, hosts=wanted)
+    if not wanted:
+        return "name the hosts, as in: host example.org *.example.net"
+    return pattern_problem(narrower) or ("it is for that already" if narrower == pattern else narrower)
 
 
 def exact_problem(command: Command) -> str:

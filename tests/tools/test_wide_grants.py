@@ -396,12 +396,15 @@ def test_less_of_a_grant(tmp_path: Path) -> None:
     session = scene.agent.start()
     scene.agent.run("go", session)
     (held,) = scene.agent.gate.grants
+    scene.agent.gate.narrow(held, ["host", "example.org"])
+    (held,) = scene.agent.gate.grants
     scene.agent.gate.narrow(held, ["offline"])
-    assert [grant.id for grant in scene.agent.gate.grants] == ["grant-1-narrow"]
+    assert [grant.id for grant in scene.agent.gate.grants] == ["grant-1-narrow-narrow"]
     assert scene.agent.do(session, "bash", {"command": "python3 -c 3"}).status.value == "ok"
     effects = [record["effects"] for record in scene.records("intent")]
     assert [isinstance(one, dict) and one["network"] for one in effects] == [True, True, False]
-    assert [record["change"] for record in scene.records("grant")] == ["added", "narrowed"]
+    assert [record["change"] for record in scene.records("grant")] == ["added", "narrowed", "narrowed"]
+    assert scene.records("grant")[1]["hosts"] == ["example.org"]
     scene.agent.end(session)
     scene.close()
 
@@ -410,6 +413,8 @@ PROGRAM = GrantPattern(
     tools=("bash",), argv=("python3",), folder="/w", write=(".", "~/.cache"), network=True, program=True
 )
 ANY = replace(PROGRAM, argv=(), path="/**")
+AT_HOSTS = replace(PROGRAM, network=False, hosts=("a.org", "*.b.net"))
+CURL = GrantPattern(tools=("bash",), argv=("curl", "a.org"), folder="/w", network=True)
 FILES = GrantPattern(tools=("edit_file",), path="/src/**", access=(Access.READ, Access.WRITE))
 
 
@@ -421,6 +426,17 @@ FILES = GrantPattern(tools=("edit_file",), path="/src/**", access=(Access.READ, 
         (PROGRAM, "python3 -m pytest", "python3 -m pytest *, in walls: writes the workspace, ~/.cache, reaches"),
         (PROGRAM, "python3", "it is for that already"),
         (replace(PROGRAM, network=False), "offline", "it has no network"),
+        (PROGRAM, "host a.org *.B.net", "python3 *, in walls: writes the workspace, ~/.cache, reaches only a.org, *.b.net, in"),
+        (AT_HOSTS, "host c.b.net a.org", "reaches only c.b.net, a.org, in"),
+        (AT_HOSTS, "host *.b.net a.org c.org", "c.org is not what it may reach"),
+        (AT_HOSTS, "host a.org:8080", "a.org:8080 is not what"),
+        (AT_HOSTS, "host a.org *.b.net", "it is for that already"),
+        (AT_HOSTS, "host *", "the host '*' means every host"),
+        (AT_HOSTS, "host", "name the hosts"),
+        (AT_HOSTS, "offline", "writes the workspace, no network"),
+        (replace(PROGRAM, network=False), "host a.org", "it has no network"),
+        (CURL, "host a.org", "curl a.org, exactly: writes what it names, reaches only a.org, in /w"),
+        (FILES, "host a.org", "does not lie"),
         (ANY, "make", "make *, in walls: writes"),
         (ANY, "rm -rf", "no way back"),
         (ANY, "kill", "done to the machine"),
@@ -441,6 +457,15 @@ FILES = GrantPattern(tools=("edit_file",), path="/src/**", access=(Access.READ, 
 def test_what_less_of_a_grant_is(pattern: GrantPattern, words: str, expected: str) -> None:
     found = narrowed(pattern, words.split())
     assert expected in (found if isinstance(found, str) else found.text)
+
+
+def test_a_kept_grant_keeps_the_hosts_that_it_is_narrowed_to(tmp_path: Path) -> None:
+    kept = KeptGrants(str(tmp_path), "w", "/w")
+    less = narrowed(PROGRAM, ["host", "example.org"])
+    assert isinstance(less, GrantPattern)
+    kept.keep(less)
+    (held,) = kept.read().grants
+    assert (held.pattern, held.rule.hosts, held.rule.network) == (less, ("example.org",), False)
 
 
 def test_a_kept_grant_ends_with_its_time(tmp_path: Path) -> None:

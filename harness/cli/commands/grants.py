@@ -31,8 +31,8 @@ def grants(conversation: Conversation, rest: str) -> None:
             _narrow(conversation, _found(held, words[0]), words[1:])
         case _:
             raise UsageError(
-                "usage: /grants, /grants revoke ID|all, /grants answer ID, or /grants narrow ID offline|WORDS|PATH (a folder "
-                "ends in /), as in: /grants narrow grant-1 -m unittest"
+                "usage: /grants, /grants revoke ID|all, /grants answer ID, or /grants narrow ID offline|host HOSTS|WORDS|"
+                "PATH (a folder ends in /), as in: /grants narrow grant-1 -m unittest"
             )
 
 
