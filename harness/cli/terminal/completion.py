@@ -54,13 +54,18 @@ class LineCompleter(Completer):
         self._commands = commands
         self._files = files
         self._offers = offers
-        self._asked: dict[str, Sequence[Offered]] = {}
-        self.is_asking = False
-        """Whether what may follow a command is not there yet."""
+        self._asked: dict[str, Sequence[Offered] | None] = {}
+        """What may follow the commands of this line; None while it is asked for. A thread that a line left behind has the
+        dictionary of that line."""
 
     def begin_line(self) -> None:
         """Forget what may follow a command: another line begins."""
         self._asked = {}
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether what may follow a command of this line is not there yet."""
+        return None in self._asked.values()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
         """Return what completes the text before the cursor; waits for files, and for what may follow a command."""
@@ -133,14 +138,16 @@ class LineCompleter(Completer):
         return (found[1].lower(), found[2]) if found and found[1].lower() in self._offers else None
 
     def _of_offers(self, command: str, typed: str) -> Iterator[Completion]:
-        if command not in self._asked:
-            self.is_asking = True
+        asked = self._asked
+        offered = asked.setdefault(command, None)
+        if offered is None:
             try:
-                self._asked[command] = tuple(self._offers[command]())
+                offered = asked[command] = tuple(self._offers[command]())
             finally:
-                self.is_asking = False
+                if asked.get(command) is None:
+                    asked.pop(command, None)
         words = typed.lower().split()
-        fitting = [one for one in self._asked[command] if _fits(one, words)]
+        fitting = [one for one in offered if _fits(one, words)]
         for one in sorted(fitting, key=lambda one: not one.text.lower().startswith(typed.lower())):
             about = visible_line(one.about, LONGEST_SHOWN)
             yield Completion(

@@ -444,6 +444,23 @@ def test_what_follows_a_command_is_asked_for_once_a_line_and_shown_safely() -> N
     assert len(asked) == 2
 
 
+def test_what_another_line_asked_for_is_not_waited_for() -> None:
+    """Nor is it known when it comes."""
+    seen: list[tuple[bool, bool]] = []
+
+    def models() -> Sequence[Offered]:
+        during = completer.is_asking
+        completer.begin_line()  # the line is sent before there is an answer
+        seen.append((during, completer.is_asking))
+        return MODELS
+
+    completer = LineCompleter(COMMANDS, lambda _: (), {"/model": models})
+    for _ in range(2):
+        assert list(completer.get_completions(Document("/model "), CompleteEvent()))
+    assert seen == [(True, False)] * 2
+    assert not completer.is_asking
+
+
 @pytest.mark.terminal
 def test_a_name_in_the_menu_moves_nothing_on_the_screen(tmp_path: Path) -> None:
     _files(tmp_path, "evil\x1b[2J\x1b]0;t\x07\u202e.txt")
