@@ -23,6 +23,10 @@ NOBODY_THERE = (
     "Nobody is there to answer. Decide by yourself what is safe and can be taken back, and say in your answer what you "
     "assumed; where nothing is, end with the question."
 )
+ONLY_CHOICES = (
+    "The person can only choose here, and chose nothing. Ask with other choices, or end with the question: they answer with "
+    "their next message."
+)
 NO_ANSWER = "The person gave no answer. Do not ask the same again: go on without it, or end with what is open."
 
 
@@ -38,6 +42,8 @@ class Replied(Enum):
 
     ANSWERED = "answered"
     NO_ANSWER = "no answer"
+    ONLY_CHOICES = "only choices"
+    """They chose none, or had none, and where they are there is no way to answer in words."""
     NOBODY = "nobody there"
     STOP = "stop"
     """The person wants the turn to end."""
@@ -109,6 +115,8 @@ class AskUserTool:
                 return ToolOutput(content=f"The person answered: {answer.text}")
             case Replied.NO_ANSWER:
                 return ToolOutput(content=NO_ANSWER)
+            case Replied.ONLY_CHOICES:
+                return ToolOutput(content=ONLY_CHOICES)
             case Replied.NOBODY:
                 return ToolOutput(content=NOBODY_THERE, status=ResultStatus.FAILED)
             case Replied.STOP:

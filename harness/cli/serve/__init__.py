@@ -6,6 +6,7 @@ client_wire.py     lines to the client, in order; questions to it, and their ans
 served_session.py  one session, with a thread, a log and an agent of its own
 session_updates.py what the client is shown, out of the log's records and out of an old conversation
 client_approver.py a question of the gate as a request for permission
+client_question.py a question of the model likewise
 prompt_blocks.py   the blocks of a prompt as text
 stored_sessions.py sessions of earlier processes, as the client names them
 

@@ -78,14 +78,7 @@ class ClientApprover:
         self._outside = outside
         self._client = client
         self._others = 0
-        """Questions that were about no call of the model's."""
-        self._open: OpenQuestion | None = None
-
-    def withdraw(self) -> None:
-        """Take the question back that stands, if one does. Any thread may call this."""
-        question = self._open
-        if question is not None:
-            question.withdraw()
+        """Questions that were about no call of the conversation's model: of hooks, servers, helpers."""
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
         """Ask about `action`, and return the answer."""
@@ -103,16 +96,14 @@ class ClientApprover:
         fields: dict[str, JsonValue] = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         standing = self._outside(action, verdict) if by_model(action) else ""
         try:
-            self._open = self._ask(fields)
-            approval = _first(self._open, asked, None if isinstance(standing, str) else standing)
+            approval = _first(self._ask(fields), asked, None if isinstance(standing, str) else standing)
             return replace(approval, who=self._client) if approval.by == BY else approval
         finally:
-            self._open = None
             if not isinstance(standing, str):
                 standing.withdraw()
 
     def _name_of(self, action: Action) -> str:
-        if by_model(action):
+        if by_model(action) and not action.asked_by:
             return self._call()
         self._others += 1
         return f"question-{self._others}"

@@ -30,11 +30,14 @@ Block: TypeAlias = (
 )
 
 
-def prompt_text(blocks: Sequence[Block], redact: Callable[[str], str]) -> str:
+def prompt_text(
+    blocks: Sequence[Block], redact: Callable[[str], str], expanded: Callable[[str], str] = lambda words: words
+) -> str:
     """Return what the person says: their words and links in their order, and behind them what they attached.
 
-    What is attached is masked by `redact`, as the results of tools are; the person's own words are theirs. Raises
-    RefusedRequest for sound, other bytes, no words, and more than the log takes. Pictures are left to `prompt_pictures`.
+    What is attached is masked by `redact`, as the results of tools are; the person's own words are theirs, and `expanded`
+    turns a command that they call into what it says. Raises what that raises, and RefusedRequest for sound, other bytes, no
+    words, and more than the log takes. Pictures are left to `prompt_pictures`.
     """
     said: list[str] = []
     attached: list[str] = []
@@ -56,7 +59,7 @@ def prompt_text(blocks: Sequence[Block], redact: Callable[[str], str]) -> str:
                 what = getattr(block, "type", "")
                 told = f"a prompt takes text, links, attached text and pictures; not {what}"
                 raise RefusedRequest(RpcCode.PARAMS, told)
-    text = "\n\n".join(part for part in ("".join(said).strip(), *attached) if part)
+    text = "\n\n".join(part for part in (expanded("".join(said).strip()), *attached) if part)
     if not text:
         raise RefusedRequest(RpcCode.PARAMS, "the prompt is empty")
     if len(text) > MAX_PROMPT_CHARACTERS:

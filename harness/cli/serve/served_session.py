@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from acp.schema import SessionMode, SessionModeState
+from acp.schema import CurrentModeUpdate, SessionMode, SessionModeState
 
 from harness.actions import Action, Effects, JsonValue
 from harness.audit.helper_tree import HelperTree
@@ -18,21 +18,33 @@ from harness.cli.approver.session_approver import approver_outside
 from harness.cli.commands.grants import asleep_words
 from harness.cli.commands.mode import SAID, Mode
 from harness.cli.commands.notes_to_model import NotesToModel
+from harness.cli.commands.slash_command import SlashCommand
 from harness.cli.config.settings import settings_from
 from harness.cli.console import complain
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.parts import SessionParts, about_of, agent_of
 from harness.cli.policy.policies import describe, with_plan_mode
+from harness.cli.repl.todo_list import todo_of
 from harness.cli.resume import Carried, carried_lines
 from harness.cli.serve.client_approver import ASKS, ClientApprover
+from harness.cli.serve.client_question import answer_of_client
 from harness.cli.serve.client_wire import ClientWire, OpenQuestion, RefusedRequest
 from harness.cli.serve.prompt_blocks import Block, prompt_pictures, prompt_text
-from harness.cli.serve.session_updates import RecordUpdates, Shown, noted, notification, replayed, said
+from harness.cli.serve.session_updates import (
+    RecordUpdates,
+    Shown,
+    noted,
+    notification,
+    offered_commands,
+    planned,
+    replayed,
+    said,
+)
 from harness.cli.serve.stored_sessions import MODE, carried_session
 from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.cli.terminal.styles import Tone
-from harness.errors import LogError
+from harness.errors import LogError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.log.order import LogRecord
 from harness.loop.agent import Agent
@@ -43,6 +55,7 @@ from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.redaction.stream import RedactedStream
 from harness.text.visible import visible_line
+from harness.tools.ask_user import UserAnswer, UserQuestion
 
 if TYPE_CHECKING:
     from harness.loop.run import Session
@@ -86,6 +99,8 @@ class ServedSession:
         self._how: RunResult | None = None
         """How the session is to end, once that is known."""
         self._notes = NotesToModel()
+        self._question: OpenQuestion | None = None
+        """The one that was put last."""
         self.log_problem = ""
         """Why the log has no good end."""
         self._thread.start()
@@ -128,7 +143,8 @@ class ServedSession:
         opened = self._opened
         if self._is_asked_to_stop and opened is not None and self._thread.is_alive():
             opened.model.interrupt()
-            opened.approver.withdraw()
+            if (question := self._question) is not None:
+                question.withdraw()
 
     @property
     def is_stopping(self) -> bool:
@@ -178,20 +194,26 @@ class ServedSession:
         if carried is not None:
             for update in replayed(carried.rebuilt.messages, parts.workspace.root):
                 self.show(update)
+            if items := todo_of(carried.rebuilt.messages):
+                self.show(planned(items))
         return {"sessionId": self._name, **self._told(parts, opened)}
 
     def begun(self) -> None:
-        """Do what waits until the client knows the session: send its first records, import what the first request needs."""
+        """Do what waits until the client knows the session: send its first records and the commands that there are, import
+        what the first request needs.
+        """
         early, self._early = self._early, None
         for record in early or ():
             self.record(record)
+        if self._opened is not None and self._opened.commands:
+            self.show(offered_commands(self._opened.commands))
         if self._parts is not None:
             self._parts.warm_up()
 
     def prompt(self, blocks: Sequence[Block]) -> dict[str, JsonValue]:
         """Work on what the person says, and return how the turn ended. Raises RefusedRequest for what went wrong."""
         opened = self._the_opened()
-        text, pictures = prompt_text(blocks, self.redacted), prompt_pictures(blocks, opened.pictures)
+        text, pictures = prompt_text(blocks, self.redacted, opened.expanded), prompt_pictures(blocks, opened.pictures)
         session, interrupted = opened.session, self._last is not None and self._last.stop is StopReason.INTERRUPTED
         words = self._notes.message(text, session.messages, plans=opened.plans, interrupted=interrupted)
         result = self._last = opened.agent.run(words, session, pictures=pictures)
@@ -226,7 +248,8 @@ class ServedSession:
 
     def ask(self, fields: Mapping[str, JsonValue]) -> OpenQuestion:
         """Put a question to the client."""
-        return self._wire.ask(ASKS, {**fields, "sessionId": self._name})
+        self._question = self._wire.ask(ASKS, {**fields, "sessionId": self._name})
+        return self._question
 
     def wait(self, seconds: float) -> None:
         """Wait before a request is sent again. Raises KeyboardInterrupt where it is to stop."""
@@ -309,12 +332,13 @@ class _Opened:
             client=served.client,
         )
         self._helpers = HelperTree()
-        parts.on_wait, parts.tell = served.wait, served.tell
+        parts.on_wait, parts.tell, parts.ask_person = served.wait, served.tell, self._answer
         parts.log.observers.append(self._record)
         about = {**about_of(parts, MODE), **served.about}
         self.agent: Agent = agent_of(parts, approver=self.approver, about=about, on_text=self._text, kept=kept)
         held = kept.read()
-        notes = (*parts.system.notes, *parts.notes, held.problem, *map(asleep_words, held.grants))
+        self.commands, left_out = _commands_of(parts)
+        notes = (*parts.system.notes, *parts.notes, *left_out, held.problem, *map(asleep_words, held.grants))
         self.notes = [note for note in notes if note]
         if carried is None:
             self.session: Session = self.agent.start()
@@ -348,6 +372,24 @@ class _Opened:
             agent.change_policy(self.session, plan, "plan")
             self._below_plan = self._parts.policy
 
+    def expanded(self, words: str) -> str:
+        """Return what the person says; of a command its words, in the mode that it wants. Raises RefusedRequest where it wants
+        another model, PolicyError and LogError.
+        """
+        if not self.commands or not words.startswith("/"):
+            return words
+        from harness.cli.words.own_commands import said_in_run
+
+        known, name = self._parts.words.commands, words.partition(" ")[0]
+        if not self.plans and name in [one.name for one in self.commands] and known[name.removeprefix("/")].plans:
+            self.set_mode(Mode.PLAN)
+            mode = Mode.PLAN.value
+            self._served.show(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode))
+        try:
+            return said_in_run(words, known, self._parts.settings, plans=self.plans)
+        except UsageError as error:
+            raise RefusedRequest(RpcCode.PARAMS, str(error)) from None
+
     def end_text(self) -> None:
         """Show what of the model's text was held back."""
         if rest := self._stream.finish():
@@ -358,19 +400,31 @@ class _Opened:
             self._served.show(said(shown))
 
     def _record(self, record: LogRecord) -> None:
-        if self._helpers.record(record) is not None:  # whose calls are none of the conversation's
-            return
-        if record["kind"] in ("model_response", "error"):
+        helper = self._helpers.record(record)
+        if helper is None and record["kind"] in ("model_response", "error"):
             self.end_text()
-        for update in self._updates.of(record):
+        for update in self._updates.of(record, helper):
             self._served.show(update)
         self._served.record(record)
+
+    def _answer(self, question: UserQuestion) -> UserAnswer:
+        redact = self._parts.redactor.redact
+        return answer_of_client(question, self._served.ask, call=self._updates.begun, mask=redact)
 
     def _confinement(self, tool: str, effects: Effects) -> str:
         return self.agent.gate.tools.confinement(tool, effects)
 
     def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
         return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)
+
+
+def _commands_of(parts: SessionParts) -> tuple[Sequence[SlashCommand], Sequence[str]]:
+    """Return the commands of the team and the user, and what is told of those that are left out."""
+    if not parts.words.commands:
+        return (), ()
+    from harness.cli.words.own_commands import slash_of
+
+    return slash_of(parts.words.commands)
 
 
 def _ended(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue]:

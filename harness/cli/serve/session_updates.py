@@ -7,36 +7,47 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from acp import (
+    plan_entry,
     start_tool_call,
     text_block,
     tool_content,
     tool_diff_content,
     update_agent_message_text,
     update_agent_thought_text,
+    update_plan,
     update_tool_call,
     update_user_message_text,
 )
 from acp.schema import (
     AgentMessageChunk,
+    AgentPlanUpdate,
     AgentThoughtChunk,
+    AvailableCommand,
+    AvailableCommandInput,
+    AvailableCommandsUpdate,
     ContentToolCallContent,
+    CurrentModeUpdate,
     FileEditToolCallContent,
+    PlanEntryStatus,
     SessionNotification,
     ToolCallLocation,
     ToolCallProgress,
     ToolCallStart,
     ToolKind,
+    UnstructuredCommandInput,
     UserMessageChunk,
 )
 
 from harness.actions import JsonValue
+from harness.audit.helper_tree import Helper
 from harness.cli.commands.notes_to_model import own_words
+from harness.cli.commands.slash_command import SlashCommand
 from harness.cli.serve.prompt_blocks import fenced, in_code
-from harness.cli.trace import event_line
+from harness.cli.trace import event_line, helper_line
 from harness.digest import digest_of
 from harness.files.before_images import BeforeImages
 from harness.log.order import LogRecord
@@ -44,12 +55,23 @@ from harness.loop.compaction import split_summary
 from harness.messages import Message, Role, ToolCall
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import Does, tool_kind
+from harness.tools.todo import DOING, DONE, PENDING, TodoItem, TodoTool, items_in
 
-Shown: TypeAlias = AgentMessageChunk | AgentThoughtChunk | UserMessageChunk | ToolCallStart | ToolCallProgress
+Shown: TypeAlias = (
+    AgentMessageChunk
+    | AgentThoughtChunk
+    | UserMessageChunk
+    | ToolCallStart
+    | ToolCallProgress
+    | AgentPlanUpdate
+    | AvailableCommandsUpdate
+    | CurrentModeUpdate
+)
 MOST_DIFF_BYTES = 500_000
 """Of each side of a difference that is sent whole; of a larger one the client gets what the model reads."""
 MOST_TITLE = 300
 _AS_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_STATES: Mapping[str, PlanEntryStatus] = {PENDING: "pending", DOING: "in_progress", DONE: "completed"}
 _KINDS: dict[Does, ToolKind] = {Does.READS: "read", Does.WRITES: "edit", Does.RUNS: "execute", Does.OTHER: "other"}
 
 
@@ -68,6 +90,24 @@ def said(text: str) -> AgentMessageChunk:
 def noted(text: str) -> AgentThoughtChunk:
     """Return a line of the harness's own, which is no word of the model's."""
     return update_agent_thought_text(whole(f"harness: {text}\n"))
+
+
+def planned(items: Sequence[TodoItem]) -> AgentPlanUpdate:
+    """Return the model's list as the protocol's plan."""
+    return update_plan([plan_entry(whole(visible(item.text)), status=_STATES[item.status]) for item in items])
+
+
+def offered_commands(commands: Sequence[SlashCommand]) -> AvailableCommandsUpdate:
+    """Return the commands that the person may begin a prompt with."""
+    told = [
+        AvailableCommand(
+            name=command.name.removeprefix("/"),
+            description=whole(command.summary),
+            input=AvailableCommandInput(root=UnstructuredCommandInput(hint=whole(command.arguments))),
+        )
+        for command in commands
+    ]
+    return AvailableCommandsUpdate(session_update="available_commands_update", available_commands=told)
 
 
 def whole(text: str) -> str:
@@ -98,35 +138,42 @@ class RecordUpdates:
         self._workspace = workspace
         self._images = images
         self._redact = redact
-        self.asked = ""
-        """The call that was asked about last, by the client's name of it."""
+        self._lists: dict[str, Sequence[TodoItem]] = {}
+        """The model's lists in calls that have not ended."""
+        self.asked = self.begun = ""
+        """The call of the conversation that was asked about, and the one that was begun last, by the client's name of it."""
 
-    def of(self, record: LogRecord) -> Iterator[Shown]:
-        """Yield what is to be shown of a record."""
-        call = f"call-{record.get('call')}"
+    def of(self, record: LogRecord, helper: Helper | None = None) -> Iterator[Shown]:
+        """Yield what is to be shown of a record; of a helper's its calls, its task and its end, by its name."""
+        number = f"call-{record.get('call')}"
+        call, who = (number, "") if helper is None else (f"{helper.session}-{number}", f"{helper.title}: ")
         match record["kind"]:
             case "call_proposed":
-                yield self._proposed(call, record)
+                yield self._proposed(call, who, record)
             case "decision" if record.get("summary"):
                 title = title_of(str(record.get("tool")), str(record["summary"]))
-                yield update_tool_call(call, title=whole(title))
+                yield update_tool_call(call, title=whole(f"{who}{title}"))
             case "approval_asked":
-                self.asked = call
+                self.asked = self.asked if who else call
             case "intent":
+                self.begun = self.begun if who else call
                 yield update_tool_call(call, status="in_progress", content=[])
             case "outcome":
                 yield self._ended(call, record)
+                if (items := self._lists.pop(call, None)) is not None and record.get("status") == "ok":
+                    yield planned(items)
             case "error" if "retry_seconds" not in record:
                 pass  # the answer to the prompt tells it
             case _:
-                line = event_line(record)
+                line = (None if helper is None else helper_line(record, helper)) or event_line(record)
                 if line is not None:
-                    yield noted(line.text)
+                    yield noted(f"{who}{line.text}")
 
-    def _proposed(self, call: str, record: LogRecord) -> ToolCallStart:
-        tool = str(record.get("tool"))
-        arguments = arguments_of(str(record.get("arguments")))
-        return started(call, tool, arguments, self._workspace)
+    def _proposed(self, call: str, who: str, record: LogRecord) -> ToolCallStart:
+        tool, said = str(record.get("tool")), str(record.get("arguments"))
+        if tool == TodoTool.kind.name and (items := items_in(said)) is not None:
+            self._lists[call] = items
+        return started(call, tool, arguments_of(said), self._workspace, who=who)
 
     def _ended(self, call: str, record: LogRecord) -> ToolCallProgress:
         status = str(record.get("status"))
@@ -158,13 +205,17 @@ class RecordUpdates:
         return tool_diff_content(whole(path), texts[1], texts[0] if isinstance(before, str) else None)
 
 
-def started(call: str, tool: str, arguments: JsonValue, workspace: str, *, result: str | None = None) -> ToolCallStart:
-    """Return the beginning of a call, or all of one that is over, and of which this is the result."""
+def started(
+    call: str, tool: str, arguments: JsonValue, workspace: str, *, result: str | None = None, who: str = ""
+) -> ToolCallStart:
+    """Return the beginning of a call, or all of one that is over, and of which this is the result; `who` makes it begins its
+    title.
+    """
     subject = tool_kind(tool).subject_of(arguments) or ""
     place = os.path.join(workspace, subject) if tool_kind(tool).is_of_files else ""
     return start_tool_call(
         call,
-        whole(title_of(tool, subject)),
+        whole(f"{who}{title_of(tool, subject)}"),
         kind=kind_of(tool),
         status="pending" if result is None else "completed",
         locations=[ToolCallLocation(path=whole(place))] if place else None,
