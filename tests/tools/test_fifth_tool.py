@@ -168,7 +168,6 @@ def test_a_fifth_tool_goes_the_whole_way(program: Program) -> None:
 NAMED_IN = {
     "tool_kinds.py": "the one table of the tools that ship",
     "cli/demo/scenarios.py": "what the demo's model calls",
-    "loop/agent.py": "what the model is told",
     "process/start.py": "the program bash",
     "programs/shells.py": "the program bash",
     "shell/program_use.py": "the program bash",
