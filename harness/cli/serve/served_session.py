@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import queue
 import threading
-import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -64,8 +63,6 @@ if TYPE_CHECKING:
     from harness.models.openai_responses import OpenAIResponses
 
 UPDATE, RECORD = "session/update", "_harness/record"
-LOOK_SECONDS = 0.05
-"""How often the wait for a further try looks whether it is to stop."""
 MOST_TOLD = 2_000
 FATAL = (StopReason.LOG_ERROR, StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
 """How a session ends, too, of which a turn ended so."""
@@ -251,14 +248,6 @@ class ServedSession:
         self._question = self._wire.ask(ASKS, {**fields, "sessionId": self._name})
         return self._question
 
-    def wait(self, seconds: float) -> None:
-        """Wait before a request is sent again. Raises KeyboardInterrupt where it is to stop."""
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            if self._is_asked_to_stop:
-                raise KeyboardInterrupt
-            time.sleep(min(LOOK_SECONDS, left))
-
     @property
     def about(self) -> dict[str, JsonValue]:
         """What the log's first record says of the client."""
@@ -332,7 +321,7 @@ class _Opened:
             client=served.client,
         )
         self._helpers = HelperTree()
-        parts.on_wait, parts.tell, parts.ask_person = served.wait, served.tell, self._answer
+        parts.on_wait, parts.tell, parts.ask_person = parts.interrupt.sleep, served.tell, self._answer
         parts.log.observers.append(self._record)
         about = {**about_of(parts, MODE), **served.about}
         self.agent: Agent = agent_of(parts, approver=self.approver, about=about, on_text=self._text, kept=kept)
