@@ -1,7 +1,8 @@
 """Pictures by their bytes: which of four formats a file is, how large, and the same picture without what else it carries.
 
 PNG, JPEG, WebP and GIF are walked as containers; no pixel is decoded. What is kept is a list of parts that show something;
-where a picture was taken, by whom, and with what, is left out, and so is whatever stands behind its end.
+where a picture was taken, by whom, and with what, is left out, and so is whatever stands behind its end. Of its EXIF data
+one number is kept: how it is to be turned.
 
 INVARIANT: every walk is bounded by the bytes that are there, and by `MOST_PARTS`; a length in the file is never believed.
 """
@@ -14,9 +15,9 @@ from collections.abc import Iterator
 
 from harness.record import Record
 
-MAX_PICTURE_BYTES = 5 * 1024 * 1024
-"""Of a picture: what the Messages API takes of one (platform.claude.com/docs/en/build-with-claude/vision), the least of
-those that people use."""
+MAX_PICTURE_BYTES = 5 * 1024 * 1024 // 4 * 3
+"""Of a picture: its Base64 text is what the Messages API takes at most (platform.claude.com/docs/en/build-with-claude/vision;
+"image exceeds 5 MB maximum", anthropics/claude-code), the least of those that people use."""
 MAX_SIDE = 8_000
 """In pixels; from the same page."""
 MAX_PIXELS = 40_000_000
@@ -76,7 +77,9 @@ def clean_picture(data: bytes) -> CleanPicture:
         case _:
             raise PictureError("it is no PNG, JPEG, WebP or GIF")
     _check_size(width, height)
-    return CleanPicture(media_type=media_type, width=width, height=height, data=kept, dropped=len(data) - len(kept))
+    return CleanPicture(
+        media_type=media_type, width=width, height=height, data=kept, dropped=max(len(data) - len(kept), 0)
+    )
 
 
 def _check_size(width: int, height: int) -> None:
@@ -100,6 +103,26 @@ def _counted() -> Iterator[None]:
     raise PictureError(f"it has more than {MOST_PARTS:,} parts")
 
 
+_ORIENTATION, _SHORT = 0x0112, 3
+"""Of an EXIF block: a tag, and the type of its value (CIPA DC-008, 4.6.5)."""
+
+
+def _orientation(exif: bytes) -> bytes:
+    """Return an EXIF block that says how a picture is to be turned, and nothing else; nothing where it stands upright."""
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4], "")
+    try:
+        (at,) = struct.unpack_from(f"{order}I", exif, 4) if order else (0,)
+        (count,) = struct.unpack_from(f"{order}H", exif, at) if order else (0,)
+        for place in range(at + 2, at + 2 + 12 * count, 12):
+            tag, kind, _, value = struct.unpack_from(f"{order}HHIH", exif, place)
+            if (tag, kind) == (_ORIENTATION, _SHORT):
+                one = struct.pack(">HHIHH", _ORIENTATION, _SHORT, 1, value, 0)
+                return b"MM\0*" + struct.pack(">IH", 8, 1) + one + bytes(4) if 2 <= value <= 8 else b""
+    except struct.error:
+        pass  # it ends too early
+    return b""
+
+
 _PNG_MARK = b"\x89PNG\r\n\x1a\n"
 # What shows something: www.w3.org/TR/png-3, section 11, and the three of animated PNG.
 _PNG_KEPT = frozenset(
@@ -118,6 +141,8 @@ def _png(data: bytes) -> tuple[int, int, bytes]:
             width, height = struct.unpack_from(">II", data, at + 8)
         if kind in _PNG_KEPT:
             kept.append(data[at:end])
+        elif kind == b"eXIf" and (turned := _orientation(data[at + 8 : end - 4])):
+            kept.append(struct.pack(">I", len(turned)) + kind + turned + struct.pack(">I", zlib.crc32(kind + turned)))
         elif not kind[0] & 0x20:  # a capital: critical (section 5.4)
             raise _damaged("it holds a part that no reader knows")
         has_pixels |= kind == b"IDAT"
@@ -148,6 +173,7 @@ _JPEG_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))
 """Markers without a length: TEM, RST0 to RST7 (ITU T.81, table B.1)."""
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _EOI, _SOS, _COMMENT = 0xD9, 0xDA, 0xFE
+_EXIF = b"Exif\0\0"
 
 
 def _jpeg(data: bytes) -> tuple[int, int, bytes]:
@@ -160,6 +186,8 @@ def _jpeg(data: bytes) -> tuple[int, int, bytes]:
             size = (int.from_bytes(segment[7:9], "big"), int.from_bytes(segment[5:7], "big"))
         if _is_jpeg_kept(marker, segment[4:]):
             kept.append(_plain_jfif(segment) if marker == 0xE0 else segment)
+        elif marker == 0xE1 and segment[4:10] == _EXIF and (turned := _orientation(segment[10:])):
+            kept.append(b"\xff\xe1" + struct.pack(">H", 8 + len(turned)) + _EXIF + turned)
         if marker == _SOS:
             if size == (0, 0):
                 raise _damaged("its pixels come before its header")
@@ -222,39 +250,52 @@ def _scan_end(data: bytes, at: int) -> int:
     raise _damaged("its pixels are cut off")
 
 
-_WEBP_KEPT = frozenset((b"VP8 ", b"VP8L", b"VP8X", b"ANIM", b"ANMF", b"ALPH", b"ICCP"))
+_WEBP_KEPT = frozenset((b"VP8 ", b"VP8L", b"ANIM", b"ANMF", b"ALPH", b"ICCP"))
 _EXIF_FLAG, _XMP_FLAG = 0x08, 0x04
 """Of the first byte of VP8X: developers.google.com/speed/webp/docs/riff_container."""
 
 
 def _webp(data: bytes) -> tuple[int, int, bytes]:
-    stop = 8 + int.from_bytes(data[4:8], "little")
+    kept: list[bytes] = []
+    size, has_pixels, turned = (0, 0), False, b""
+    for kind, content in _webp_chunks(data):
+        if kind in (b"VP8X", b"VP8L", b"VP8 ") and size == (0, 0):
+            size = _webp_size(kind, content)
+        if kind == b"VP8X" and content:
+            kept.append(_riff(kind, bytes((content[0] & ~(_EXIF_FLAG | _XMP_FLAG),)) + content[1:]))
+        elif kind in _WEBP_KEPT:
+            kept.append(_riff(kind, content))
+        elif kind == b"EXIF":
+            turned = _orientation(content.removeprefix(_EXIF))
+        has_pixels |= kind in (b"VP8 ", b"VP8L", b"ANMF")
+    if not has_pixels:
+        raise _damaged("it holds no pixels")
+    if turned and kept[0].startswith(b"VP8X"):
+        kept[0] = kept[0][:8] + bytes((kept[0][8] | _EXIF_FLAG,)) + kept[0][9:]
+        kept.append(_riff(b"EXIF", turned))
+    return *size, _riff(b"RIFF", b"WEBP" + b"".join(kept))
+
+
+def _webp_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the kind of each chunk, and what it holds."""
+    at, stop = 12, 8 + int.from_bytes(data[4:8], "little")
     if stop > len(data):
         raise _damaged("it is cut off")
-    kept: list[bytes] = []
-    at, size, has_pixels = 12, (0, 0), False
     for _ in _counted():
         if at >= stop:
-            break
+            return
         if at + 8 > stop:
             raise _damaged("a chunk is cut off")
         kind, length = struct.unpack_from("<4sI", data, at)
         end = at + 8 + length
         if end > stop:
             raise _damaged("a chunk is longer than the file")
-        content = data[at + 8 : end]
-        if kind in (b"VP8X", b"VP8L", b"VP8 ") and size == (0, 0):
-            size = _webp_size(kind, content)
-        if kind == b"VP8X":
-            content = bytes((content[0] & ~(_EXIF_FLAG | _XMP_FLAG),)) + content[1:]
-        has_pixels |= kind in (b"VP8 ", b"VP8L", b"ANMF")
-        if kind in _WEBP_KEPT:
-            kept.append(kind + struct.pack("<I", length) + content + b"\0" * (length & 1))
+        yield kind, data[at + 8 : end]
         at = end + (length & 1)
-    if not has_pixels:
-        raise _damaged("it holds no pixels")
-    body = b"WEBP" + b"".join(kept)
-    return *size, b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def _riff(kind: bytes, content: bytes) -> bytes:
+    return kind + struct.pack("<I", len(content)) + content + b"\0" * (len(content) & 1)
 
 
 def _webp_size(kind: bytes, content: bytes) -> tuple[int, int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from picture_files import MAKERS, SECRET, blocks, chunk, gif, jpeg, png, segment, webp
+from picture_files import MAKERS, SECRET, blocks, chunk, exif, gif, jpeg, png, segment, webp, with_exif
+from rows import all_rows
 
 from harness.files.pictures import MAX_PICTURE_BYTES, PictureError, clean_picture, picture_type
 
@@ -29,6 +31,33 @@ def test_metadata_and_what_stands_behind_the_end_are_left_out(media_type: str) -
     assert SECRET not in seen.data
     assert seen.data == MAKERS[media_type]()
     assert seen.dropped == len(data) - len(seen.data)
+
+
+def test_the_largest_picture_fits_as_base64() -> None:
+    """ "image exceeds 5 MB maximum: 5272940 bytes > 5242880 bytes": what is counted is the text that is sent."""
+    assert len(base64.b64encode(bytes(MAX_PICTURE_BYTES))) == 5_242_880
+
+
+TURNED = {
+    "upright": (exif(1), 0),
+    "a phone held upright": (exif(6), 6),
+    "in the other order of bytes": (exif(8, "<"), 8),
+    "no such orientation": (exif(9), 0),
+    "cut off": (exif(6)[:20], 0),
+    "pointing behind its end": (b"MM\0*\xff\xff\xff\xff" + exif(6)[8:], 0),
+    "none": (SECRET, 0),
+}
+
+
+@all_rows("media_type", ["image/png", "image/jpeg", "image/webp"])
+@all_rows(("content", "orientation"), TURNED)
+def test_how_a_picture_is_turned_is_kept_and_nothing_else_of_its_metadata(
+    media_type: str, content: bytes, orientation: int
+) -> None:
+    seen = clean_picture(with_exif(media_type, content)).data
+    alone = exif(orientation)[:8] + b"\0\x01" + exif(orientation)[22:34] + bytes(4)
+    assert seen == (with_exif(media_type, alone) if orientation else MAKERS[media_type]())
+    assert clean_picture(seen).data == seen
 
 
 HOSTILE = {
@@ -54,7 +83,7 @@ HOSTILE = {
     ),
     "a gif of an unknown block": (gif()[:-1] + b"\x99", "no known kind"),
     "a gif without end": (gif()[:-1], "cut off"),
-    "too many bytes": (png() + bytes(MAX_PICTURE_BYTES), "more than 5,242,880 bytes"),
+    "too many bytes": (png() + bytes(MAX_PICTURE_BYTES), "more than 3,932,160 bytes"),
     "a gif of very many parts": (gif()[:-1] + b"\x21\xfe\0" * 100_001 + b";", "more than 100,000 parts"),
     "no picture": (b"hello, this is plain text", "no PNG, JPEG, WebP or GIF"),
 }

@@ -69,4 +69,24 @@ def gif(width: int = 3, height: int = 2, *, metadata: bool = False) -> bytes:
     return start + loop + told + frame + image + b";" + (SECRET if metadata else b"")
 
 
+def exif(orientation: int, order: str = ">", *, told: bytes = SECRET) -> bytes:
+    """Return a TIFF block of a camera's name, the orientation, and what else was told, in either order of bytes."""
+    name = struct.pack(f"{order}HHII", 0x010F, 2, len(told), 38)
+    turned = struct.pack(f"{order}HHIHH", 0x0112, 3, 1, orientation, 0)
+    start = (b"II" if order == "<" else b"MM") + struct.pack(f"{order}HI", 42, 8)
+    return start + struct.pack(f"{order}H", 2) + name + turned + bytes(4) + told
+
+
+def with_exif(media_type: str, content: bytes) -> bytes:
+    """Return a picture with such a block where its format has it."""
+    match media_type:
+        case "image/png":
+            return png()[:33] + chunk(b"eXIf", content) + png()[33:]
+        case "image/jpeg":
+            return jpeg()[:20] + segment(0xE1, b"Exif\0\0" + content) + jpeg()[20:]
+        case _:
+            body = webp()[8:20] + b"\x08" + webp()[21:] + riff(b"EXIF", content)
+            return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
 MAKERS = {"image/png": png, "image/jpeg": jpeg, "image/webp": webp, "image/gif": gif}
