@@ -39,7 +39,6 @@ class MessagesDialect(Dialect):
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""
-        self._turns = self._messages = EncodedTurns(endpoint.pictures)
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
         """The last list of tools, and the field that it became."""
         self._system = ("", b"")
@@ -50,7 +49,8 @@ class MessagesDialect(Dialect):
         super().__init__(model, endpoint)
 
     def adapt(self) -> None:
-        """Write the next requests as the quirks want them."""
+        """Write the next requests as the quirks want them; all messages are encoded anew."""
+        self._turns = self._messages = EncodedTurns(self.sight)
         known = next((most for start, most in _LESS_OUTPUT if self._model.startswith(start)), OUTPUT_TOKENS)
         most = min(self.quirks.most_output or known, OUTPUT_TOKENS)
         # A person's own number stands among the settings; where the server refuses it, the person is told.

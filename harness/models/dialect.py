@@ -17,6 +17,7 @@ from harness.models.presets import Api
 from harness.models.request_body import EncodedMessages
 from harness.models.retries import Lesson, learned
 from harness.models.setting_fields import SettingFields
+from harness.models.sight import Sight
 
 MOST_TOKENS = 10**12
 """A larger number is no count: no request takes as many, and what is added up with it would be of no use."""
@@ -178,8 +179,7 @@ class Dialect:
         self.quirks = endpoint.quirks
         """What the server wants otherwise, with what its refusals taught."""
         self.bounds = endpoint.bounds
-        self.pictures = endpoint.pictures
-        """See Endpoint."""
+        self.sight = Sight(endpoint.pictures)
         self.settings = SettingFields(endpoint.settings, self.api)
         """What each request asks for beside the conversation."""
         self.adapt()
@@ -190,7 +190,7 @@ class Dialect:
         return self._messages.call_ids
 
     def adapt(self) -> None:
-        """Write the next requests as the quirks want them."""
+        """Write the next requests as the quirks want them; all messages are encoded anew."""
         raise NotImplementedError
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
@@ -213,13 +213,13 @@ class Dialect:
         """How this server calls fields of settings otherwise."""
         return {}
 
-    def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:  # noqa: ARG002 - for those that look
+    def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
         """Take what was said instead of a reply to `messages`; say whether their request is another one now.
 
         INVARIANT: there is an end to what can be learned, so that the request is not sent for ever.
         """
         quirks = learned(self.quirks, refusal, self.lessons)
-        if quirks == self.quirks:
+        if quirks == self.quirks and not self.sight.learn(refusal, messages):
             return False
         self.quirks = quirks
         self.adapt()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from harness.errors import CutReply, ModelError, ModelFault
@@ -115,13 +116,22 @@ _NO_TOOLS = re.compile(
     r"not support (the )?(tool|function)|support tool use|tools? (is|are) not supported", re.IGNORECASE
 )
 
-# "Invalid content type. image_url is only supported by certain models", "image input is not supported - hint: if this is
-# unexpected, you may need to provide the mmproj", "No endpoints found that support image input", "unknown variant `image_url`".
+# OpenAI: "Invalid content type. image_url is only supported by certain models". llama-server: "image input is not supported -
+# hint: if this is unexpected, you may need to provide the mmproj". OpenRouter: "No endpoints found that support image input".
+# DeepSeek: "unknown variant `image_url`, expected `text`". vLLM: "is not a multimodal model", "At most 0 image(s) may be
+# provided". LM Studio: "does not support image input". Ollama: "missing data required for image input".
+# Groq: "'messages.0.content' : value must be a string".
 _NO_PICTURES = re.compile(
-    r"image_url|input_image|image.?(input|content)s?|support(s|ed)? (for )?(image|vision)|multimodal|mmproj|"
-    r"not a (vision|multimodal)|could not process image|unsupported image|invalid image",
+    r"image_url is only supported|variant `?image_url|(that|not|n't) supports? (image|vision)(?! (format|type|size))|"
+    r"(image|vision|multimodal).?(inputs?|content)? (is|are) not supported|mmproj|not a (vision|multimodal) model|"
+    r"at most 0 image|required for image input|content\W*(value )?must be a string",
     re.IGNORECASE,
 )
+_A_PICTURE = re.compile(r"\bimages?\b|image_url|input_image", re.IGNORECASE)
+# These also where a proxy wraps them, behind words of its own. Anthropic: "image exceeds 5 MB maximum: 5272940 bytes > 5242880
+# bytes", "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels", "Could not
+# process image". OpenAI: "You uploaded an unsupported image". Gemini: "Unable to process input image".
+_WRAPPED_PICTURE = re.compile(r"image exceeds|image dimensions|process (input )?image|unsupported image")
 
 _SHORTER = (
     "At the prompt, /compact or /clear makes it shorter; else give a smaller task, or take a model with more room."
@@ -171,6 +181,26 @@ class FailedTry(ModelError):
     def lasting(self, more: str = "") -> ModelError:
         """Return the error that is raised when there is no further try."""
         return (CutReply if self.cut else ModelError)(str(self) + more + self.hint, fault=self.fault, usage=self.usage)
+
+
+class PictureFault(Enum):
+    """What a refusal says about the pictures of a request."""
+
+    NONE = "none"
+    SOME = "some"
+    """One of them is too large or damaged, or they are too many."""
+    ALL = "all"
+    """The model takes none."""
+
+
+def picture_fault(refusal: ProviderRefusal) -> PictureFault:
+    """Return what a refusal says about pictures; llama-server and Ollama say it with status 500."""
+    if refusal.status in {0, 400, 404, 415, 422, 500} and _NO_PICTURES.search(refusal.words):
+        return PictureFault.ALL
+    if refusal.status not in {0, 400, 415, 422} or _kind(refusal).fault is not ModelFault.REQUEST:
+        return PictureFault.NONE
+    named = _A_PICTURE.search(refusal.said) or _WRAPPED_PICTURE.search(refusal.words)
+    return PictureFault.SOME if named else PictureFault.NONE
 
 
 class _Kind(NamedTuple):
@@ -283,11 +313,10 @@ def _text(  # noqa: C901, PLR0911 - a table
                 f"{address} refused the API key ({told}). Set {key_variable} to a key that is valid there, or name the "
                 "provider that the key is for with --provider or --base-url."
             )
-        case ModelFault.REQUEST | ModelFault.NOT_FOUND if _NO_PICTURES.search(refusal.said):
-            return (
-                f"Model {model!r} at {address} refused a picture ({told}). Where it takes none, `pictures = false` in the "
-                "configuration sends text in its place, also in a resumed session; or choose a model that does."
-            )
+        case _ if picture_fault(refusal) is PictureFault.ALL:
+            return f"Model {model!r} at {address} takes no pictures ({told}); `pictures = false` says so beforehand."
+        case _ if picture_fault(refusal) is PictureFault.SOME:
+            return f"Model {model!r} at {address} refused a picture ({told})."
         case ModelFault.NOT_FOUND:
             return (
                 f"There is no model {model!r} at {address} ({told}). Check the model's name, and the base URL: it "

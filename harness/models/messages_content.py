@@ -11,7 +11,7 @@ from harness.model import ToolSpec
 from harness.models.failures import join_pairs
 from harness.models.messages_echo import layout_of
 from harness.models.request_body import EncodedMessages, encoded, sendable_arguments, sendable_name
-from harness.models.sight import PictureSource, encoded_picture, in_place_of
+from harness.models.sight import Sight
 from harness.models.wire_format import IdForm, WireIds
 
 MARK: JsonValue = {"type": "ephemeral"}
@@ -26,9 +26,9 @@ class EncodedTurns(EncodedMessages):
     at once after the calls.
     """
 
-    def __init__(self, pictures: PictureSource | None = None) -> None:
-        """Begin without a message; `pictures` has the bytes of those that are sent, None where the model takes none."""
-        self._pictures = pictures
+    def __init__(self, sight: Sight) -> None:
+        """Begin without a message; `sight` says which pictures are sent."""
+        self._sight = sight
         self._ids = WireIds(IdForm.RESPONSES)
         super().__init__(self._blocks)
 
@@ -75,11 +75,11 @@ class EncodedTurns(EncodedMessages):
     def _seen(self, message: Message) -> Iterator[JsonValue]:
         """Yield the pictures of a message as blocks (platform.claude.com/docs/en/build-with-claude/vision)."""
         for picture in message.pictures:
-            if data := encoded_picture(picture, self._pictures):
+            if data := self._sight.encoded(picture):
                 source: JsonValue = {"type": "base64", "media_type": picture.media_type, "data": data}
                 yield {"type": "image", "source": source}
             else:
-                yield from _text_blocks(in_place_of(picture, self._pictures))
+                yield from _text_blocks(self._sight.in_place_of(picture))
 
     def _assistant_blocks(self, message: Message, text: str, with_reasoning: bool) -> Iterator[JsonValue]:
         """Yield what was said in the order in which it was said; as far as that is not known, the text before the calls."""

@@ -16,7 +16,7 @@ from harness.models.openai_wire import OpenAIWire
 from harness.models.presets import Api
 from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name
 from harness.models.retries import less_echo, no_streams, no_usage, other_output_field
-from harness.models.sight import data_address, in_place_of
+from harness.models.sight import Sight
 from harness.models.wire_format import IdForm, WireIds
 from harness.record import replace
 
@@ -52,7 +52,7 @@ class ChatDialect(Dialect):
         """Return the body of a request. Reasoning goes back within the turn that it belongs to."""
         turn: int | None = None
         if any(message.pictures for message in messages):
-            messages, turn = beside_results(messages, can_show=self.pictures is not None)
+            messages, turn = beside_results(messages, self.sight)
         self._messages.update(messages, reasoning_from=turn)
         return b"".join((self._start, b',"messages":', *self._messages.array(), self._tools.field(tools), b"}"))
 
@@ -79,9 +79,9 @@ class ChatDialect(Dialect):
 
     def _content(self, message: Message, text: str) -> JsonValue:
         """Return text and pictures; a text alone, which every server takes, where none of them can be sent."""
-        addresses = [data_address(picture, self.pictures) for picture in message.pictures]
+        addresses = [self.sight.address(picture) for picture in message.pictures]
         gone = [
-            in_place_of(picture, self.pictures)
+            self.sight.in_place_of(picture)
             for picture, address in zip(message.pictures, addresses, strict=True)
             if not address
         ]
@@ -95,12 +95,12 @@ class ChatDialect(Dialect):
         return value | {EXTRA: extra} if extra else value
 
 
-def beside_results(messages: Sequence[Message], *, can_show: bool) -> tuple[list[Message], int]:
+def beside_results(messages: Sequence[Message], sight: Sight) -> tuple[list[Message], int]:
     """Return the messages with the pictures of tool results moved behind the last result of their reply, into one message of
     the user's role: the API takes pictures in no other, and nothing may stand between the results. And the place behind the
     last message of the person, where a turn begins.
 
-    Where none `can_show`, the result itself says so.
+    Of a picture that is not sent the result itself says so.
     """
     moved: list[Message] = []
     held: list[Message] = []
@@ -109,11 +109,12 @@ def beside_results(messages: Sequence[Message], *, can_show: bool) -> tuple[list
         if message.role is not Role.TOOL and held:
             moved.append(_shown(held))
             held = []
-        if message.role is Role.TOOL and message.pictures and not can_show:
-            gone = (in_place_of(picture, None) for picture in message.pictures)
-            message = replace(message, content="\n".join((message.content, *gone)), pictures=())  # noqa: PLW2901
-        elif message.role is Role.TOOL and message.pictures:
-            held.append(message)
+        if message.role is Role.TOOL and message.pictures:
+            sent = tuple(picture for picture in message.pictures if sight.sends(picture))
+            gone = (sight.in_place_of(picture) for picture in message.pictures if picture not in sent)
+            if len(sent) < len(message.pictures):
+                message = replace(message, content="\n".join((message.content, *gone)), pictures=sent)  # noqa: PLW2901
+            held += [message] if sent else []
         moved.append(message)
         if message.role is Role.USER:
             turn = len(moved)

@@ -17,7 +17,6 @@ from harness.models.request_body import EncodedMessages, EncodedTools, encoded, 
 from harness.models.responses_items import read_echo
 from harness.models.responses_reply import ResponsesReply
 from harness.models.retries import no_encrypted_reasoning, no_streams
-from harness.models.sight import data_address, in_place_of
 from harness.models.wire_format import IdForm, WireIds
 
 # "The encrypted content ... could not be verified" (openai/codex#9045; also in the middle of an answer), "Item with id
@@ -34,7 +33,6 @@ class ResponsesDialect(Dialect):
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""
-        self._messages = EncodedMessages(self._items)
         self._tools = EncodedTools(_tool_json)
         self._ids = WireIds(IdForm.RESPONSES)
         self._instructions = ("", b"")
@@ -44,8 +42,9 @@ class ResponsesDialect(Dialect):
         super().__init__(model, endpoint)
 
     def adapt(self) -> None:
-        """Write the next requests as the quirks want them."""
+        """Write the next requests as the quirks want them; all messages are encoded anew."""
         quirks = self.quirks
+        self._messages = EncodedMessages(self._items)
         self._start = b'{"model":' + encoded(self._model) + b',"stream":' + encoded(quirks.stream) + b',"store":false'
         if quirks.encrypted_reasoning:
             self._start += b',"include":["reasoning.encrypted_content"]'
@@ -98,10 +97,10 @@ class ResponsesDialect(Dialect):
             return text
         parts: list[JsonValue] = [{"type": "input_text", "text": text}] if text else []
         for picture in message.pictures:
-            if address := data_address(picture, self.pictures):
+            if address := self.sight.address(picture):
                 parts.append({"type": "input_image", "image_url": address})
             else:
-                parts.append({"type": "input_text", "text": in_place_of(picture, self.pictures)})
+                parts.append({"type": "input_text", "text": self.sight.in_place_of(picture)})
         return parts
 
     def _assistant_items(self, message: Message, text: str, with_reasoning: bool) -> Iterator[JsonValue]:

@@ -1,15 +1,13 @@
-"""Pictures on the wire: which servers are known to take them, and what a picture becomes where its bytes are gone.
-
-An adapter asks `Endpoint.pictures` for the bytes by digest; None there means that the model gets texts alone.
-"""
+"""Pictures on the wire: which servers are known to take them, and what a picture becomes that cannot be sent."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, assert_never
 
-from harness.messages import Picture
+from harness.messages import Message, Picture
+from harness.models.failures import PictureFault, ProviderRefusal, picture_fault
 
 PictureSource: TypeAlias = Callable[[str], bytes | None]
 """Returns the bytes of a picture by its SHA-256; None where they are gone."""
@@ -27,23 +25,61 @@ def takes_pictures(preset: str, model: str) -> bool:
     return preset in _SEEING_PRESETS and not _BLIND_MODELS.search(model)
 
 
-def encoded_picture(picture: Picture, source: PictureSource | None) -> str:
-    """Return the bytes of a picture as Base64 text, or nothing where they are gone or the model takes none."""
-    data = source(picture.sha256) if source is not None else None
-    if data is None:
-        return ""
-    import base64
+class Sight:
+    """Which pictures of a conversation one server is sent, and what the model reads in the place of the others."""
 
-    return base64.b64encode(data).decode()
+    def __init__(self, source: PictureSource | None) -> None:
+        """Take where the bytes come from; None: the model gets texts alone."""
+        self._source = source
+        self._refused: frozenset[str] = frozenset()
+        """Digests of what goes as text since the server refused a request that held it."""
 
+    def sends(self, picture: Picture) -> bool:
+        """Say whether a picture is sent, if its bytes are still there."""
+        return self._source is not None and picture.sha256 not in self._refused
 
-def data_address(picture: Picture, source: PictureSource | None) -> str:
-    """Return the same as a `data:` address, or nothing."""
-    text = encoded_picture(picture, source)
-    return f"data:{picture.media_type};base64,{text}" if text else ""
+    def encoded(self, picture: Picture) -> str:
+        """Return the bytes of a picture as Base64 text, or nothing where it is not sent."""
+        data = self._source(picture.sha256) if self._source is not None and self.sends(picture) else None
+        if data is None:
+            return ""
+        import base64
 
+        return base64.b64encode(data).decode()
 
-def in_place_of(picture: Picture, source: PictureSource | None) -> str:
-    """Return what the model reads in the place of a picture that cannot be sent."""
-    why = "this model is not sent pictures" if source is None else "its file beside the log is gone"
-    return f"[a picture stood here: {picture.words}; {why}]"
+    def address(self, picture: Picture) -> str:
+        """Return the same as a `data:` address, or nothing."""
+        text = self.encoded(picture)
+        return f"data:{picture.media_type};base64,{text}" if text else ""
+
+    def in_place_of(self, picture: Picture) -> str:
+        """Return what the model reads in the place of a picture that is not sent."""
+        why = "its file beside the log is gone"
+        if self._source is None:
+            why = "this model is not sent pictures"
+        elif picture.sha256 in self._refused:
+            why = "the server refused it, or a request with as many"
+        return f"[a picture stood here: {picture.words}; {why}]"
+
+    def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
+        """Take what was said instead of a reply to `messages`; say whether fewer pictures are sent from now on.
+
+        Of pictures that are too large or too many, those of the newest message are tried alone, then none; what is added later
+        is sent again.
+        """
+        sent = [
+            digests for message in messages if (digests := {one.sha256 for one in message.pictures if self.sends(one)})
+        ]
+        if not sent:
+            return False
+        match picture_fault(refusal):
+            case PictureFault.NONE:
+                return False
+            case PictureFault.ALL:
+                self._source = None
+            case PictureFault.SOME:
+                newest = sent.pop()
+                self._refused |= frozenset().union(*sent) - newest or newest
+            case _ as other:
+                assert_never(other)
+        return True
