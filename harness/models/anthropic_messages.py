@@ -26,6 +26,12 @@ _LESS_OUTPUT = (("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_09
 
 # It says: max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for ...
 _MOST_OUTPUT = re.compile(r"max_tokens: ?[0-9]+ ?> ?([0-9]{1,9})\b")
+# "This model's maximum context length is 16384 tokens", "exceed context limit: 180000 + 32000 > 200000".
+_WINDOW = re.compile(
+    r"maximum context length (?:is|of) ([0-9]{3,9})\b|context limit: ?[0-9]+ ?\+ ?[0-9]+ ?> ?([0-9]{3,9})\b"
+)
+_SHARE_OF_WINDOW = 4
+"""A reply gets one part of so many; the others are the conversation's."""
 # "Invalid `signature` in `thinking` block", "thinking blocks ... cannot be modified", "Expected `thinking`".
 _THINKING_REFUSED = re.compile(r"thinking|signature")
 _REFUSED = frozenset((0, 400, 422))
@@ -82,7 +88,7 @@ class MessagesDialect(Dialect):
         """A server that refuses the thinking of earlier replies (of another model or account, in a resumed session) gets
         the same conversation without.
         """
-        if self._output_is_set and _MOST_OUTPUT.search(refusal.words):
+        if self._output_is_set and less_output(self.quirks, refusal) != self.quirks:
             return False
         if super().learn(refusal, messages):
             return True
@@ -109,9 +115,14 @@ def no_cache_marks(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
 
 
 def less_output(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn how long a reply of the model may be at most."""
-    found = _MOST_OUTPUT.search(refusal.words) if refusal.status in _REFUSED else None
-    most = int(found[1]) if found is not None else 0
+    """Learn how long a reply of the model may be at most: as it says, or by its window, which holds the conversation too.
+
+    Where a reply asks for no more than its share of the window already, the conversation is too long.
+    """
+    if refusal.status not in _REFUSED:
+        return quirks
+    found, window = _MOST_OUTPUT.search(refusal.words), _WINDOW.search(refusal.words)
+    most = int(found[1]) if found else int(window[1] or window[2]) // _SHARE_OF_WINDOW if window else 0
     return replace(quirks, most_output=most) if 0 < most < (quirks.most_output or OUTPUT_TOKENS) else quirks
 
 

@@ -45,7 +45,9 @@ def provider_message(value: object, secret: str = "") -> str:
         if isinstance(value, list):
             value = value[0]
             continue
-        inner = next((value[key] for key in ("message", "detail", "error") if value.get(key)), None)
+        inner = _told_behind(value) or next(
+            (value[key] for key in ("message", "detail", "error") if value.get(key)), None
+        )
         if inner is None:
             break
         value = inner
@@ -55,6 +57,19 @@ def provider_message(value: object, secret: str = "") -> str:
         return excerpt(json.dumps(value, default=str), secret) if value else ""
     except RecursionError:
         return ""
+
+
+def _told_behind(value: dict[object, object]) -> object:
+    """Return what the provider behind OpenRouter said, whose own words are "Provider returned error"; or nothing.
+
+    openrouter.ai/docs/api-reference/errors: `metadata` holds it as `raw`, mostly JSON as text.
+    """
+    metadata = value.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    try:
+        return json.loads(raw) if isinstance(raw, str) else raw
+    except (ValueError, RecursionError):
+        return raw
 
 
 def join_pairs(text: str, errors: str = "surrogatepass") -> str:
@@ -99,8 +114,9 @@ _BUSY = frozenset(
     "timeout timeout_error resource_exhausted unavailable too_many_requests".split()
 )
 _TOO_LONG = re.compile(
-    r"context.?(length|window|size)|maximum context|exceeds the (available )?context|prompt is too long|too many tokens|"
-    r"input token count|input is too long|reduce the length|maximum number of tokens allowed",
+    r"context.?(length|window|size)|maximum context|exceeds? (the )?(available )?context|(prompt|input) is too long|"
+    r"too many tokens|input token count|reduce the length|maximum number of tokens allowed|maximum prompt length|"
+    r"exceeded model token limit|maximum allowed input length",
     re.IGNORECASE,
 )
 _AGAINST_POLICY = re.compile(

@@ -183,6 +183,15 @@ REFUSALS: dict[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
         "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for m",
         lambda asked: asked["max_tokens"] == 8192,
     ),
+    # vllm-project/vllm#42474, as it says it of old and of late.
+    "room": (
+        "max_tokens is too large: 32000. This model's maximum context length is 16384 tokens and your request has 900",
+        lambda asked: asked["max_tokens"] == 4096,
+    ),
+    "room, of late": (
+        "This model's maximum context length is 40000 tokens. However, you requested 32000 output tokens and your prompt ...",
+        lambda asked: asked["max_tokens"] == 10_000,
+    ),
     "thinking": ("messages.1.content.0: Invalid `signature` in `thinking` block", lambda asked: "s1" not in str(asked)),
 }
 

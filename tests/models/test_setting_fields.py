@@ -120,9 +120,16 @@ def test_further_fields_take_the_place_of_nothing(made: type[Dialect], name: str
         made("m", Endpoint(settings=ModelSettings(extra_body={name: []})))
 
 
-def test_a_persons_own_number_is_never_made_smaller_in_silence() -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "max_tokens: 64000 > 32000, which is the maximum",
+        "max_tokens is too large: 64000. this model's maximum context length is 16384 tokens",
+    ],
+)
+def test_a_persons_own_number_is_never_made_smaller_in_silence(words: str) -> None:
     dialect = MessagesDialect("m", Endpoint(settings=ModelSettings(max_output_tokens=64_000)))
-    refusal = ProviderRefusal(status=400, codes=(), said="", words="max_tokens: 64000 > 32000, which is the maximum")
+    refusal = ProviderRefusal(status=400, codes=(), said="", words=words)
     assert not dialect.learn(refusal, SAID)
     assert "`max_output_tokens`" in dialect.setting_hint(refusal)
 

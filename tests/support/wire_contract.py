@@ -591,6 +591,37 @@ REFUSED: dict[str, Row] = {
         answers=one(lambda _: error(400, "prompt is too long: 9 tokens > 8 maximum")),
         expected=Failed(fault=ModelFault.CONTEXT),
     ),
+    "400 for the length and what the reply may have": Row(  # Anthropic: anomalyco/opencode#798
+        answers=one(
+            lambda _: error(
+                400,
+                "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000, decrease input length or "
+                "`max_tokens` and try again",
+            )
+        ),
+        expected=Failed(fault=ModelFault.CONTEXT),
+    ),
+    "400 for the length, in xAI's words": Row(
+        answers=one(lambda _: error(400, "This model's maximum prompt length is 8 but the request contains 9 tokens.")),
+        expected=Failed(fault=ModelFault.CONTEXT),
+    ),
+    "400 for the length, in Kimi's words": Row(
+        answers=one(lambda _: error(400, "Your request exceeded model token limit: 8 (requested: 9)")),
+        expected=Failed(fault=ModelFault.CONTEXT),
+    ),
+    "400 for the length, told by the provider behind OpenRouter": Row(  # cline/cline#13194
+        answers=one(
+            lambda _: error(
+                400,
+                "Provider returned error",
+                metadata={
+                    "raw": '{"error":{"message":"Please reduce the length of the messages."}}',
+                    "provider_name": "N",
+                },
+            )
+        ),
+        expected=Failed(fault=ModelFault.CONTEXT, text="HTTP 400: Please reduce"),
+    ),
     "400 of Azure's content filter": Row(
         answers=one(
             lambda _: error(
