@@ -34,6 +34,9 @@ _SHARE_OF_WINDOW = 4
 """A reply gets one part of so many; the others are the conversation's."""
 # "Invalid `signature` in `thinking` block", "thinking blocks ... cannot be modified", "Expected `thinking`".
 _THINKING_REFUSED = re.compile(r"thinking|signature")
+# "adaptive thinking is not supported on this model" (before Claude 4.6), "Only 'enabled' and 'disabled' are supported for
+# thinking", "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode".
+_ADAPTIVE_REFUSED = re.compile(r"adaptive|\bthinking: extra inputs")
 _REFUSED = frozenset((0, 400, 422))
 
 
@@ -52,6 +55,9 @@ class MessagesDialect(Dialect):
         self._forgotten = 0
         """How many messages at the start go without their thinking."""
         self._output_is_set = endpoint.settings.max_output_tokens is not None
+        # Most models think only when asked to; how much is said apart (platform.claude.com/docs/en/build-with-claude,
+        # "Adaptive thinking", "Effort"). Those before Claude 4.6 want `budget_tokens`, which a person may set.
+        self._effort_is_set = bool(endpoint.settings.effort) and "thinking" not in endpoint.settings.extra_body
         super().__init__(model, endpoint)
 
     def adapt(self) -> None:
@@ -61,8 +67,9 @@ class MessagesDialect(Dialect):
         most = min(self.quirks.most_output or known, OUTPUT_TOKENS)
         # A person's own number stands among the settings; where the server refuses it, the person is told.
         output = b"" if self._output_is_set else b',"max_tokens":%d' % most
-        fields = b'{"model":%b%b,"stream":%b%b'
-        self._start = fields % (encoded(self._model), output, encoded(self.quirks.stream), self.settings.encoded())
+        thinking = b',"thinking":{"type":"adaptive"}' if self._asks_to_think else b""
+        start = (b'{"model":', encoded(self._model), output, b',"stream":', encoded(self.quirks.stream), thinking)
+        self._start = b"".join((*start, self.settings.encoded()))
         self._tools, self._system = ((), b""), ("", b"")
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
@@ -90,6 +97,10 @@ class MessagesDialect(Dialect):
         """
         if self._output_is_set and less_output(self.quirks, refusal) != self.quirks:
             return False
+        if self._asks_to_think and refusal.status in _REFUSED and _ADAPTIVE_REFUSED.search(refusal.words):
+            self.quirks = replace(self.quirks, adaptive_thinking=False)
+            self.adapt()
+            return True
         if super().learn(refusal, messages):
             return True
         if refusal.status not in _REFUSED or not _THINKING_REFUSED.search(refusal.words):
@@ -97,6 +108,11 @@ class MessagesDialect(Dialect):
         changes = any(message.echo for message in messages[self._forgotten :])
         self._forgotten = len(messages)
         return changes
+
+    @property
+    def _asks_to_think(self) -> bool:
+        """Whether requests ask for adaptive thinking, beside how much of it there is to be."""
+        return self._effort_is_set and self.quirks.adaptive_thinking
 
     def _tool_field(self, tools: tuple[ToolSpec, ...]) -> bytes:
         """Return `,"tools":[...]`, the last of them marked, for they stay where the system message may change."""

@@ -51,6 +51,8 @@ class Quirks(Record):
     """Whether reasoning may be asked for in encrypted form (`include`); only in the Responses API."""
     cache_marks: bool = True
     """Whether a request may say up to where it is to be kept for the next one (`cache_control`); only in the Messages API."""
+    adaptive_thinking: bool = True
+    """Whether a request that says how much to think may ask for it (`thinking`); only in the Messages API."""
     most_output: int = 0
     """The greatest `max_tokens` that the model takes, as somebody knows or its server said; 0 where none did. Only in the
     Messages API."""

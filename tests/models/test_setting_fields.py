@@ -7,6 +7,7 @@ import json
 import pytest
 from rows import all_rows
 
+from harness.actions import JsonValue
 from harness.messages import Message, Role
 from harness.model import ModelSettings
 from harness.models.anthropic_messages import MessagesDialect
@@ -34,7 +35,7 @@ SENT = {
         "text": {"verbosity": "low"}, "service_tier": "flex", "top_k": 3,
     },
     MessagesDialect: {
-        "max_tokens": 9, "output_config": {"effort": "low"}, "temperature": 0.5, "top_p": 0.9,
+        "max_tokens": 9, "output_config": {"effort": "low"}, "thinking": {"type": "adaptive"}, "temperature": 0.5, "top_p": 0.9,
         "stop_sequences": ["END"], "service_tier": "flex", **EXTRA,
     },
 }  # fmt: skip
@@ -132,6 +133,33 @@ def test_a_persons_own_number_is_never_made_smaller_in_silence(words: str) -> No
     refusal = ProviderRefusal(status=400, codes=(), said="", words=words)
     assert not dialect.learn(refusal, SAID)
     assert "`max_output_tokens`" in dialect.setting_hint(refusal)
+
+
+# askalf/dario#273, anthropics/claude-code#29531, dotCipher/opencode-claude-bridge#1.
+NO_THINKING = (
+    "adaptive thinking is not supported on this model",
+    "only 'enabled' and 'disabled' are supported for thinking; 'adaptive' is not supported.",
+    "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode",
+    "thinking: extra inputs are not permitted",
+)
+
+
+@pytest.mark.parametrize("words", NO_THINKING)
+def test_effort_asks_claude_to_think_where_the_server_takes_that(words: str) -> None:
+    dialect = MessagesDialect("m", Endpoint(settings=ModelSettings(effort="high", temperature=0.2)))
+    refusal = ProviderRefusal(status=400, codes=(), said="", words=words)
+    assert body(dialect)["thinking"] == {"type": "adaptive"}
+    assert dialect.learn(refusal, SAID)
+    assert "thinking" not in body(dialect)
+    assert body(dialect)["output_config"] == {"effort": "high"}
+    assert not dialect.learn(refusal, SAID)
+
+
+def test_whoever_says_how_to_think_is_not_asked_to_think_otherwise() -> None:
+    own: JsonValue = {"type": "enabled", "budget_tokens": 4_000}
+    told = body(MessagesDialect("m", Endpoint(settings=ModelSettings(effort="high", extra_body={"thinking": own}))))
+    assert told["thinking"] == own
+    assert "thinking" not in body(MessagesDialect("m", Endpoint()))
 
 
 @pytest.mark.parametrize(
