@@ -2,8 +2,9 @@
 
 Usage: python bench/cached_share.py [--turns N] [--json]. The real adapters, over loopback, against a server that keeps
 what requests began with as the providers' pages say: chat completions and Responses by themselves, from 1,024 tokens on
-and in steps of 128; Messages up to the marks of a request, found up to 20 blocks before a mark, from 1,024 tokens on.
-A token is four bytes here. Prints a table; always exits 0.
+and in steps of 128; Messages, and chat completions of Claude (behind OpenRouter, behind LiteLLM), up to the marks of a
+request, found up to 20 blocks before a mark, from 1,024 tokens on. In `reasoning` each reply of chat completions brings
+4.5 kB of it. A token is four bytes here. Prints a table; always exits 0.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from harness.models.anthropic_messages import AnthropicMessages
 from harness.models.endpoint import Endpoint
 from harness.models.openai_chat import OpenAIChat
 from harness.models.openai_responses import OpenAIResponses
+from harness.models.openai_wire import OpenAIWire
+from harness.models.presets import PRESETS
+from harness.record import Record, replace
 
 TURNS = 20
 LEAST_TOKENS, STEP_TOKENS, TOKEN_BYTES = 1_024, 128, 4
@@ -29,13 +33,36 @@ LOOKED_BACK = 20
 """Blocks before a mark in which the Messages API looks for what it kept."""
 NEW_PROMPT = 5
 """After so many calls the model answers, and the person says something new."""
-MODELS = {"chat": OpenAIChat, "responses": OpenAIResponses, "messages": AnthropicMessages}
+REASONING_BYTES = 4_500
+
+
+class Case(Record):
+    """Who asks for what model, and of what kind its server is."""
+
+    adapter: type[OpenAIWire]
+    model: str = "m"
+    preset: str = ""
+    by_marks: bool = False
+    """Whether only what is marked is kept."""
+    reasoning: str = ""
+    """What each reply of chat completions brings besides."""
+
+
+CASES = {
+    "chat": Case(adapter=OpenAIChat),
+    "reasoning": Case(adapter=OpenAIChat, reasoning="hm, " * (REASONING_BYTES // 4)),
+    "openrouter": Case(adapter=OpenAIChat, model="anthropic/claude-x", preset="openrouter", by_marks=True),
+    "litellm": Case(adapter=OpenAIChat, model="claude-x", preset="litellm", by_marks=True),
+    "responses": Case(adapter=OpenAIResponses),
+    "messages": Case(adapter=AnthropicMessages, by_marks=True),
+}
 
 
 class PrefixServer:
     """Keeps what requests began with, and says in its usage how much of one was known."""
 
-    def __init__(self) -> None:
+    def __init__(self, case: Case) -> None:
+        self._case = case
         self._before: list[bytes] = []
         self._kept: set[tuple[bytes, ...]] = set()
         self.requests = 0
@@ -45,9 +72,12 @@ class PrefixServer:
         self.requests += 1
         blocks, marks = _blocks(path, asked)
         total = sum(map(len, blocks)) // TOKEN_BYTES
-        cached = self._marked(blocks, marks) if path.endswith("/messages") else self._common(blocks)
+        cached = self._marked(blocks, marks) if self._case.by_marks else self._common(blocks)
         is_answer = self.requests % NEW_PROMPT == 0
-        return _reply(path, f"c{self.requests}", is_answer, total, cached)
+        reply = _reply(path, f"c{self.requests}", is_answer, total, cached)
+        if self._case.reasoning:
+            reply["choices"][0]["message"]["reasoning_content"] = f"{self.requests}: {self._case.reasoning}"
+        return reply
 
     def _common(self, blocks: Sequence[bytes]) -> int:
         """Return how many tokens at the start are those of an earlier request; keeps this one."""
@@ -90,7 +120,9 @@ def _blocks(path: str, asked: Mapping[str, Any]) -> tuple[list[bytes], list[int]
         given += asked["messages"]
     blocks, marks = [], []
     for place, one in enumerate(given, 1):
-        if isinstance(one, dict) and one.pop("cache_control", None):
+        content = one.get("content") if isinstance(one, dict) else None
+        parts = [one, *(content if isinstance(content, list) else ())]
+        if [part for part in parts if isinstance(part, dict) and part.pop("cache_control", None)]:
             marks.append(place)
         blocks.append(json.dumps(one).encode())
     return blocks, marks
@@ -118,9 +150,9 @@ def _reply(path: str, call_id: str, is_answer: bool, total: int, cached: int) ->
     return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
 
 
-def measured(api: str, turns: int) -> tuple[Usage, list[float]]:
+def measured(case: Case, turns: int) -> tuple[Usage, list[float]]:
     """Return what a session of so many requests took, and the cached share of each."""
-    kept = PrefixServer()
+    kept = PrefixServer(case)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -142,8 +174,10 @@ def measured(api: str, turns: int) -> tuple[Usage, list[float]]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     endpoint = Endpoint(base_url=f"http://127.0.0.1:{server.server_address[1]}/v1", api_key="none", attempts=1)
+    if case.preset:
+        endpoint = replace(endpoint, quirks=PRESETS[case.preset].quirks)
     try:
-        with closing(MODELS[api]("m", endpoint)) as model:
+        with closing(case.adapter(case.model, endpoint)) as model:
             return _session(model, turns)
     finally:
         server.shutdown()
@@ -182,16 +216,16 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = {api: measured(api, given.turns) for api in MODELS}
+    found = {name: measured(case, given.turns) for name, case in CASES.items()}
     if given.json:
-        print(json.dumps({api: taken.cached_tokens / taken.input_tokens for api, (taken, _) in found.items()}))
+        print(json.dumps({name: taken.cached_tokens / taken.input_tokens for name, (taken, _) in found.items()}))
         return
-    print(f"{'api':<10} {'requests':>8} {'tokens in':>10} {'cached':>8} {'share':>6}  least after the first")
-    for api, (taken, shares) in found.items():
+    print(f"{'case':<10} {'requests':>8} {'tokens in':>10} {'cached':>8} {'share':>6}  least after the first")
+    for name, (taken, shares) in found.items():
         share = taken.cached_tokens / taken.input_tokens
         least = min(shares[1:], default=0.0)
         print(
-            f"{api:<10} {given.turns:>8} {taken.input_tokens:>10,} {taken.cached_tokens:>8,} {share:>6.1%}  {least:.1%}"
+            f"{name:<10} {given.turns:>8} {taken.input_tokens:>10,} {taken.cached_tokens:>8,} {share:>6.1%}  {least:.1%}"
         )
 
 

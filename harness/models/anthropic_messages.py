@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from harness.messages import Message, Role
 from harness.model import ToolSpec
 from harness.models.dialect import Dialect
-from harness.models.endpoint import ANTHROPIC_VERSION, Endpoint, Quirks
+from harness.models.endpoint import ANTHROPIC_VERSION, CacheMarks, Endpoint, Quirks
 from harness.models.failures import ProviderRefusal
 from harness.models.messages_content import MARK, EncodedTurns, system_field, tool_json
 from harness.models.messages_reply import MessagesReply
 from harness.models.openai_wire import OpenAIWire
 from harness.models.presets import Api
 from harness.models.request_body import encoded
-from harness.models.retries import no_streams
+from harness.models.retries import no_cache_marks, no_streams
 from harness.record import replace
 
 OUTPUT_TOKENS = 32_000
@@ -32,8 +32,6 @@ _WINDOW = re.compile(
 )
 _SHARE_OF_WINDOW = 4
 """A reply gets one part of so many; the others are the conversation's."""
-# "Invalid `signature` in `thinking` block", "thinking blocks ... cannot be modified", "Expected `thinking`".
-_THINKING_REFUSED = re.compile(r"thinking|signature")
 # "adaptive thinking is not supported on this model" (before Claude 4.6), "Only 'enabled' and 'disabled' are supported for
 # thinking", "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode".
 _ADAPTIVE_REFUSED = re.compile(r"adaptive|\bthinking: extra inputs")
@@ -45,6 +43,8 @@ class MessagesDialect(Dialect):
 
     path = "/messages"
     api = Api.MESSAGES
+    # "Invalid `signature` in `thinking` block", "thinking blocks ... cannot be modified", "Expected `thinking`".
+    reasoning_refused = re.compile(r"thinking|signature")
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""
@@ -52,8 +52,6 @@ class MessagesDialect(Dialect):
         """The last list of tools, and the field that it became."""
         self._system = ("", b"")
         """The last system message, and the field that it became."""
-        self._forgotten = 0
-        """How many messages at the start go without their thinking."""
         self._output_is_set = endpoint.settings.max_output_tokens is not None
         # Most models think only when asked to; how much is said apart (platform.claude.com/docs/en/build-with-claude,
         # "Adaptive thinking", "Effort"). Those before Claude 4.6 want `budget_tokens`, which a person may set.
@@ -73,17 +71,12 @@ class MessagesDialect(Dialect):
         self._tools, self._system = ((), b""), ("", b"")
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
-        """Return the body of a request. A system message at the start becomes the field of that name.
-
-        All thinking goes back, that of earlier turns too: the API leaves out what it does not want, and what a request
-        begins with stays the same, so that it is found in the cache.
-        """
-        marked = self.quirks.cache_marks
+        """Return the body of a request. A system message at the start becomes the field of that name."""
+        marked = self.quirks.cache_marks is not CacheMarks.NOWHERE
         system = messages[0].content if messages and messages[0].role is Role.SYSTEM else ""
         if system != self._system[0]:
             self._system = (system, system_field(system, marked=marked))
-        apart = 1 if system else 0
-        self._turns.update(messages[apart:], reasoning_from=max(self._forgotten - apart, 0))
+        self._take(messages[1:] if system else messages)
         start = (self._start, self._tool_field(tuple(tools)), self._system[1], b',"messages":')
         return b"".join((*start, self._turns.turns(marked=marked), b"}"))
 
@@ -92,8 +85,9 @@ class MessagesDialect(Dialect):
         return MessagesReply(secret, bounds=self.bounds)
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """A server that refuses the thinking of earlier replies (of another model or account, in a resumed session) gets
-        the same conversation without.
+        """Take what was said instead of a reply to `messages`; say whether their request is another one now.
+
+        A person's own number is never made smaller in silence.
         """
         if self._output_is_set and less_output(self.quirks, refusal) != self.quirks:
             return False
@@ -101,13 +95,7 @@ class MessagesDialect(Dialect):
             self.quirks = replace(self.quirks, adaptive_thinking=False)
             self.adapt()
             return True
-        if super().learn(refusal, messages):
-            return True
-        if refusal.status not in _REFUSED or not _THINKING_REFUSED.search(refusal.words):
-            return False
-        changes = any(message.echo for message in messages[self._forgotten :])
-        self._forgotten = len(messages)
-        return changes
+        return super().learn(refusal, messages)
 
     @property
     def _asks_to_think(self) -> bool:
@@ -118,16 +106,10 @@ class MessagesDialect(Dialect):
         """Return `,"tools":[...]`, the last of them marked, for they stay where the system message may change."""
         if tools != self._tools[0]:
             values = [tool_json(tool) for tool in tools]
-            if values and self.quirks.cache_marks:
+            if values and self.quirks.cache_marks is not CacheMarks.NOWHERE:
                 values[-1]["cache_control"] = MARK
             self._tools = (tools, b',"tools":' + encoded([*values]) if values else b"")
         return self._tools[1]
-
-
-def no_cache_marks(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn that a request may not be marked for the cache: a server that only speaks alike."""
-    named = quirks.cache_marks and refusal.status in _REFUSED and "cache_control" in refusal.words
-    return replace(quirks, cache_marks=False) if named else quirks
 
 
 def less_output(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:

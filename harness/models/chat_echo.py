@@ -106,12 +106,8 @@ def _deeper(value: JsonValue, levels: int) -> bool:
     return levels == 0 or any(_deeper(each, levels - 1) for each in inner if isinstance(each, dict | list))
 
 
-def given_back(echo: str, names: Sequence[str], *, same_turn: bool) -> tuple[dict[str, JsonValue], list[JsonValue]]:
-    """Return the fields to add to a message, and what to add to each of its calls as `extra_content`.
-
-    Reasoning goes back only within the turn that it belongs to, and only the fields of these names: DeepSeek asks for
-    it there, and some servers refuse it anywhere else (api-docs.deepseek.com, "Thinking mode").
-    """
+def given_back(echo: str, names: Sequence[str]) -> tuple[dict[str, JsonValue], list[JsonValue]]:
+    """Return the fields of these names to add to a message, and what to add to each of its calls as `extra_content`."""
     try:
         value = json.loads(echo) if echo else None
     except (ValueError, RecursionError):
@@ -120,7 +116,7 @@ def given_back(echo: str, names: Sequence[str], *, same_turn: bool) -> tuple[dic
         return {}, []
     reasoning, calls = value.get("reasoning"), value.get("calls")
     fields: dict[str, JsonValue] = {}
-    if same_turn and isinstance(reasoning, dict):
+    if isinstance(reasoning, dict):
         fields = {name: reasoning[name] for name in names if name in reasoning}
     if value.get(EXTRA):
         fields[EXTRA] = value[EXTRA]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import ClassVar, Protocol
@@ -170,6 +171,8 @@ class Dialect:
     api: ClassVar[Api]
     """Which API this is."""
     lessons: ClassVar[tuple[Lesson, ...]]
+    reasoning_refused: ClassVar[re.Pattern[str]]
+    """What a refusal of earlier replies' reasoning says, in lower case: of another model or account, in a resumed session."""
     _messages: EncodedMessages
     """The messages of the last request; each API makes its own."""
 
@@ -182,6 +185,8 @@ class Dialect:
         self.sight = Sight(endpoint.pictures)
         self.settings = SettingFields(endpoint.settings, self.api)
         """What each request asks for beside the conversation."""
+        self._forgotten = 0
+        """How many messages at the start go without their reasoning."""
         self.adapt()
 
     @property
@@ -220,7 +225,25 @@ class Dialect:
         """
         quirks = learned(self.quirks, refusal, self.lessons)
         if quirks == self.quirks and not self.sight.learn(refusal, messages):
-            return False
+            return self._forget_reasoning(refusal)
         self.quirks = quirks
         self.adapt()
         return True
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        """Encode the messages of the next request, with all reasoning that the server has not refused.
+
+        That of earlier turns goes back too: DeepSeek and Kimi want it wherever calls were made ("The `reasoning_content` in the
+        thinking mode must be passed back to the API"), others leave out what they do not want, and what a request begins
+        with stays the same, so that it is found in the cache.
+        """
+        self._forgotten = min(self._forgotten, len(messages))  # a summary makes a conversation shorter
+        self._messages.update(messages, reasoning_from=self._forgotten)
+
+    def _forget_reasoning(self, refusal: ProviderRefusal) -> bool:
+        """Leave out the reasoning of the last request's messages where it was refused; say whether that changes anything."""
+        if refusal.status not in {0, 400, 404, 422} or not self.reasoning_refused.search(refusal.words):
+            return False
+        changes = self._messages.may_reason(self._forgotten)
+        self._forgotten = len(self._messages)
+        return changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 
 from harness.model import ModelSettings
 from harness.models.sight import PictureSource
@@ -34,6 +35,18 @@ class ReplyBounds(Record):
     """Of one call."""
 
 
+class CacheMarks(Enum):
+    """Where requests say that all up to there is to be kept for the next one (`cache_control`)."""
+
+    NOWHERE = "nowhere"
+    MESSAGES = "messages"
+    """In the Messages API, whose own they are."""
+    PARTS = "parts"
+    """In chat completions of Claude as well: in the last part of a message's content."""
+    RESULTS = "results"
+    """So too, but beside the content of a tool result."""
+
+
 class Quirks(Record):
     """What a server is known to want otherwise than the API says."""
 
@@ -43,14 +56,16 @@ class Quirks(Record):
     """Whether a stream may be asked for its usage (`stream_options`)."""
     echo: tuple[str, ...] = ("reasoning_content", "reasoning_details")
     """Fields of a reply's message that the server wants back with it."""
+    wanted_echo: str = ""
+    """One of these fields that every assistant message must hold; empty where it may be left out."""
     output_field: str = "max_tokens"
     """What chat completions call the most tokens of a reply; OpenAI says `max_completion_tokens`."""
     nine_character_ids: bool = False
     """Whether call ids must be nine letters and digits (Mistral)."""
     encrypted_reasoning: bool = True
     """Whether reasoning may be asked for in encrypted form (`include`); only in the Responses API."""
-    cache_marks: bool = True
-    """Whether a request may say up to where it is to be kept for the next one (`cache_control`); only in the Messages API."""
+    cache_marks: CacheMarks = CacheMarks.MESSAGES
+    """Where marks for the cache are taken, if anywhere."""
     adaptive_thinking: bool = True
     """Whether a request that says how much to think may ask for it (`thinking`); only in the Messages API."""
     most_output: int = 0

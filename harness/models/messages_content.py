@@ -10,7 +10,7 @@ from harness.messages import Message, Role, ToolCall
 from harness.model import ToolSpec
 from harness.models.failures import join_pairs
 from harness.models.messages_echo import layout_of
-from harness.models.request_body import EncodedMessages, encoded, sendable_arguments, sendable_name
+from harness.models.request_body import EncodedMessages, encoded, is_reply, sendable_arguments, sendable_name
 from harness.models.sight import Sight
 from harness.models.wire_format import IdForm, WireIds
 
@@ -33,24 +33,16 @@ class EncodedTurns(EncodedMessages):
         super().__init__(self._blocks)
 
     def turns(self, *, marked: bool) -> bytes:
-        """Return the array of turns.
-
-        `marked`: the last two turns of the user say that all up to them is to be kept. The last is what the next request
-        begins with, the one before it what this one begins with: the API looks for a kept beginning only some blocks
-        before a mark, and a turn may have more of them.
-        """
+        """Return the array of turns; `marked`: with the marks that save."""
+        pieces = self.marked(_mark) if marked else self._encoded
         grouped: list[tuple[bytes, list[bytes]]] = []
-        for message, piece in zip(self._messages, self._encoded, strict=True):
+        for message, piece in zip(self._messages, pieces, strict=True):
             if not piece:
                 continue
-            is_assistant = message.role is Role.ASSISTANT and bool(message.content or message.tool_calls)
-            role = b"assistant" if is_assistant else b"user"
+            role = b"assistant" if is_reply(message) else b"user"
             if not grouped or grouped[-1][0] != role:
                 grouped.append((role, []))
             grouped[-1][1].append(piece)
-        if marked:
-            for _, pieces in [turn for turn in grouped if turn[0] == b"user"][-2:]:
-                pieces[-1] = pieces[-1][:-1] + _MARKED
         said = (b'{"role":"%b","content":[%b]}' % (role, b"".join(pieces)[1:]) for role, pieces in grouped)
         return b"[" + b",".join(said) + b"]"
 
@@ -99,6 +91,10 @@ class EncodedTurns(EncodedMessages):
     def _call_block(self, call: ToolCall) -> JsonValue:
         name = sendable_name(call.name)
         return {"type": "tool_use", "id": self._ids.of(call.id), "name": name, "input": _input(call.arguments)}
+
+
+def _mark(piece: bytes) -> bytes:
+    return piece[:-1] + _MARKED
 
 
 def tool_json(tool: ToolSpec) -> dict[str, JsonValue]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
@@ -10,15 +11,19 @@ from harness.model import ToolSpec
 from harness.models.chat_echo import EXTRA, given_back
 from harness.models.chat_reply import ChatReply
 from harness.models.dialect import Dialect
-from harness.models.endpoint import Endpoint
+from harness.models.endpoint import CacheMarks, Endpoint
 from harness.models.failures import join_pairs
 from harness.models.openai_wire import OpenAIWire
 from harness.models.presets import Api
 from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name
-from harness.models.retries import less_echo, no_streams, no_usage, other_output_field
+from harness.models.retries import less_echo, no_cache_marks, no_streams, no_usage, other_output_field, wanted_echo
 from harness.models.sight import Sight
 from harness.models.wire_format import IdForm, WireIds
 from harness.record import replace
+
+_CLAUDE = re.compile("claude|anthropic", re.IGNORECASE)
+_IN_CHAT = (CacheMarks.PARTS, CacheMarks.RESULTS)
+_MARK = b'"cache_control":{"type":"ephemeral"}'
 
 
 class ChatDialect(Dialect):
@@ -26,7 +31,9 @@ class ChatDialect(Dialect):
 
     path = "/chat/completions"
     api = Api.CHAT
-    lessons = (no_usage, less_echo, other_output_field, no_streams)
+    lessons = (no_usage, wanted_echo, less_echo, no_cache_marks, other_output_field, no_streams)
+    # Of Claude behind a proxy: "Invalid `signature` in `thinking` block".
+    reasoning_refused = re.compile(r"invalid\W+signature|thinking\W+block")
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""
@@ -38,6 +45,7 @@ class ChatDialect(Dialect):
         quirks = self.quirks
         self._ids = WireIds(IdForm.NINE if quirks.nine_character_ids else IdForm.CHAT)
         self._messages = EncodedMessages(self._items)
+        self._marks = quirks.cache_marks if _CLAUDE.search(self._model) else CacheMarks.NOWHERE
         self._start = b'{"model":' + encoded(self._model) + b',"stream":' + encoded(quirks.stream)
         if quirks.stream and quirks.usage:
             self._start += b',"stream_options":{"include_usage":true}'
@@ -49,12 +57,12 @@ class ChatDialect(Dialect):
         return {"max_tokens": self.quirks.output_field}
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
-        """Return the body of a request. Reasoning goes back within the turn that it belongs to."""
-        turn: int | None = None
+        """Return the body of a request."""
         if any(message.pictures for message in messages):
-            messages, turn = beside_results(messages, self.sight)
-        self._messages.update(messages, reasoning_from=turn)
-        return b"".join((self._start, b',"messages":', *self._messages.array(), self._tools.field(tools), b"}"))
+            messages = beside_results(messages, self.sight)
+        self._take(messages)
+        array = self._messages.array(self._marked if self._marks in _IN_CHAT else None)
+        return b"".join((self._start, b',"messages":', *array, self._tools.field(tools), b"}"))
 
     def assembly(self, secret: str) -> ChatReply:
         """Return what puts the next reply together."""
@@ -62,20 +70,30 @@ class ChatDialect(Dialect):
 
     def _items(self, message: Message, with_reasoning: bool) -> Iterator[JsonValue]:
         content = join_pairs(message.content, errors="replace")
-        value: dict[str, JsonValue] = {"role": message.role.value, "content": content}
-        fields, extras = given_back(message.echo, self.quirks.echo, same_turn=with_reasoning)
+        match message.role:
+            case Role.SYSTEM | Role.USER:
+                yield {"role": message.role.value, "content": self._content(message, content)}
+            case Role.TOOL:
+                said = content if self._marks is CacheMarks.RESULTS else self._parts(content)
+                yield {"role": "tool", "tool_call_id": self._ids.of(message.tool_call_id or ""), "content": said}
+            case Role.ASSISTANT:
+                yield self._reply_json(message, content, with_reasoning)
+
+    def _reply_json(self, message: Message, text: str, with_reasoning: bool) -> JsonValue:
+        fields, extras = given_back(message.echo, self.quirks.echo if with_reasoning else ())
+        if self.quirks.wanted_echo:
+            fields.setdefault(
+                self.quirks.wanted_echo, " "
+            )  # DeepSeek refuses an empty text: NousResearch/hermes-agent#17341
+        value: dict[str, JsonValue] = {"role": "assistant", "content": text}
         if message.tool_calls:
             # Servers that turn "" away and servers that want the field to be there both take null.
-            value["content"] = content or None
+            value["content"] = text or None
             value["tool_calls"] = [
                 self._call_json(call, extras[place] if place < len(extras) else None)
                 for place, call in enumerate(message.tool_calls)
             ]
-        if message.role is Role.TOOL:
-            value["tool_call_id"] = self._ids.of(message.tool_call_id or "")
-        elif message.pictures:
-            value["content"] = self._content(message, content)
-        yield value | fields
+        return value | fields
 
     def _content(self, message: Message, text: str) -> JsonValue:
         """Return text and pictures; a text alone, which every server takes, where none of them can be sent."""
@@ -87,7 +105,21 @@ class ChatDialect(Dialect):
         ]
         text = "\n\n".join(part for part in (text, *gone) if part)
         shown: list[JsonValue] = [{"type": "image_url", "image_url": {"url": one}} for one in addresses if one]
-        return [{"type": "text", "text": text}, *shown] if shown else text
+        if not shown:
+            return self._parts(text)
+        said: JsonValue = {"type": "text", "text": text}
+        return [*shown, said] if self._marks in _IN_CHAT else [said, *shown]  # only a text may be marked
+
+    def _parts(self, text: str) -> JsonValue:
+        """Return the content of a message: in one part where that may have to be marked."""
+        return [{"type": "text", "text": text}] if self._marks in _IN_CHAT and text.strip() else text
+
+    def _marked(self, piece: bytes) -> bytes:
+        """Return a message with a mark: in the last part of its content, or beside a tool result that has none."""
+        if piece.endswith(b'"}]}'):
+            return piece[:-3] + b"," + _MARK + piece[-3:]
+        is_result = self._marks is CacheMarks.RESULTS and piece.startswith(b',{"role":"tool"')
+        return piece[:-1] + b"," + _MARK + b"}" if is_result else piece
 
     def _call_json(self, call: ToolCall, extra: JsonValue) -> JsonValue:
         function: JsonValue = {"name": sendable_name(call.name), "arguments": sendable_arguments(call.arguments)}
@@ -95,16 +127,14 @@ class ChatDialect(Dialect):
         return value | {EXTRA: extra} if extra else value
 
 
-def beside_results(messages: Sequence[Message], sight: Sight) -> tuple[list[Message], int]:
+def beside_results(messages: Sequence[Message], sight: Sight) -> list[Message]:
     """Return the messages with the pictures of tool results moved behind the last result of their reply, into one message of
-    the user's role: the API takes pictures in no other, and nothing may stand between the results. And the place behind the
-    last message of the person, where a turn begins.
+    the user's role: the API takes pictures in no other, and nothing may stand between the results.
 
     Of a picture that is not sent the result itself says so.
     """
     moved: list[Message] = []
     held: list[Message] = []
-    turn = 0
     for message in messages:
         if message.role is not Role.TOOL and held:
             moved.append(_shown(held))
@@ -116,11 +146,9 @@ def beside_results(messages: Sequence[Message], sight: Sight) -> tuple[list[Mess
                 message = replace(message, content="\n".join((message.content, *gone)), pictures=sent)  # noqa: PLW2901
             held += [message] if sent else []
         moved.append(message)
-        if message.role is Role.USER:
-            turn = len(moved)
     if held:
         moved.append(_shown(held))
-    return moved, turn
+    return moved
 
 
 def _shown(results: Sequence[Message]) -> Message:

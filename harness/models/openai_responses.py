@@ -19,10 +19,6 @@ from harness.models.responses_reply import ResponsesReply
 from harness.models.retries import no_encrypted_reasoning, no_streams
 from harness.models.wire_format import IdForm, WireIds
 
-# "The encrypted content ... could not be verified" (openai/codex#9045; also in the middle of an answer), "Item with id
-# 'rs_1' not found", an item type that is not known.
-_REASONING_REFUSED = re.compile(r"reasoning|encrypted.?content|\brs_")
-
 
 class ResponsesDialect(Dialect):
     """The Responses API, with every message and every list of tools encoded once."""
@@ -30,6 +26,9 @@ class ResponsesDialect(Dialect):
     path = "/responses"
     api = Api.RESPONSES
     lessons = (no_encrypted_reasoning, no_streams)
+    # "The encrypted content ... could not be verified" (openai/codex#9045; also in the middle of an answer), "Item with id
+    # 'rs_1' not found", an item type that is not known.
+    reasoning_refused = re.compile(r"reasoning|encrypted.?content|\brs_")
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""
@@ -37,8 +36,6 @@ class ResponsesDialect(Dialect):
         self._ids = WireIds(IdForm.RESPONSES)
         self._instructions = ("", b"")
         """The last system message, and the field that it became."""
-        self._forgotten = 0
-        """How many messages at the start go without their reasoning."""
         super().__init__(model, endpoint)
 
     def adapt(self) -> None:
@@ -56,8 +53,7 @@ class ResponsesDialect(Dialect):
         if system != self._instructions[0]:
             text = join_pairs(system, errors="replace")
             self._instructions = (system, b',"instructions":' + encoded(text) if text else b"")
-        apart = 1 if system else 0
-        self._messages.update(messages[apart:], reasoning_from=max(self._forgotten - apart, 0))
+        self._take(messages[1:] if system else messages)
         start = (self._start, self._instructions[1], self._tools.field(tools), b',"input":')
         return b"".join((*start, *self._messages.array(), b"}"))
 
@@ -66,19 +62,11 @@ class ResponsesDialect(Dialect):
         return ResponsesReply(secret, bounds=self.bounds)
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """A server that refuses the reasoning of earlier replies (of another model or account, in a resumed session) gets
-        the same conversation without; one that has no encrypted reasoning is never asked for it again.
-        """
-        about_reasoning = refusal.status in {0, 400, 404, 422} and _REASONING_REFUSED.search(refusal.words)
-        if about_reasoning and self._forget_reasoning(messages):
-            return True
-        return super().learn(refusal, messages)
+        """Take what was said instead of a reply to `messages`; say whether their request is another one now.
 
-    def _forget_reasoning(self, messages: Sequence[Message]) -> bool:
-        """Leave out the reasoning of these messages from now on; say whether that changes anything."""
-        changes = any(message.echo for message in messages[self._forgotten :])
-        self._forgotten = len(messages)
-        return changes
+        The reasoning that goes back is left out first; a server that has none in encrypted form is then never asked for it.
+        """
+        return self._forget_reasoning(refusal) or super().learn(refusal, messages)
 
     def _items(self, message: Message, with_reasoning: bool) -> Iterator[JsonValue]:
         text = join_pairs(message.content, errors="replace")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 
-from harness.models.endpoint import Quirks
-from harness.record import Record
+from harness.models.endpoint import CacheMarks, Quirks
+from harness.record import Record, replace
 
 _ADDRESS = re.compile(
     r"https?://(?:[^/?#@\\\s]*@)?(\[[0-9a-f:.]+\]|[^/?#:@\\\s]+)(?::([0-9]{1,5}))?(?:[/?#]|$)", re.IGNORECASE
@@ -80,14 +80,16 @@ PRESETS: Mapping[str, Preset] = {
             quirks=_STRICT,
         ),
         # Reasoning goes back as `reasoning_details`, unchanged: openrouter.ai/docs/use-cases/reasoning-tokens. Usage
-        # comes always; asking for it has no effect: openrouter.ai/docs/use-cases/usage-accounting.
+        # comes always; asking for it has no effect: openrouter.ai/docs/use-cases/usage-accounting. Of Claude only what is
+        # marked is kept (openrouter.ai/docs/features/prompt-caching): the mark of a part goes to the tool result, one beside
+        # the content makes the request hang (NousResearch/hermes-agent#2391, #58129).
         Preset(  # https://openrouter.ai/docs/api-reference/overview
             name="openrouter",
             title="OpenRouter",
             base_url="https://openrouter.ai/api/v1",
             key_variable="OPENROUTER_API_KEY",
             hosts=("openrouter.ai",),
-            quirks=Quirks(echo=("reasoning_details",)),
+            quirks=Quirks(echo=("reasoning_details",), cache_marks=CacheMarks.PARTS),
         ),
         Preset(  # https://console.groq.com/docs/openai
             name="groq",
@@ -96,7 +98,7 @@ PRESETS: Mapping[str, Preset] = {
             key_variable="GROQ_API_KEY",
             hosts=("api.groq.com",),
         ),
-        # Thinking is on by default, and `reasoning_content` must go back within a turn that calls tools.
+        # Thinking is on by default, and `reasoning_content` must go back in all later requests of a turn that called tools.
         Preset(  # https://api-docs.deepseek.com/guides/thinking_mode
             name="deepseek",
             title="DeepSeek",
@@ -170,13 +172,15 @@ PRESETS: Mapping[str, Preset] = {
             hosts=("api.anthropic.com",),
             api=Api.MESSAGES,
         ),
-        # The variables are those of LiteLLM's own client (provider `litellm_proxy`).
+        # The variables are those of LiteLLM's own client (provider `litellm_proxy`). Marks: docs.litellm.ai/docs/completion,
+        # "Prompt Caching". Parts of a tool result go on as they are, and Anthropic takes no mark there (langchain#34920).
         Preset(  # https://docs.litellm.ai/docs/providers/litellm_proxy
             name="litellm",
             title="LiteLLM proxy",
             base_url="http://localhost:4000/v1",
             key_variable="LITELLM_PROXY_API_KEY",
             base_url_variable="LITELLM_PROXY_API_BASE",
+            quirks=Quirks(cache_marks=CacheMarks.RESULTS),
         ),
         Preset(  # https://docs.ollama.com/api/openai-compatibility
             name="ollama",
@@ -215,8 +219,8 @@ PRESETS: Mapping[str, Preset] = {
 def preset_of(base_url: str | None) -> Preset | None:
     """Return the preset that an address belongs to: by its host; None for the address means OpenAI's own.
 
-    An address on this machine is matched by its port: a guess, good for a title only. INVARIANT: presets without hosts
-    have no quirks, so that such a guess changes nothing of what is sent.
+    An address on this machine is matched by its port: a guess, good for a title only. INVARIANT: such a guess has no quirks, so
+    that it changes nothing of what is sent.
     """
     if base_url is None:
         return PRESETS["openai"]
@@ -226,7 +230,7 @@ def preset_of(base_url: str | None) -> Preset | None:
     host, port = found[1].lower().rstrip("."), found[2] or ""
     if _LOOPBACK.fullmatch(host):
         local = (preset for preset in PRESETS.values() if not preset.hosts and preset.base_url)
-        return next((preset for preset in local if _port(preset) == port), None)
+        return next((replace(preset, quirks=Quirks()) for preset in local if _port(preset) == port), None)
     return next((preset for preset in PRESETS.values() if _is_at(preset, host)), None)
 
 

@@ -19,6 +19,9 @@ from harness.record import replace
 MAX_NAME_CHARACTERS = 64
 """Of a function's name."""
 
+MARKED_RUNS = 2
+"""Of what is said to the model without a reply between: four marks are allowed in all, the others are of tools and system."""
+
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
 _encode_ascii = json.JSONEncoder(separators=(",", ":"), default=dict).encode
@@ -43,7 +46,6 @@ class EncodedMessages:
         self._echoing: list[int] = []
         """The places of the messages that may hold reasoning."""
         self._reasoning_from = 0
-        self._turn_start = 0
         self._call_ids: set[str] = set()
 
     @property
@@ -51,19 +53,25 @@ class EncodedMessages:
         """The ids of all calls in the messages."""
         return self._call_ids
 
-    def update(self, messages: Sequence[Message], *, reasoning_from: int | None = None) -> None:
+    def __len__(self) -> int:
+        """Return how many messages the last request had."""
+        return len(self._messages)
+
+    def may_reason(self, start: int) -> bool:
+        """Say whether a message at the place `start`, or a later one, may hold reasoning."""
+        return any(place >= start for place in self._echoing)
+
+    def update(self, messages: Sequence[Message], *, reasoning_from: int = 0) -> None:
         """Take the messages of the next request; only what differs from the ones before is encoded.
 
-        Messages at the place `reasoning_from` and later ones go with their reasoning, earlier ones without; None: those
-        after the last user message.
+        Messages at the place `reasoning_from` and later ones go with their reasoning, earlier ones without.
         """
         kept = self._common(messages)
-        self._turn_start = self._turn_of(messages, kept)
         if not kept == len(self._messages) == len(messages):
             while kept and _joins(self._messages[kept - 1]):
                 kept -= 1  # the run may go on, or have lost its end
             self._keep(kept)
-        self._move_reasoning(self._turn_start if reasoning_from is None else reasoning_from)
+        self._move_reasoning(reasoning_from)
         run: list[Message] = []
         for message in messages[kept:]:
             if _joins(message):
@@ -74,12 +82,35 @@ class EncodedMessages:
             self._add(message)
         self._add_run(run)
 
-    def array(self) -> list[bytes]:
-        """Return the pieces of the array, brackets included."""
-        pieces = [piece for piece in self._encoded if piece]
+    def array(self, mark: Callable[[bytes], bytes] | None = None) -> list[bytes]:
+        """Return the pieces of the array, brackets included; `mark` makes of a piece one up to which the request is kept."""
+        encoded = self._encoded if mark is None else self.marked(mark)
+        pieces = [piece for piece in encoded if piece]
         if pieces:
             pieces[0] = pieces[0][1:]
         return [b"[", *pieces, b"]"]
+
+    def marked(self, mark: Callable[[bytes], bytes]) -> list[bytes]:
+        """Return what each message became, marked where it saves: the system message, and what was said to the model last, and
+        last before its last reply.
+
+        The one is what the next request begins with, the other what this one begins with: a kept beginning is looked for only
+        some blocks before a mark, and there may be more of them between two replies.
+        """
+        pieces = list(self._encoded)
+        marked = {0} if pieces and self._messages[0].role is Role.SYSTEM else set()
+        before_reply, runs = True, 0
+        for place in range(len(pieces) - 1, -1, -1):
+            if is_reply(self._messages[place]):
+                before_reply = True
+            elif before_reply and pieces[place]:
+                marked.add(place)
+                before_reply, runs = False, runs + 1
+            if runs == MARKED_RUNS:
+                break
+        for place in marked:
+            pieces[place] = pieces[place] and mark(pieces[place])
+        return pieces
 
     def _common(self, messages: Sequence[Message]) -> int:
         """Return how many messages at the start are those of the request before."""
@@ -92,14 +123,6 @@ class EncodedMessages:
                 break
             count += 1
         return count
-
-    def _turn_of(self, messages: Sequence[Message], kept: int) -> int:
-        """Return the place after the last user message; the `kept` messages at the start were looked through before."""
-        known = self._turn_start <= kept
-        for place in range(len(messages) - 1, kept - 1 if known else -1, -1):
-            if messages[place].role is Role.USER:
-                return place + 1
-        return self._turn_start if known else 0
 
     def _keep(self, count: int) -> None:
         if count < len(self._messages):
@@ -189,12 +212,11 @@ def _refuse(constant: str) -> JsonValue:
     raise ValueError(constant)
 
 
+def is_reply(message: Message) -> bool:
+    """Say whether a message is the model's, and says anything."""
+    return message.role is Role.ASSISTANT and bool(message.content or message.tool_calls)
+
+
 def _joins(message: Message) -> bool:
     """Say whether a message is part of a run: the person's, or an assistant's that says nothing."""
-    match message.role:
-        case Role.USER:
-            return True
-        case Role.ASSISTANT:
-            return not message.content and not message.tool_calls
-        case Role.SYSTEM | Role.TOOL:
-            return False
+    return message.role is Role.USER or (message.role is Role.ASSISTANT and not is_reply(message))

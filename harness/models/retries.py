@@ -16,7 +16,7 @@ from typing import TypeAlias
 from harness.errors import ModelError, ModelFault
 from harness.messages import Usage
 from harness.model import Retry
-from harness.models.endpoint import Quirks
+from harness.models.endpoint import CacheMarks, Quirks
 from harness.models.failures import FailedTry, ProviderRefusal
 from harness.record import replace
 
@@ -155,6 +155,9 @@ _NO_STREAM = re.compile(
     r"(not|n't) support[^.]{0,40}stream|stream\w*[^.]{0,40}(unsupported|tool|function)"
 )
 # OpenAI says "Encrypted content is not supported with this model" (pydantic/pydantic-ai#2865), others name the field.
+# DeepSeek: "The `reasoning_content` in the thinking mode must be passed back to the API", before "Missing `reasoning_content`
+# field in the assistant message". Kimi: "thinking is enabled but reasoning_content is missing in assistant tool call message".
+_ECHO_WANTED = re.compile(r"must be passed back|missing `?reasoning|reasoning\w* is missing")
 _NO_ENCRYPTED_REASONING = re.compile(r"\binclude\b|encrypted.?content")
 
 
@@ -170,9 +173,16 @@ def no_usage(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     return replace(quirks, usage=False) if named and asked else quirks
 
 
+def wanted_echo(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
+    """Learn that every assistant message must hold a field of reasoning, also one of another model that did not think."""
+    named = next((name for name in quirks.echo if name in refusal.words), "")
+    asked = refusal.status in {0, 400, 422} and _ECHO_WANTED.search(refusal.words)
+    return replace(quirks, wanted_echo=named) if named and asked else quirks
+
+
 def less_echo(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn that fields of a reply's message are not wanted back."""
-    if refusal.status not in _ABOUT_THE_REQUEST - {500}:
+    if refusal.status not in _ABOUT_THE_REQUEST - {500} or _ECHO_WANTED.search(refusal.words):
         return quirks
     return replace(quirks, echo=tuple(name for name in quirks.echo if name not in refusal.words))
 
@@ -185,6 +195,12 @@ def other_output_field(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     asked = quirks.output_field == "max_tokens" and refusal.status in _ABOUT_THE_REQUEST
     named = asked and "max_completion_tokens" in refusal.words
     return replace(quirks, output_field="max_completion_tokens") if named else quirks
+
+
+def no_cache_marks(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
+    """Learn that a request may not be marked for the cache: a server that only speaks alike."""
+    named = refusal.status in {0, 400, 422} and "cache_control" in refusal.words
+    return replace(quirks, cache_marks=CacheMarks.NOWHERE) if named else quirks
 
 
 def no_streams(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:

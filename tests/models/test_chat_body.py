@@ -16,7 +16,8 @@ from sizes import examples
 
 from harness.messages import Message, Role, ToolCall
 from harness.model import ToolSpec
-from harness.models.endpoint import Endpoint, Quirks
+from harness.models.endpoint import CacheMarks, Endpoint, Quirks
+from harness.models.failures import ProviderRefusal
 from harness.models.openai_chat import ChatDialect
 from harness.models.wire_format import IdForm, WireIds
 from harness.record import replace
@@ -147,7 +148,7 @@ def test_an_id_that_another_one_was_turned_into_is_turned_itself() -> None:
     assert (ids.of("a long id"), len(ids.of(taken))) == (taken, 9)
 
 
-def test_reasoning_goes_back_within_its_turn_and_signatures_always() -> None:
+def test_reasoning_goes_back_and_that_of_earlier_turns_stays_where_it_was() -> None:
     echo = json.dumps(
         {
             "api": "chat",
@@ -161,8 +162,8 @@ def test_reasoning_goes_back_within_its_turn_and_signatures_always() -> None:
     conversation = ChatDialect("m1", Endpoint())
     within = json.loads(conversation.request(turn, ()))["messages"][1]
     after = json.loads(conversation.request([*turn, assistant("done"), user("more")], ()))["messages"][1]
-    assert within.pop("reasoning_content") == "hm"
     assert within == after
+    assert after["reasoning_content"] == "hm"
     assert [call.get("extra_content") for call in after["tool_calls"]] == [{"google": {"thought_signature": "s"}}, None]
     assert (after["extra_content"], "reasoning" in after, "echo" in after) == ({"google": 1}, False, False)
 
@@ -182,3 +183,45 @@ def test_what_another_adapter_kept_is_not_sent(echo: str) -> None:
 )
 def test_a_body_asks_for_what_the_server_takes(quirks: Quirks, expected: object) -> None:
     assert sent([], quirks) == expected
+
+
+MARKED = {"cache_control": {"type": "ephemeral"}}
+TALK = [
+    Message(role=Role.SYSTEM, content="be careful"),
+    user("a"),
+    assistant("", bash()),
+    result("c1"),
+    user("b"),
+    assistant("", bash(call_id="c2"), bash(call_id="c3")),
+    result("c2"),
+    result("c3"),
+]
+
+
+@all_rows(
+    ("marks", "results"),
+    {
+        "OpenRouter": (CacheMarks.PARTS, {"content": [{"type": "text", "text": "out", **MARKED}]}),
+        "LiteLLM": (CacheMarks.RESULTS, {"content": "out", **MARKED}),
+    },
+)
+def test_of_claude_the_system_message_and_what_was_said_last_are_marked(
+    marks: CacheMarks, results: dict[str, object]
+) -> None:
+    quirks = Quirks(cache_marks=marks)
+    dialect = ChatDialect("anthropic/claude-x", Endpoint(quirks=quirks))
+    sent_now = json.loads(dialect.request(TALK, (BASH,)))["messages"]
+    places = [place for place, message in enumerate(sent_now) if "cache_control" in str(message)]
+    assert places == [0, 4, 7]
+    assert sent_now[4]["content"] == [{"type": "text", "text": "b", **MARKED}]
+    assert sent_now[7] == {"role": "tool", "tool_call_id": "c3", **results}
+    blank = json.loads(dialect.request([*TALK[:-1], replace(result("c3"), content=" ")], ()))["messages"][7]
+    assert (blank["content"], "cache_control" in blank) == (" ", marks is CacheMarks.RESULTS)
+    refusal = ProviderRefusal(status=400, codes=(), said="", words="cache_control: extra inputs are not permitted")
+    plain = [
+        sent(TALK)["messages"],
+        json.loads(ChatDialect("gpt-x", Endpoint(quirks=quirks)).request(TALK, ()))["messages"],
+    ]
+    assert dialect.learn(refusal, TALK)
+    assert [json.loads(dialect.request(TALK, ()))["messages"]] * 2 == plain
+    assert not dialect.learn(refusal, TALK)

@@ -38,9 +38,8 @@ def test_pieces_are_put_together(deltas: list[dict[str, JsonValue]], expected: d
         echo.add(delta)
     text = echo.text([])
     assert json.loads(text) == {"api": "chat", "reasoning": expected}
-    assert given_back(text, ("r",), same_turn=True) == (expected, [])
-    assert given_back(text, ("r",), same_turn=False) == ({}, [])
-    assert given_back(text, (), same_turn=True) == ({}, [])
+    assert given_back(text, ("r",)) == (expected, [])
+    assert given_back(text, ()) == ({}, [])
 
 
 @all_rows("value", [None, "", [], 0, 7, True, {"a": 1}])
@@ -52,7 +51,7 @@ def test_a_field_that_is_neither_text_nor_parts_is_nothing(value: JsonValue) -> 
 
 def test_signatures_are_kept_by_the_place_of_their_call() -> None:
     text = Echo(()).text([None, {"s": 1}])
-    assert given_back(text, (), same_turn=False) == ({}, [None, {"s": 1}])
+    assert given_back(text, ()) == ({}, [None, {"s": 1}])
 
 
 def test_what_is_too_long_is_not_kept_at_all() -> None:

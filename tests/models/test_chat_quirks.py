@@ -93,9 +93,47 @@ def test_reasoning_is_kept_given_back_and_left_out_where_it_is_refused() -> None
         {"type": "t", "text": "ab", "index": 0, "signature": "x"},
         {"type": "e", "data": "z", "index": 1},
     ]
-    assert [message.get("reasoning_content") for message in sent] == ["hm", "hm", None]
+    assert [message.get("reasoning_content") for message in sent] == ["hm", "hm", "hm"]
     assert ["reasoning_details" in message for message in sent] == [True, False, False]
     assert [m["tool_calls"][0]["extra_content"] for m in sent] == [{"google": {"thought_signature": "s"}}] * 3
+
+
+WANTED = (
+    "The `reasoning_content` in the thinking mode must be passed back to the API.",
+    "Missing `reasoning_content` field in the assistant message at message index 1.",
+    "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
+)
+
+
+@all_rows("said", WANTED)
+def test_where_all_reasoning_is_wanted_back_a_blank_stands_for_what_another_model_did_not_think(said: str) -> None:
+    thought = '{"api":"chat","reasoning":{"reasoning_content":"hm"}}'
+    turn = (
+        *USER,
+        Message(role=Role.ASSISTANT, content="", tool_calls=(bash(),)),
+        Message(role=Role.TOOL, content="out", tool_call_id="c1"),
+        Message(role=Role.ASSISTANT, content="done", echo=thought),
+        *USER,
+    )
+    with Wire(failure(400, said), GOOD, failure(400, said)) as wire:
+        asked = Asked(wire.url, attempts=1)
+        asked.complete(turn)
+        with pytest.raises(ModelError, match="refused the request"):
+            asked.complete(turn)
+    sent = [[one.get("reasoning_content") for one in body["messages"]] for body in wire.bodies]
+    assert sent == [[None, None, None, "hm", None], *[[None, " ", None, "hm", None]] * 2]
+
+
+def test_reasoning_whose_signature_is_refused_is_left_out_and_that_of_later_replies_is_not() -> None:
+    thought = '{"api":"chat","reasoning":{"reasoning_details":[{"signature":"s"}]}}'
+    turn = [*USER, Message(role=Role.ASSISTANT, content="a", echo=thought), *USER]
+    later = [*turn, Message(role=Role.ASSISTANT, content="b", echo=thought), *USER]
+    with Wire(failure(400, "messages.1.content.0: Invalid `signature` in `thinking` block"), GOOD, GOOD) as wire:
+        asked = Asked(wire.url, attempts=1)
+        asked.complete(turn)
+        asked.complete(later)
+    sent = [["reasoning_details" in one for one in body["messages"]] for body in wire.bodies]
+    assert sent == [[False, True, False], [False] * 3, [False, False, False, True, False]]
 
 
 UNREAD = {

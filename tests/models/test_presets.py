@@ -12,9 +12,10 @@ from places import ROOT
 from program import Program
 from rows import all_rows
 
-from harness.models.endpoint import Quirks
+from harness.models.endpoint import CacheMarks, Quirks
 from harness.models.presets import PRESETS, Api, Preset, preset_of
 from harness.models.scripted import replies, say
+from harness.record import replace
 
 ROWS = [pytest.param(preset, id=name) for name, preset in PRESETS.items()]
 LEAST_ROWS = 17
@@ -37,11 +38,9 @@ def test_a_row_is_fit_for_use(preset: Preset) -> None:
 
 
 @all_rows("preset", ROWS)
-def test_a_server_of_one_s_own_has_no_quirks_and_others_have_a_host(preset: Preset) -> None:
+def test_a_server_of_one_s_own_is_guessed_by_its_port_alone_and_others_have_a_host(preset: Preset) -> None:
     is_local = (preset.base_url or "").startswith("http://localhost:")
     assert bool(preset.hosts) is not is_local
-    if is_local:
-        assert preset.quirks == Quirks()
 
 
 @all_rows(
@@ -49,8 +48,8 @@ def test_a_server_of_one_s_own_has_no_quirks_and_others_have_a_host(preset: Pres
     [preset for preset in PRESETS.values() if preset.base_url and preset.api is not Api.MESSAGES],
     ids=lambda p: p.name,
 )
-def test_its_own_address_finds_it(preset: Preset) -> None:
-    assert preset_of(preset.base_url) is preset
+def test_its_own_address_finds_it_and_a_guess_changes_nothing_of_what_is_sent(preset: Preset) -> None:
+    assert preset_of(preset.base_url) == (preset if preset.hosts else replace(preset, quirks=Quirks()))
 
 
 ADDRESSES: dict[str | None, str | None] = {
@@ -94,6 +93,7 @@ def test_what_is_known_of_some_servers() -> None:
     assert PRESETS["mistral"].quirks == Quirks(usage=False, echo=(), nine_character_ids=True)
     assert PRESETS["deepseek"].quirks.echo == ("reasoning_content",)
     assert PRESETS["openai"].quirks.echo == ()
+    assert PRESETS["litellm"].quirks.cache_marks is CacheMarks.RESULTS
     assert PRESETS["azure"].api_version_variable == "OPENAI_API_VERSION"
 
 
