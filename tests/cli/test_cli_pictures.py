@@ -162,19 +162,34 @@ def test_what_a_prompt_mentions(words: str) -> None:
 PASTES = {
     "/tmp/a.png": "@/tmp/a.png ",
     "'/tmp/my shot.png'": '@"/tmp/my shot.png" ',
+    "/tmp/my shot.png": '@"/tmp/my shot.png" ',
     "/tmp/my\\ shot.jpg\n": '@"/tmp/my shot.jpg" ',
     "file:///tmp/my%20shot.webp": '@"/tmp/my shot.webp" ',
+    "'/tmp/it'\\''s.png'": '@"/tmp/it\'s.png" ',
+    "/tmp/it's.png": '@"/tmp/it\'s.png" ',
+    "/tmp/a.png /tmp/b.png ": "@/tmp/a.png @/tmp/b.png ",
+    "'/tmp/my shot.png' '/tmp/b.png'": '@"/tmp/my shot.png" @/tmp/b.png ',
+    "/tmp/my\\ shot.png /tmp/b.png": '@"/tmp/my shot.png" @/tmp/b.png ',
+    "/tmp/my shot.png\r\n/tmp/b.png\n": '@"/tmp/my shot.png" @/tmp/b.png ',
+    "file:///tmp/a.png\nfile:///tmp/b%20b.gif\n": '@/tmp/a.png @"/tmp/b b.gif" ',
+    "/tmp/a.png '/tmp/my words.txt'": "@/tmp/a.png '/tmp/my words.txt' ",
+    "/tmp/b.txt /tmp/c.txt": "/tmp/b.txt /tmp/c.txt",
     "a.png": "a.png",
-    "/tmp/a.png /tmp/b.txt": "/tmp/a.png /tmp/b.txt",
-    "/tmp/a.png\n/tmp/b.png": "/tmp/a.png\n/tmp/b.png",
     "see /tmp/a.png": "see /tmp/a.png",
+    "/tmp/a.png\nis what I see": "/tmp/a.png\nis what I see",
+    "/tmp/a.png\n" * 51: "/tmp/a.png\n" * 51,
+    "": "",
 }
 
 
 @pytest.mark.parametrize("text", PASTES)
-def test_a_pasted_path_of_a_picture_becomes_a_mention(text: str) -> None:
+def test_pasted_paths_of_pictures_become_mentions(text: str) -> None:
     assert pasted_mention(text, lambda _: True) == PASTES[text]
     assert pasted_mention(text, lambda _: False) == text
+
+
+def test_all_that_is_pasted_must_be_there() -> None:
+    assert pasted_mention("/tmp/a.png /tmp/b.png", "/tmp/a.png".__eq__) == "/tmp/a.png /tmp/b.png"
 
 
 REFUSED = Failure(
