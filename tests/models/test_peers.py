@@ -16,7 +16,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,8 +27,14 @@ from wire_cases import Probe, Stage, check_road, do
 
 from harness.errors import ModelError, ModelFault
 from harness.messages import Message, ModelResponse, Role, StopReason, Usage
+from harness.models.anthropic_messages import AnthropicMessages
 from harness.models.endpoint import Deadlines, Endpoint, Quirks
+from harness.models.loopback import ScriptServer
+from harness.models.openai_chat import OpenAIChat
 from harness.models.openai_responses import OpenAIResponses
+from harness.models.openai_wire import OpenAIWire
+from harness.models.presets import PRESETS, Api
+from harness.models.scripted import Player, Reply, ScriptedAnswer, Turn, call, say
 from harness.record import replace
 
 FOLDER = os.environ.get("HARNESS_PEERS", "")
@@ -104,9 +110,9 @@ def _endpoint(url: str, **more: object) -> Endpoint:
     return replace(Endpoint(base_url=url, api_key="test-key-0001", attempts=2, deadlines=deadlines), **more)
 
 
-def _turn(url: str, folder: Path, **more: object) -> Stage:
+def _turn(url: str, folder: Path, *, api: Api = Api.CHAT, **more: object) -> Stage:
     """Run `go` through the whole loop: one call that runs, then `ok`."""
-    stage = Stage(str(folder), _endpoint(url, **more))
+    stage = Stage(str(folder), _endpoint(url, **more), api=api)
     result = stage.agent.run("go", stage.session)
     stage.close(result)
     assert (result.stop, result.text, result.detail) == (StopReason.COMPLETED, "ok", "")
@@ -149,10 +155,11 @@ def _aimock(folder: Path, *more: str) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.parametrize("api", [Api.CHAT, Api.MESSAGES], ids=lambda api: api.value)
 @whole_and_streamed
-def test_a_turn_with_aimock(stream: bool, tmp_path: Path) -> None:
+def test_a_turn_with_aimock(stream: bool, api: Api, tmp_path: Path) -> None:
     with _aimock(tmp_path) as url:
-        _turn(url, tmp_path, quirks=Quirks(stream=stream))
+        _turn(url, tmp_path, api=api, quirks=Quirks(stream=stream))
 
 
 @whole_and_streamed
@@ -243,8 +250,6 @@ def test_replies_of_openai_mock_api(stream: bool, tmp_path: Path) -> None:
 
 
 def _with_key(url: str, history: list[Message]) -> None:
-    from harness.models.openai_chat import OpenAIChat
-
     OpenAIChat("m1", _endpoint(url, api_key="wrong-key-0000")).complete(history, (), on_text=print, on_retry=print)
 
 
@@ -255,13 +260,8 @@ LITELLM = """\
 model_list:
   - model_name: says
     litellm_params: {model: openai/mock, api_key: none, mock_response: "ok"}
-  - model_name: calls
-    litellm_params:
-      model: openai/mock
-      api_key: none
-      mock_response: ""
-      mock_tool_calls:
-        - {id: call_a1, type: function, function: {name: work, arguments: '{"do": "a"}'}}
+  - model_name: m1
+    litellm_params: {model: hosted_vllm/scripted, api_key: none, api_base: "ADDRESS"}
   - model_name: limited
     litellm_params: {model: openai/mock, api_key: none, mock_response: "litellm.RateLimitError"}
   - model_name: long
@@ -271,45 +271,60 @@ litellm_settings: {num_retries: 0, telemetry: false}
 """
 
 
+def _work_then_ok() -> Generator[ScriptedAnswer, Turn, None]:
+    """Ask for one call, and say `ok` to its result, as often as a session begins."""
+    while True:
+        yield Reply(calls=(call("work", do="a"),))
+        yield say("ok")
+
+
 @pytest.fixture(scope="module")
 def litellm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("litellm")
     program = os.path.join(os.path.dirname(_venv("litellm", PIP_PEERS["litellm"])), "litellm")
-    (folder / "config.yaml").write_text(LITELLM)
-    with _serving(
-        lambda port: [program, "--config", str(folder / "config.yaml"), "--port", str(port), "--host", "127.0.0.1"],
-        "/health/liveliness",
-        folder,
-    ) as url:
-        yield url
+    with ScriptServer(Player(_work_then_ok)) as behind:
+        (folder / "config.yaml").write_text(LITELLM.replace("ADDRESS", behind.base_url))
+        with _serving(
+            lambda port: [program, "--config", str(folder / "config.yaml"), "--port", str(port), "--host", "127.0.0.1"],
+            "/health/liveliness",
+            folder,
+        ) as url:
+            yield url
 
 
-def _litellm(url: str, model: str, *, stream: bool = True, key: str = "test-key-0001") -> ModelResponse:
-    from harness.models.openai_chat import OpenAIChat
-
-    chat = OpenAIChat(
-        model, _endpoint(url, api_key=key, quirks=Quirks(stream=stream)), sleep=lambda seconds: None, jitter=lambda: 0.0
-    )
+def _litellm(
+    url: str, model: str, *, stream: bool = True, key: str = "test-key-0001", adapter: type[OpenAIWire] = OpenAIChat
+) -> ModelResponse:
+    endpoint = _endpoint(url, api_key=key, quirks=replace(PRESETS["litellm"].quirks, stream=stream))
+    asked = adapter(model, endpoint, sleep=lambda seconds: None, jitter=lambda: 0.0)
     history = [Message(role=Role.SYSTEM, content="be careful"), Message(role=Role.USER, content="go")]
     try:
-        return chat.complete(history, (Probe("work", []).spec,), on_text=lambda text: None, on_retry=lambda retry: None)
+        return asked.complete(
+            history, (Probe("work", []).spec,), on_text=lambda text: None, on_retry=lambda retry: None
+        )
     finally:
-        chat.close()
+        asked.close()
 
 
+by_both = pytest.mark.parametrize("adapter", [OpenAIChat, AnthropicMessages], ids=["chat", "messages"])
+
+
+@by_both
 @whole_and_streamed
-def test_a_text_of_the_litellm_proxy(litellm: str, stream: bool) -> None:
-    response = _litellm(litellm, "says", stream=stream)
+def test_a_text_of_the_litellm_proxy(litellm: str, stream: bool, adapter: type[OpenAIWire]) -> None:
+    response = _litellm(litellm, "says", stream=stream, adapter=adapter)
     assert (response.text, response.tool_calls) == ("ok", ())
     assert response.usage != Usage()
 
 
-def test_a_call_of_the_litellm_proxy(litellm: str) -> None:
-    """Only whole: streams that it makes up hold no calls."""
-    response = _litellm(litellm, "calls", stream=False)
-    assert [(call.name, json.loads(call.arguments)) for call in response.tool_calls] == [("work", {"do": "a"})]
+@pytest.mark.parametrize("api", [Api.CHAT, Api.MESSAGES], ids=lambda api: api.value)
+@whole_and_streamed
+def test_a_turn_through_the_litellm_proxy(litellm: str, stream: bool, api: Api, tmp_path: Path) -> None:
+    """A model of chat completions plays behind it: the proxy puts blocks, calls and results into the other form, and back."""
+    _turn(litellm, tmp_path, api=api, quirks=replace(PRESETS["litellm"].quirks, stream=stream))
 
 
+@by_both
 @pytest.mark.parametrize(
     ("model", "key", "faults"),
     [
@@ -319,9 +334,11 @@ def test_a_call_of_the_litellm_proxy(litellm: str) -> None:
         pytest.param("nowhere", "test-key-0001", (ModelFault.NOT_FOUND, ModelFault.REQUEST), id="no such model"),
     ],
 )
-def test_an_error_of_the_litellm_proxy(litellm: str, model: str, key: str, faults: tuple[ModelFault, ...]) -> None:
+def test_an_error_of_the_litellm_proxy(
+    litellm: str, model: str, key: str, faults: tuple[ModelFault, ...], adapter: type[OpenAIWire]
+) -> None:
     with pytest.raises(ModelError) as raised:
-        _litellm(litellm, model, key=key)
+        _litellm(litellm, model, key=key, adapter=adapter)
     assert raised.value.fault in faults, (raised.value.fault, str(raised.value))
 
 
