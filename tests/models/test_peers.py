@@ -346,7 +346,7 @@ def test_an_error_of_the_litellm_proxy(
 
 
 MAJOR_TESTS = [
-    f"tests/test_{name}.py"
+    f"tests/models/test_{name}.py"
     for name in ("openai_chat", "openai_responses", "openai_wire", "azure", "wire_contract", "wire_cases")
 ]
 """As `.ci/run` plays them on the oldest version that is supported."""
@@ -355,8 +355,8 @@ MAJOR_TESTS = [
 @all_rows("major", MAJORS)
 def test_the_wire_cases_on_a_major_of_openai(major: str) -> None:
     name = "openai-" + "".join(c for c in major if c.isdigit())
-    needs = ("pytest>=8.3", "hypothesis>=6.100", "pathspec>=1,<2", "prompt-toolkit>=3.0.47,<4", "rich>=13.9,<16")
-    python = _venv(name, (major, *needs))
+    needs = ("pytest>=8.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
+    python = _venv(name, (ROOT, major, *needs))
     done = subprocess.run(
         [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *MAJOR_TESTS],
         cwd=ROOT,
