@@ -139,7 +139,7 @@ _NO_TOOLS = re.compile(
 # Groq: "'messages.0.content' : value must be a string".
 _NO_PICTURES = re.compile(
     r"image_url is only supported|variant `?image_url|(that|not|n't) supports? (image|vision)(?! (format|type|size))|"
-    r"(image|vision|multimodal).?(inputs?|content)? (is|are) not supported|mmproj|not a (vision|multimodal) model|"
+    r"((image|vision|multimodal).?(inputs?|content)|vision) (is|are) not supported|mmproj|not a (vision|multimodal) model|"
     r"at most 0 image|required for image input|content\W*(value )?must be a string",
     re.IGNORECASE,
 )

@@ -81,10 +81,8 @@ class ChatDialect(Dialect):
 
     def _reply_json(self, message: Message, text: str, with_reasoning: bool) -> JsonValue:
         fields, extras = given_back(message.echo, self.quirks.echo if with_reasoning else ())
-        if self.quirks.wanted_echo:
-            fields.setdefault(
-                self.quirks.wanted_echo, " "
-            )  # DeepSeek refuses an empty text: NousResearch/hermes-agent#17341
+        if wanted := self.quirks.wanted_echo:
+            fields.setdefault(wanted, " ")  # DeepSeek refuses an empty one: NousResearch/hermes-agent#17341
         value: dict[str, JsonValue] = {"role": "assistant", "content": text}
         if message.tool_calls:
             # Servers that turn "" away and servers that want the field to be there both take null.
