@@ -3,62 +3,84 @@
 from __future__ import annotations
 
 import re
+import textwrap
+from collections.abc import Sequence
 
 from harness.record import Record
 
 _FENCE = "---"
-_LINE = re.compile(r"([A-Za-z_][\w-]*):(?:[ \t]+(.*))?")
-_BLOCKS = (">", "|", ">-", "|-")
+_LINE = re.compile(r"""(?:"([^"]+)"|'([^']+)'|(\w[\w.-]*))[ \t]*:(?:[ \t]+(.*))?""")
+_BLOCK = re.compile(r"([|>])[-+1-9]{0,2}(?:[ \t]+#.*)?")
+_QUOTED = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)')(?:[ \t]*|[ \t]+#.*)""", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u(?!0000)([0-9a-fA-F]{4})|(.))")
+_CLOSES = re.compile(r"[\]}],?[ \t]*(?:#.*)?")
+_NAMED = {"n": "\n", "t": "\t", "r": "\r"}
+_NOTHING = ("~", "null")
 
 
 class FrontMatter(Record):
     """What a file says of itself, and the rest of it."""
 
     fields: dict[str, str]
-    """By key, as texts. A value that spans lines is joined by blanks, after `|` by line ends."""
+    """By key, as texts. Lines of a value are joined by blanks, after `|` by line ends; entries of a list by commas."""
     body: str
+    problem: str = ""
+    """What was not understood first, with the number of its line, and left out; else nothing."""
 
 
 def front_matter(text: str) -> FrontMatter:
     """Return what `text` begins with, and the rest; a text that does not begin with `---` has no fields.
 
-    This is the part of YAML that such files use: plain and quoted texts, and texts of indented lines. Lists and nested
-    tables are kept as the lines that they are.
-
-    Raises ValueError, with the number of the line, for front matter that does not end, or a line that is none of it.
+    This is the part of YAML 1.2 that such files use: plain and quoted texts, blocks of indented lines, lists. Nested tables
+    and lists in brackets are kept as they are written. A value may hold colons, as other readers let it.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
         return FrontMatter(fields={}, body=text)
     end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), 0)
     if not end:
-        raise ValueError("line 1: --- begins what the file says of itself, and no second --- ends it")
+        problem = "line 1: --- begins what the file says of itself, and no second --- ends it"
+        return FrontMatter(fields={}, body=text, problem=problem)
     fields: dict[str, list[str]] = {}
-    key = ""
-    for number, line in enumerate(lines[1:end], 2):
-        if not line.strip() or line.lstrip().startswith("#"):
+    problems = []
+    held: list[str] = []
+    for number, line in enumerate(map(str.rstrip, lines[1:end]), 2):
+        if held and (line[:1] in ("", " ", "\t") or line == "-" or line.startswith("- ") or _CLOSES.fullmatch(line)):
+            held.append(line)
+        elif not line.strip() or line.lstrip().startswith("#"):
             continue
-        if key and (line[0] in " \t" or line.startswith("- ")):
-            fields[key].append(line.strip())
-            continue
-        found = _LINE.fullmatch(line.rstrip())
-        if found is None:
-            raise ValueError(f"line {number}: it must be `key: value`")
-        key = found[1]
-        if key in fields:
-            raise ValueError(f"line {number}: {key} stands here twice")
-        fields[key] = [(found[2] or "").strip()]
+        elif (found := _LINE.fullmatch(line)) is None:
+            problems.append(f"line {number}: it must be `key: value`")
+        else:
+            key = found[1] or found[2] or found[3]
+            held = [(found[4] or "").strip()]
+            if key in fields:
+                problems.append(f"line {number}: {key} stands here twice")
+            fields.setdefault(key, held)
     return FrontMatter(
-        fields={key: _value(first, more) for key, (first, *more) in fields.items()}, body="\n".join(lines[end + 1 :])
+        fields={key: _value(first, more) for key, (first, *more) in fields.items()},
+        body="\n".join(lines[end + 1 :]),
+        problem=next(iter(problems), ""),
     )
 
 
-def _value(first: str, more: list[str]) -> str:
-    if first in _BLOCKS:
-        return ("\n" if first[0] == "|" else " ").join(more)
-    joined = " ".join((first, *more)).strip()
-    if len(joined) > 1 and joined[0] == joined[-1] == '"':
-        return re.sub(r"\\([\"\\])", r"\1", joined[1:-1])
-    if len(joined) > 1 and joined[0] == joined[-1] == "'":
-        return joined[1:-1].replace("''", "'")
-    return re.split(r"[ \t]#", joined, maxsplit=1)[0].rstrip()
+def _value(first: str, more: Sequence[str]) -> str:
+    if block := _BLOCK.fullmatch(first):
+        kept = textwrap.dedent("\n".join(more)).strip("\n")
+        return kept if block[1] == "|" else re.sub(r"\n(\n*)", lambda ends: ends[1] or " ", kept)
+    told = [line.strip() for line in more if line.strip() and not line.lstrip().startswith("#")]
+    if not first and told and all(line == "-" or line.startswith("- ") for line in told):
+        return ", ".join(_value(line[1:].strip(), ()) for line in told)
+    joined = " ".join((first, *told)).strip()
+    if quoted := _QUOTED.fullmatch(joined):
+        return _unescaped(quoted[1]) if quoted[2] is None else quoted[2].replace("''", "'")
+    plain = re.split(r"(?:^|[ \t])#", joined, maxsplit=1)[0].rstrip()
+    return "" if plain in _NOTHING else plain
+
+
+def _unescaped(text: str) -> str:
+    def meant(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else _NAMED.get(match[2], match[2])
+
+    # Two escapes may be the halves of one character; a half alone is none.
+    return _ESCAPE.sub(meant, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
