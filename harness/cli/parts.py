@@ -37,6 +37,7 @@ from harness.gate.approval import Approver
 from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.records import Advice
+from harness.gate.registry import ToolRegistry
 from harness.gate.tool import ConfinedTool, Tool
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
@@ -196,7 +197,7 @@ class SessionParts:
         """Whether what the model answers is neither recorded nor played from a recording."""
         values = session_values(
             self.workspace.root,
-            [tool.spec.name for tool in self.tools],
+            [spec.name for spec in ToolRegistry(self.tools).offered(self.policy)],
             self.policy.name,
             strictest((self.limits, self.policy.limits)),
         )

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from harness.cli.config.config_file import Setting
 from harness.cli.config.settings import Settings
 from harness.cli.system_prompt import template_text
+from harness.errors import UsageError
 from harness.limits import Limits
 from harness.messages import ResultStatus, ToolResult
-from harness.text.template import fill
+from harness.text.template import fill, variables
 
 
 def session_values(workspace: str, tools: Sequence[str], policy: str, limits: Limits) -> dict[str, str]:
@@ -39,13 +40,16 @@ class Templates:
     """The templates of a session, read once and tried at once. Without one a text stays as it is."""
 
     def __init__(self, settings: Settings, values: Mapping[str, str], workspace: str) -> None:
-        """Read them. Raises UsageError for one that cannot be read, or has a variable that is not known."""
+        """Read them. Raises UsageError for one that cannot be read, has a variable that is not known, or drops what it is
+        a template for."""
         self._values = values
         self._task = _read(settings.task_template, workspace)
         self._result = _read(settings.result_template, workspace)
         self.task("")
         if self._result is not None:
             self.result("", ToolResult(call_id="", status=ResultStatus.OK, content=""))
+        _check_has(self._task, "task")
+        _check_has(self._result, "result")
 
     def task(self, prompt: str) -> str:
         """Return the prompt of a run as the model gets it; {{task}} is what the person said."""
@@ -76,3 +80,8 @@ class Templates:
 
 def _read(named: Setting[str], workspace: str) -> tuple[str, str] | None:
     return (named.value, template_text(named, workspace).rstrip("\n")) if named.value else None
+
+
+def _check_has(template: tuple[str, str] | None, name: str) -> None:
+    if template is not None and name not in variables(template[1]):
+        raise UsageError(f"{template[0]}: it has no {{{{{name}}}}}: the model would not read the {name}")

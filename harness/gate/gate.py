@@ -476,7 +476,7 @@ class Gate:
         self.tools.check_place()
         try:
             with self._interrupt:  # it has no effects, and may take seconds
-                action = self.tools.prepare(call)
+                action = self.tools.prepare(call, self.policy)
         except KeyboardInterrupt:
             raise Interrupted from None
         # As they were parsed: in the raw text a mark could be spelled with escapes.

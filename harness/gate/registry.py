@@ -10,8 +10,10 @@ from harness.errors import ToolError
 from harness.gate.arguments import parse_arguments, quoted_name
 from harness.gate.tool import ConfinedTool, PlacedTool, Tool, said_by
 from harness.messages import ToolCall
+from harness.model import ToolSpec
 from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
+from harness.policy.refused_tools import denies_altogether
 
 IN_PROCESS = "in process"
 """What is said of a tool whose body is the harness's own code, which does what the action says."""
@@ -30,7 +32,7 @@ class ToolRegistry:
         self._place_checks = tuple(dict.fromkeys(tool.check_place for tool in tools if isinstance(tool, PlacedTool)))
         """Most tools work in one folder: it is looked at once."""
         self.specs = tuple(tool.spec for tool in tools)
-        """What the model is told of each tool."""
+        """What each tool says of itself to a model."""
 
     @property
     def names(self) -> Collection[str]:
@@ -62,13 +64,20 @@ class ToolRegistry:
         for check_place in self._place_checks:
             check_place()
 
-    def prepare(self, call: ToolCall) -> Action:
-        """Return the action that `call` stands for. Has no effects; raises ToolError, never anything else."""
+    def offered(self, policy: Policy) -> tuple[ToolSpec, ...]:
+        """Return what the model is told of: all tools but those of which `policy` refuses every call."""
+        return tuple(spec for spec in self.specs if not denies_altogether(policy, spec.name))
+
+    def prepare(self, call: ToolCall, policy: Policy | None = None) -> Action:
+        """Return the action that `call` stands for; of a tool that there is not the error names those that `policy` offers.
+
+        Has no effects; raises ToolError, never anything else.
+        """
         tool = self._tools.get(call.name)
         if tool is None:
-            raise ToolError(
-                f"There is no tool named {quoted_name(call.name)}. The tools are: {', '.join(self._tools)}."
-            )
+            specs = self.specs if policy is None else self.offered(policy)
+            names = ", ".join(spec.name for spec in specs)
+            raise ToolError(f"There is no tool named {quoted_name(call.name)}. The tools are: {names}.")
         if call.problem:
             raise ToolError(call.problem)
         try:

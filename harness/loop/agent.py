@@ -41,7 +41,6 @@ from harness.messages import Message, ModelResponse, Picture, RunResult, StopRea
 from harness.model import Model, Prices, ToolSpec
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
-from harness.policy.refused_tools import denies_altogether
 from harness.policy.session_grants import Grant
 from harness.policy.verdict import Source, Verdict
 from harness.record import Record, field_names, replace
@@ -204,8 +203,7 @@ class Agent:
     @property
     def offered(self) -> tuple[ToolSpec, ...]:
         """What the model is told of: all tools but those of which the policy refuses every call."""
-        policy = self.gate.policy
-        return tuple(spec for spec in self.registry.specs if not denies_altogether(policy, spec.name))
+        return self.registry.offered(self.gate.policy)
 
     def _limited(self, policy: Policy) -> tuple[Limits, ToolRegistry]:
         """Return the limits of `policy` and of whoever made the agent, and the tools held to them. Raises ValueError."""

@@ -11,7 +11,6 @@ from program import made_program
 from rows import all_rows
 
 from harness.models.scripted import Reply, call, replies, say
-from harness.tool_kinds import SHIPPED_TOOLS
 
 if TYPE_CHECKING:
     from program import Program
@@ -79,7 +78,8 @@ def test_a_system_template(program: Program, in_workspace: InWorkspace) -> None:
     template.write_text("You work in {{workspace}} with {{tools}}.\n{{instructions}}\nEnd.")
     run(program, "go", "--system", str(template))
     system, _ = first_messages(program)
-    assert system.startswith(f"You work in {program.workspace} with {', '.join(SHIPPED_TOOLS)}.\n")
+    offered = "bash, read_file"  # the readonly policy refuses every call of the others
+    assert system.startswith(f"You work in {program.workspace} with {offered}.\n")
     assert system.endswith("\nEnd.")
     assert system.count("Be brief.") == 1
 
@@ -137,12 +137,12 @@ def test_templates_of_the_task_and_of_results(program: Program) -> None:
         ("task_template", "a\n{{tsak}}", "task_template.md:2: no value for {{tsak}}; did you mean task?"),
         ("result_template", "{{reslt}}", "no value for {{reslt}}; did you mean result?"),
         ("result_template", "{{", "begins a variable"),
+        ("task_template", "Go.", "task_template.md: it has no {{task}}: the model would not read the task"),
+        ("result_template", "{{tool}}", "it has no {{result}}: the model would not read the result"),
     ],
     anew={"program": made_program},
 )
-def test_a_variable_that_is_not_known_is_an_error_at_the_start(
-    program: Program, key: str, text: str, message: str
-) -> None:
+def test_a_template_that_is_wrong_is_an_error_at_the_start(program: Program, key: str, text: str, message: str) -> None:
     in_configuration(program, **{key: text})
     assert message in run(program, "go", code=2)
     assert program.logs() == []

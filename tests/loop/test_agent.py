@@ -186,7 +186,7 @@ def test_calls_with_one_id_or_none_keep_their_order(path: str) -> None:
     [
         (
             ToolCall(id="c1", name="rm", arguments="{}"), "decide 1 none; outcome 1 invalid",
-            "Error: There is no tool named 'rm'. The tools are: free, asked, refused, halted.",
+            "Error: There is no tool named 'rm'. The tools are: free, asked.",
         ),
         (
             ToolCall(id="c1", name="free", arguments='{"do": '), "decide 1 none; outcome 1 invalid",
