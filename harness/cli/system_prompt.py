@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.cli.config.config_file import Setting, read_own
 from harness.cli.config.settings import Settings
 from harness.errors import UsageError
-from harness.files.repository import git_top
+from harness.files.repository import folders_up, git_top
 from harness.loop.agent import DEFAULT_SYSTEM
+from harness.paths import is_within
 from harness.record import Record
 from harness.safe_files import read_regular
 from harness.text.template import fill, variables
@@ -20,7 +21,7 @@ from harness.text.visible import visible_line
 
 NAME = "AGENTS.md"
 OTHER_NAME = "CLAUDE.md"
-"""What another agent calls such a file: read where a folder has no AGENTS.md."""
+"""What another agent calls such a file: read where a folder has no AGENTS.md, or one that is not read."""
 MAX_FILE_BYTES = 64 * 1024
 """Of one file; of a longer one the beginning is read, and said to be one."""
 
@@ -54,16 +55,23 @@ class FoundInstructions(Record):
 
 def find_instructions(root: str, *, own: Instructions | Skipped | None = None) -> FoundInstructions:
     """Return the AGENTS.md of the workspace `root` (a physical path) and of the folders above it within its repository;
-    where a folder has none, its CLAUDE.md.
+    where a folder has none that is read, its CLAUDE.md.
 
     `own` is a further file that was read already, and comes first: the person's, for all their projects. Where the
     workspace lies in no repository, its own file alone is read. A folder above the workspace, or a file in it, that
     belongs to neither the person nor root is passed over: anybody may have laid it there.
     """
-    read = [own, *(_read(path, foreign_is_skipped=above) for path, above in _places(root))]
+    top = git_top(root)
+    read = [own]
+    for folder in reversed(folders_up(root)):
+        first = os.path.join(folder, NAME)
+        found = _read(first, top, foreign_is_skipped=folder != root)
+        read.append(found)
+        if isinstance(found, Skipped) or not os.path.lexists(first):
+            read.append(_read(os.path.join(folder, OTHER_NAME), top, foreign_is_skipped=folder != root))
+    files = {one.sha256: one for one in read if isinstance(one, Instructions)}  # of two names of one file, one
     return FoundInstructions(
-        files=tuple(one for one in read if isinstance(one, Instructions)),
-        skipped=tuple(one for one in read if isinstance(one, Skipped)),
+        files=tuple(files.values()), skipped=tuple(one for one in read if isinstance(one, Skipped))
     )
 
 
@@ -94,32 +102,27 @@ def as_context(found: FoundInstructions) -> str:
     return "\n\n".join((_BEGIN, *parts))
 
 
-def _places(root: str) -> Iterator[tuple[str, bool]]:
-    """Yield the paths to look at, the highest first, and whether each lies above the workspace."""
-    top = git_top(root)
-    folders = [root]
-    while folders[-1] != top and folders[-1] not in ("/", ""):
-        folders.append(os.path.dirname(folders[-1]))
-    for folder in reversed(folders):
-        other = not os.path.lexists(os.path.join(folder, NAME))
-        yield os.path.join(folder, OTHER_NAME if other else NAME), folder != root
-
-
-def _read(path: str, *, foreign_is_skipped: bool) -> Instructions | Skipped | None:
+def _read(path: str, top: str, *, foreign_is_skipped: bool) -> Instructions | Skipped | None:
+    """Return what a file of the repository at `top` says; None where there is none, or it says nothing."""
+    place = path
+    if os.path.islink(path):
+        place = os.path.realpath(path)
+        # INVARIANT: no link of a repository has another file read, and sent to a provider, than such a text of its own.
+        if not is_within(place, top) or not place.endswith(".md") or "/.git/" in place:
+            return Skipped(path=path, why="it is a link to what is no Markdown file of the repository")
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        return None
+        return None if place == path else Skipped(path=path, why="it is a link that leads nowhere")
     except OSError as error:
-        why = "it is a link, which is not followed" if os.path.islink(path) else str(error.strerror)
-        return Skipped(path=path, why=why)
+        return Skipped(path=path, why=str(error.strerror))
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return Skipped(path=path, why="it is no regular file")
         if status.st_nlink > 1:
             return Skipped(path=path, why="it has further hard links, and may be another file by its other name")
-        if foreign_is_skipped and not _is_own(status, os.path.dirname(path)):
+        if foreign_is_skipped and not _is_own(status, os.path.dirname(place)):
             return Skipped(path=path, why="it lies above the workspace and belongs to somebody else")
         with open(descriptor, "rb", closefd=False) as file:
             data = file.read(MAX_FILE_BYTES + 1)

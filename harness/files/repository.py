@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from harness.programs.git_config import programs_named
@@ -106,6 +106,15 @@ def git_top(folder: str) -> str:
             return folder
         here = os.path.dirname(here)
     return here
+
+
+def folders_up(folder: str) -> Sequence[str]:
+    """Return `folder` (absolute, links followed) and the folders above it within its repository, the nearest first."""
+    top = git_top(folder)
+    found = [folder]
+    while found[-1] != top:
+        found.append(os.path.dirname(found[-1]))
+    return found
 
 
 Tracked: TypeAlias = "tuple[str, tuple[tuple[str, bytes], ...]]"

@@ -69,7 +69,7 @@ def test_a_link_is_told_and_not_read(program: Program) -> None:
     (program.workspace / "AGENTS.md").symlink_to(program.home / "key")
     err = run(program, "go")
     assert "private" not in first_messages(program)[0]
-    assert f"not read: {program.workspace}/AGENTS.md: it is a link, which is not followed" in err
+    assert f"not read: {program.workspace}/AGENTS.md: it is a link to what is no Markdown file of the repository" in err
 
 
 def test_a_system_template(program: Program, in_workspace: InWorkspace) -> None:

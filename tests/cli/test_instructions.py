@@ -56,11 +56,34 @@ def test_the_persons_own_file_comes_first(repository: Path, tmp_path: Path) -> N
     assert texts(repository, none) == ["of repo"]
 
 
-def test_a_link_is_never_followed(repository: Path, tmp_path: Path) -> None:
+def test_a_link_leads_to_a_text_of_the_repository_or_nowhere(repository: Path, tmp_path: Path) -> None:
     """A repository could have a private file read, and sent to a provider."""
-    secret = lay(tmp_path / "private", "the key", "id_rsa")
-    (repository / "AGENTS.md").symlink_to(secret)
-    assert (texts(repository), skipped(repository)) == ([], [("AGENTS.md", "it is a link, which is not followed")])
+    link, folder = repository / "AGENTS.md", repository / "a"
+    wrong = "it is a link to what is no Markdown file of the repository"
+    for target in (
+        lay(tmp_path / "private", "the key", "id_rsa.md"),
+        lay(repository, "the key", ".env"),
+        lay(repository / ".git", "the key", "x.md"),
+    ):
+        link.symlink_to(target)
+        assert (texts(repository), skipped(repository)) == ([], [("AGENTS.md", wrong)]), target
+        link.unlink()
+    link.symlink_to(lay(repository, name="CLAUDE.md").name)
+    (folder / "AGENTS.md").symlink_to("../docs/a.md")
+    lay(folder, name="CLAUDE.md")
+    assert (texts(folder), skipped(folder)) == (["of repo", "of a"], [("AGENTS.md", "it is a link that leads nowhere")])
+    lay(repository / "docs", "of docs", "a.md")
+    assert (texts(folder), skipped(folder)) == (["of repo", "of docs"], [])
+    (folder / "AGENTS.md").unlink()
+    (folder / "AGENTS.md").symlink_to("../AGENTS.md")
+    assert texts(folder) == ["of repo"]
+
+
+def test_the_other_name_is_read_where_a_folder_has_no_agents_md(repository: Path) -> None:
+    lay(repository, "theirs", "CLAUDE.md")
+    lay(repository / "a", "theirs of a", "CLAUDE.md")
+    lay(repository / "a")
+    assert texts(repository / "a") == ["theirs", "of a"]
 
 
 def test_what_is_no_text_file_is_passed_over_at_once(repository: Path) -> None:
