@@ -60,7 +60,8 @@ class Place(Enum):
     OUTPUT = "output"
     """Where the harness keeps the full output of this session's commands; it may be read like the workspace."""
     ADDED = "added"
-    """In a folder that the person added to the workspace, or that folder; it may be read like the workspace."""
+    """In a folder that the person added to the workspace or that of a skill of theirs, or that folder; it may be read like
+    the workspace."""
     OUTSIDE = "outside"
 
 

@@ -52,7 +52,8 @@ def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> Delegate
         system = f"{agent.parts.system}{_ROLE}"
         if task.policy is HelperPolicy.SAME:
             with _worktree(parts) as (folder, changes):
-                workspace = Workspace(folder, parts.environment.get("HOME"), outputs=parts.workspace.outputs)
+                whole = parts.workspace
+                workspace = Workspace(folder, whole.home, outputs=whole.outputs, skills=whole.skills)
                 yield Equipment(
                     tools=tools_in(workspace),
                     # INVARIANT: what it changes is in the patch, and nowhere in the workspace of whoever asks.

@@ -25,7 +25,7 @@ from harness.cli.policy.policies import assemble, with_plan_mode
 from harness.cli.session_log import lost_log, opened_log, who_and_where
 from harness.cli.session_pictures import SessionPictures
 from harness.cli.signals import Signals
-from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State, current_folder
+from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, current_folder, here, word_folders
 from harness.cli.system_prompt import system_prompt
 from harness.cli.templates import Templates, session_values
 from harness.cli.words.word_files import OwnWords
@@ -116,11 +116,13 @@ class SessionParts:
         self.environment = environment
         self.unattended = unattended
         self.state = State.of(environment)
+        self.words = words_of(self.state, here(arguments.cwd), environment)
         self.workspace = Workspace(
             arguments.cwd or current_folder(),
             environment.get("HOME"),
             outputs=self.state.new_outputs(),
             added=arguments.add_dir,
+            skills=self.words.skill_places,
         )
         refuse_own_folders(self.workspace, self.state)
         log = named_log(arguments, self.workspace, self.state)
@@ -203,7 +205,6 @@ class SessionParts:
         )
         system = system_prompt(self.settings, workspace=self.workspace.root, config=self.state.config, values=values)
         self.templates = Templates(self.settings, values, self.workspace.root)
-        self.words = words_of(self.state, self.workspace.root)
         self.notes = (*self.notes, *self.words.notes)
         told = _told_of(self.workspace.added) + _told_of_skills(self.words)
         self.system = replace(system, text=self.redactor.redact(system.text + told))
@@ -429,14 +430,14 @@ def extensions_of(
     return found.extensions, found.notes
 
 
-def words_of(state: State, workspace: str) -> OwnWords:
+def words_of(state: State, workspace: str, environment: Mapping[str, str]) -> OwnWords:
     """Return the commands and skills of the user, and of the workspace where they are trusted. Raises UsageError."""
     own = (os.path.join(state.config, name) for name in ("commands", "skills"))
-    if not any(map(os.path.lexists, (*own, *(os.path.join(workspace, name) for name in PROJECT_WORDS)))):
+    if not any(map(os.path.lexists, own)) and not any(word_folders(workspace)):
         return OwnWords()
     from harness.cli.words.own_words import words_here
 
-    return words_here(state, workspace)
+    return words_here(state, workspace, os.path.realpath(environment.get("HOME") or os.path.expanduser("~")))
 
 
 def _told_of_skills(words: OwnWords) -> str:

@@ -25,8 +25,23 @@ _LOCK_SECONDS = 5.0
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 PROJECT_CONFIG = os.path.join(".harness", "config.toml")
 PROJECT_SERVERS = ".mcp.json"
-PROJECT_WORDS = (".harness/commands", ".harness/skills", ".claude/skills")
-"""Folders of a team's own words; see cli/words/."""
+PROJECT_WORDS = (".harness/commands", ".harness/skills", ".claude/commands", ".claude/skills", ".agents/skills")
+"""Folders of a team's own words, ours first; see cli/words/."""
+
+
+def word_folders(workspace: str) -> Iterator[tuple[str, str]]:
+    """Yield the folders of words in `workspace` (absolute, links followed) and above it within its repository, the nearest
+    first: the folder that each lies in, and its name as in PROJECT_WORDS. Of two names of one, by links, only the first.
+    """
+    from harness.files.repository import folders_up
+
+    seen = set[str]()
+    for folder in folders_up(workspace):
+        for name in PROJECT_WORDS:
+            path = os.path.join(folder, name)
+            if os.path.lexists(path) and (real := os.path.realpath(path)) not in seen:
+                seen.add(real)
+                yield folder, name
 
 
 def here(cwd: str | None) -> str:

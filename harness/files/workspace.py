@@ -33,10 +33,17 @@ class Workspace:
     """The root of what the model works on, fixed for the session."""
 
     def __init__(
-        self, folder: str, home: str | None = None, *, outputs: str | None = None, added: Sequence[str] = ()
+        self,
+        folder: str,
+        home: str | None = None,
+        *,
+        outputs: str | None = None,
+        added: Sequence[str] = (),
+        skills: Sequence[str] = (),
     ) -> None:
         """Take the workspace folder, the person's home folder (that of the account where it is None), the folder, if any,
-        in which the full output of this session's commands is kept, and folders that may be read like the workspace.
+        in which the full output of this session's commands is kept, folders that may be read like the workspace, and
+        those of skills (or files, absolute, links followed), which are too, though the folder around them may be hidden.
 
         Raises UsageError if `folder`, or one that is added, is not an existing folder, or if an added one holds the
         workspace or the home folder: everything could be read then.
@@ -51,6 +58,7 @@ class Workspace:
             raise UsageError(f"the workspace is not an existing folder: {folder}")
         self.added = tuple(dict.fromkeys(self._addable(one) for one in added))
         """Absolute, links followed; none of them lies in the workspace."""
+        self.skills = tuple(skills)
 
     @classmethod
     def even_if_gone(cls, folder: str, home: str | None) -> Workspace:
@@ -252,7 +260,7 @@ class Workspace:
         """Return the added folder that a path outside the workspace lies in, or nothing."""
         if is_within(real, self.root):
             return ""
-        return next((folder for folder in self.added if is_within(real, folder)), "")
+        return next((folder for folder in (*self.added, *self.skills) if is_within(real, folder)), "")
 
     def _addable(self, folder: str) -> str:
         real = os.path.realpath(folder)

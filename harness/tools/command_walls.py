@@ -252,12 +252,14 @@ def walls_for(
     ]
     # What is not there is not asked about: following some thirty names costs more than the walls.
     placed = (_placed(entry, workspace.root, workspace.home) for entry in effects.hide)
-    hidden = dict.fromkeys(os.path.realpath(path) for path in (*placed, *hide) if os.path.lexists(path))
+    by_policy = [os.path.realpath(path) for path in placed if os.path.lexists(path)]
+    hidden = dict.fromkeys((*by_policy, *(os.path.realpath(path) for path in hide if os.path.lexists(path))))
+    skills = (path for path in workspace.skills if not _is_in_any(path, by_policy))
     return Walls(
         write=tuple(dict.fromkeys(write)),
         network=effects.network,
         hide=tuple(path for path in hidden if path != "/" and not _is_in_any(path, _NO_PLACES)),
-        show=() if workspace.outputs is None else (workspace.outputs,),
+        show=(*([] if workspace.outputs is None else [workspace.outputs]), *skills),
         keep=tuple(real for path in effects.hold if is_within(real := os.path.realpath(path), workspace.root)),
         unix_sockets=effects.sockets,
         temporary=None if temporary is None or only_looks(effects) else temporary(),

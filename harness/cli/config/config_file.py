@@ -114,9 +114,14 @@ def load_config(path: str, workspace: str) -> ConfigFile:
 def read_own(path: str, workspace: str) -> bytes:
     """Return the content of a file that decides where keys and conversations go, or what a model is told.
 
-    Raises UsageError if it cannot be read, if it belongs to somebody else or others may write it, or if it, or a link on the
-    way to it, lies in `workspace`.
+    Raises UsageError if it cannot be read, if it belongs to somebody else or others may write it, and as `refuse_place`.
     """
+    refuse_place(path, workspace)
+    return _read(path)
+
+
+def refuse_place(path: str, workspace: str) -> None:
+    """Raise UsageError if `path`, or a link on the way to it, lies in `workspace`, or where anybody may put another file."""
     for place in _way(path):
         if is_within(place, workspace):
             raise UsageError(
@@ -125,7 +130,6 @@ def read_own(path: str, workspace: str) -> bytes:
             )
         if os.path.isdir(place) and _is_open_to_all(os.stat(place)):
             raise UsageError(f"{path}: anybody may put another file in its place: chmod o-w {place}")
-    return _read(path)
 
 
 def _is_open_to_all(folder: os.stat_result) -> bool:

@@ -1,8 +1,9 @@
 """Trust in what a workspace's own files would have started, `.mcp.json` and `.harness/config.toml`, and in its words.
 
-A team's words are the files of `.harness/commands`, `.harness/skills` and `.claude/skills`, each folder as one. Such a file
-counts only after a person saw all of it and said yes, at the prompt or by `harness policy trust FILE`. The yes
-is for exactly this content in exactly this folder: what a relative command starts is another program in another folder.
+A team's words are the files of `.harness/commands` and the like (PROJECT_WORDS), each folder as one, in the workspace and
+above it within its repository. Such a file counts only after a person saw all of it and said yes, at the prompt or by
+`harness policy trust FILE`. The yes is for exactly this content in exactly this folder: what a relative command starts is
+another program in another folder.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.cli.policy.trust import CHANGED, TRUST_TOOL, is_wanted
-from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State
+from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State, word_folders
 from harness.digest import digest_of
 from harness.errors import UsageError
+from harness.files.repository import git_top
 from harness.gate.approval import Approver
+from harness.paths import is_within
 from harness.record import Record
 from harness.safe_files import read_regular
 from harness.text.amounts import counted
@@ -26,6 +29,7 @@ from harness.text.visible import visible, visible_line
 NAMES = (PROJECT_SERVERS, PROJECT_CONFIG)
 MOST_BYTES = 100_000
 """Of one file: nobody reads a longer one."""
+_NO_SCRIPTS = "scripts beside a SKILL.md are not part of it, and can change without it"
 
 
 class ProjectFile(Record):
@@ -42,6 +46,13 @@ class ProjectFile(Record):
     """The digest that trust is kept by: of name, folder and content."""
     lines: tuple[str, ...]
     """What it would have started, reached and read, and then all of it; safe to show."""
+    left_out: Mapping[str, str] = {}
+    """Of a folder of words: why a file in it does not count."""
+
+    @property
+    def folder(self) -> str:
+        """The folder that it was found in."""
+        return self.path.removesuffix(f"/{self.name}") or "/"
 
 
 class TrustedFiles(Record):
@@ -49,22 +60,33 @@ class TrustedFiles(Record):
 
     files: tuple[ProjectFile, ...] = ()
     """Those that are trusted as they are."""
+    left_out: tuple[tuple[ProjectFile, str], ...] = ()
+    """The others, each with what is to be said of it: that it is left out, and why."""
     notes: tuple[str, ...] = ()
-    """What is to be said of the others: that they are left out, and why."""
+    """All that is to be said, also of those that are not understood."""
 
 
-def trusted_files(state: State, workspace: str, names: Sequence[str] = NAMES) -> TrustedFiles:
-    """Return which of the files `names` of `workspace` (the folder, links followed) are trusted as they are now; asks
-    nothing.
+def trusted_files(state: State, workspace: str) -> TrustedFiles:
+    """Return which of the files NAMES of `workspace` (the folder, links followed) are trusted as they are now; asks nothing.
 
     Raises UsageError where the file of what is trusted cannot be read.
     """
-    files, notes = [], []
-    for name in names:
+    return _trusted(state, workspace, [(workspace, name) for name in NAMES])
+
+
+def trusted_words(state: State, workspace: str) -> TrustedFiles:
+    """Return the same of the folders of words, of the workspace first."""
+    return _trusted(state, workspace, list(word_folders(workspace)))
+
+
+def _trusted(state: State, workspace: str, places: Sequence[tuple[str, str]]) -> TrustedFiles:
+    files, left_out, notes = [], [], []
+    for folder, name in places:
+        shown = _shown(workspace, folder, name)
         try:
-            file = project_file(workspace, name)
+            file = project_file(folder, name)
         except ValueError as error:
-            notes.append(f"{name} is left out: {error}")
+            notes.append(visible_line(f"{shown} is left out: {error}", 2_000))
             continue
         if file is not None and state.is_trusted(file.trust):
             files.append(file)
@@ -76,8 +98,14 @@ def trusted_files(state: State, workspace: str, names: Sequence[str] = NAMES) ->
                 if state.was_trusted(file.path)
                 else "nobody trusted it"
             )
-            notes.append(f"{name} is left out: {why}; `harness policy trust {name}` shows it and trusts it")
-    return TrustedFiles(files=tuple(files), notes=tuple(notes))
+            said = f"{shown} is left out: {why}; `harness policy trust {shlex.quote(shown)}` shows it and trusts it"
+            left_out.append((file, visible_line(said, 2_000)))
+    return TrustedFiles(files=tuple(files), left_out=tuple(left_out), notes=(*notes, *(said for _, said in left_out)))
+
+
+def _shown(workspace: str, folder: str, name: str) -> str:
+    """Return what a file is called: seen from the workspace."""
+    return name if folder == workspace else os.path.relpath(os.path.join(folder, name), workspace)
 
 
 def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str, ...]:
@@ -87,37 +115,46 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
     Raises PolicyError where that cannot be.
     """
     notes = []
-    for name in (*NAMES, *PROJECT_WORDS):
+    for folder, name in (*((workspace, name) for name in NAMES), *word_folders(workspace)):
         try:
-            file = project_file(workspace, name)
+            file = project_file(folder, name)
         except ValueError:
             continue  # `trusted_files` says it
         if file is None or state.is_trusted(file.trust) or state.is_declined(file.trust):
             continue
-        if not _asked(file, ask):
+        shown = _shown(workspace, folder, name)
+        if not _asked(file, shown, ask):
             state.decline_content(file.trust, file.path)
-            notes.append(f"{name} is not trusted. It is not asked again; `harness policy trust {name}` trusts it")
-            continue
-        state.trust_content(file.trust, file.path)
-        said = f"trusted: {file.path}; any change of its content ends the trust"
-        notes.append(visible_line(said if _is_as_shown(workspace, file) else f"{file.path} {CHANGED}", 2_000))
+            said = (
+                f"{shown} is not trusted. It is not asked again; `harness policy trust {shlex.quote(shown)}` trusts it"
+            )
+        else:
+            state.trust_content(file.trust, file.path)
+            said = f"trusted: {file.path}; any change of its content ends the trust"
+            said = said if _is_as_shown(file) else f"{file.path} {CHANGED}"
+        notes.append(visible_line(said, 2_000))
     return tuple(notes)
 
 
-def _asked(file: ProjectFile, ask: Approver) -> bool:
+def _asked(file: ProjectFile, shown: str, ask: Approver) -> bool:
     if file.name in PROJECT_WORDS:
+        said = (
+            f"its skills are named to the model; {_NO_SCRIPTS}"
+            if _has_skills(file.name)
+            else "it is words in your place"
+        )
         return is_wanted(
             ask,
             tool=TRUST_TOOL,
-            summary=f"trust what {file.name} of this folder tells you and the model",
+            summary=f"trust what {shown} tells you and the model",
             preview="\n".join(file.lines),
-            why="it came with the folder; its commands are words in your place, and its skills are named to the model",
+            why=f"it came with the folder; {said}",
             by="once for this content in this folder; it permits nothing, the policy decides on every call",
         )
     return is_wanted(
         ask,
         tool=TRUST_TOOL,
-        summary=f"trust what {file.name} of this folder would start",
+        summary=f"trust what {shown} of this folder would start",
         preview="\n".join(file.lines),
         why="it came with the folder, and what it names is started as you",
         by="once for this content in this folder; programs that lie in the folder can change without it",
@@ -154,36 +191,50 @@ def project_file(workspace: str, name: str) -> ProjectFile | None:
 
 def _folder_of_words(path: str, name: str, workspace: str) -> ProjectFile | None:
     """Return a folder of words as one file. Raises ValueError."""
-    from harness.cli.words.word_files import folder_data, lines_of
+    from harness.cli.words.word_files import lines_of, read_word_folder
 
-    data = folder_data(path)
-    if not data:
+    top = git_top(workspace)
+
+    def check(place: str) -> None:
+        if not is_within(os.path.realpath(place), top):
+            raise ValueError("it is a link, or lies behind one, that leads out of the repository")
+
+    found = read_word_folder(path, check)
+    if not found.data:
+        for file, why in found.left_out.items():
+            raise ValueError(f"{file}: {why}")
         return None
-    files = json.loads(data)
-    told = [f"  {visible_line(line, 2_000)}" for line in lines_of(data, path)]
-    lines = [visible_line(path, 2_000), f"would bring {counted(len(files), 'file')} of words:", *told, "all of it:"]
+    files = json.loads(found.data)
+    told = [*lines_of(found, path), *([_NO_SCRIPTS] if _has_skills(name) else [])]
+    lines = [visible_line(path, 2_000), f"would bring {counted(len(files), 'file')} of words:"]
+    lines += [*(f"  {visible_line(line, 2_000)}" for line in told), "all of it:"]
     for file, text in files.items():
         lines += [f"  --- {visible_line(file, 500)}", *(f"  {line}" for line in visible(text).split("\n"))]
     return ProjectFile(
         path=path,
         name=name,
-        data=data,
-        sha256=digest_of(data),
-        trust=digest_of(b"\0".join((name.encode(), workspace.encode("utf-8", "surrogateescape"), data))),
+        data=found.data,
+        sha256=digest_of(found.data),
+        trust=digest_of(b"\0".join((name.encode(), workspace.encode("utf-8", "surrogateescape"), found.data))),
         lines=tuple(lines),
+        left_out=found.left_out,
     )
+
+
+def _has_skills(name: str) -> bool:
+    return name.endswith("/skills")
 
 
 def named_file(path: str) -> ProjectFile | None:
     """Return the file or folder at `path` where its name says that it is one of those, else None.
 
     Raises UsageError for one that is not there, declares nothing, or is not understood."""
-    real = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
-    name = next((one for one in (*NAMES, *PROJECT_WORDS) if real.endswith(f"/{one}")), "")
+    whole = os.path.abspath(path)
+    name = next((one for one in (*NAMES, *PROJECT_WORDS) if whole.endswith(f"/{one}")), "")
     if not name:
         return None
     try:
-        file = project_file(real.removesuffix(f"/{name}") or "/", name)
+        file = project_file(os.path.realpath(whole.removesuffix(f"/{name}") or "/"), name)
     except ValueError as error:
         raise UsageError(f"{visible_line(path, 1_000)}: {error}") from None
     if file is None:
@@ -260,8 +311,8 @@ def _tables(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield from ((name, _dict(table)) for name, table in _dict(value).items())
 
 
-def _is_as_shown(workspace: str, file: ProjectFile) -> bool:
+def _is_as_shown(file: ProjectFile) -> bool:
     try:
-        return project_file(workspace, file.name) == file
+        return project_file(file.folder, file.name) == file
     except ValueError:
         return False

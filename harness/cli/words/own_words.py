@@ -3,35 +3,91 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
-from harness.cli.extensions.project_trust import trusted_files
-from harness.cli.state import PROJECT_WORDS, State
-from harness.cli.words.word_files import OwnCommand, OwnWords, Skill, folder_data, words_in
+from harness.cli.config.config_file import refuse_place
+from harness.cli.extensions.project_trust import trusted_words
+from harness.cli.state import State, word_folders
+from harness.cli.words.word_files import OwnCommand, OwnWords, Skill, WordFolder, named, read_word_folder, words_in
+from harness.errors import UsageError
+from harness.paths import is_within
+from harness.record import replace
 from harness.text.visible import visible_line
 
+WordT = TypeVar("WordT", OwnCommand, Skill)
 
-def words_here(state: State, workspace: str) -> OwnWords:
-    """Return the user's own words and those of `workspace` that are trusted as they are. Of two of one name the user's
-    counts. Asks nothing. Raises UsageError where the file of what is trusted cannot be read."""
-    found, notes = [], []
+
+def words_here(state: State, workspace: str, home: str) -> OwnWords:
+    """Return the user's own words and those of `workspace` and of the folders above it within its repository, as far as
+    they are trusted as they are. Of two of one name the user's counts, then the nearest. Asks nothing.
+
+    `workspace` and `home` are absolute, links followed. Raises UsageError where the file of what is trusted cannot be read.
+    """
+    found, left_out, notes = _users_own(state, workspace), dict[str, str](), list[str]()
+    if any(word_folders(workspace)):
+        trusted = trusted_words(state, workspace)
+        notes += trusted.notes
+        found += [words_in(WordFolder(data=one.data, left_out=one.left_out), one.path) for one in trusted.files]
+        for file, why in trusted.left_out:
+            left_out |= dict.fromkeys(named(words_in(WordFolder(data=file.data), file.path).commands), why)
+    for words in found:
+        left_out |= words.left_out
+        notes += words.notes
+    commands, skills = _first([one.commands for one in found], notes), _first([one.skills for one in found], notes)
+    found_skills, places = dict[str, Skill](), list[str]()
+    for name, skill in skills.items():
+        path = os.path.realpath(skill.path)
+        place = _place_of(path, name)
+        if is_within(place, workspace):
+            found_skills[name] = replace(skill, path=path)
+        elif _may_be_read(place, state, workspace, home):
+            found_skills[name] = replace(skill, path=path)
+            places.append(place)
+        else:
+            notes.append(visible_line(f"{skill.path} is left out: {place} is not opened to the model", 1_000))
+    return OwnWords(
+        commands=commands, skills=found_skills, left_out=left_out, skill_places=tuple(places), notes=tuple(notes)
+    )
+
+
+def _first(found: Iterable[Mapping[str, WordT]], notes: list[str]) -> dict[str, WordT]:
+    """Return the first of each name; of the others is told, but for one that is the same file."""
+    words = dict[str, WordT]()
+    for name, word in (item for one in found for item in one.items()):
+        first = words.setdefault(name, word)
+        if os.path.realpath(first.path) != os.path.realpath(word.path):
+            notes.append(visible_line(f"{word.path} is left out: {first.path} has that name", 1_000))
+    return words
+
+
+def _users_own(state: State, workspace: str) -> list[OwnWords]:
+    def check(place: str) -> None:
+        try:
+            refuse_place(place, workspace)
+        except UsageError as error:
+            raise ValueError(str(error).removeprefix(f"{place}: ")) from None
+
+    found = []
     for kind in ("commands", "skills"):
         folder = os.path.join(os.path.realpath(state.config), kind)
-        if os.path.isdir(folder):
+        if os.path.lexists(folder):
             try:
-                found.append(words_in(folder_data(folder), folder))
+                found.append(words_in(read_word_folder(folder, check), folder))
             except ValueError as error:
-                notes.append(visible_line(f"{folder} is left out: {error}", 1_000))
-    if any(os.path.lexists(os.path.join(workspace, name)) for name in PROJECT_WORDS):
-        trusted = trusted_files(state, workspace, PROJECT_WORDS)
-        notes += trusted.notes
-        found += [words_in(file.data, file.path) for file in trusted.files]
-    commands, skills = dict[str, OwnCommand](), dict[str, Skill]()
-    for words in found:
-        notes += words.notes
-        for name, command in words.commands.items():
-            if commands.setdefault(name, command) is not command:
-                notes.append(visible_line(f"{command.path} is left out: {commands[name].path} has that name", 1_000))
-        for name, skill in words.skills.items():
-            if skills.setdefault(name, skill) is not skill:
-                notes.append(visible_line(f"{skill.path} is left out: {skills[name].path} has that name", 1_000))
-    return OwnWords(commands=commands, skills=skills, notes=tuple(notes))
+                found.append(OwnWords(notes=(visible_line(f"{folder} is left out: {error}", 1_000),)))
+    return found
+
+
+def _place_of(path: str, name: str) -> str:
+    """Return what is to be read of a skill, whose file is at `path`, links followed: its folder, if it lies in its own."""
+    folder = os.path.dirname(path)
+    return folder if os.path.basename(folder) == name else path
+
+
+def _may_be_read(place: str, state: State, workspace: str, home: str) -> bool:
+    """Say whether the place of a skill may be opened to the model: of the harness's own folders nothing else is."""
+    if any(is_within(kept, place) for kept in (workspace, home, *state.guarded)):
+        return False
+    skills = os.path.join(os.path.realpath(state.config), "skills")
+    return is_within(place, skills) or not any(is_within(place, guard) for guard in state.guarded)

@@ -1,4 +1,4 @@
-"""The files of a team's own words: commands, `NAME.md`, and skills, `NAME/SKILL.md`.
+"""The files of a team's own words: commands, `NAME.md` or `FOLDER/NAME.md`, and skills, `NAME/SKILL.md`.
 
 A folder is read at once and kept as one JSON text: what a person is shown and trusts is what is used.
 """
@@ -8,33 +8,38 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
-from harness.errors import nearest
 from harness.record import Record
 from harness.safe_files import read_regular
 from harness.text.front_matter import front_matter
 from harness.text.visible import visible_line
 
 SKILL = "SKILL.md"
-MOST_FILES = 100
-"""Of one folder."""
-MOST_BYTES = 32_000
-"""Of one file."""
-MOST_FOLDER_BYTES = 500_000
+MOST_FILES = 500
+"""Of one folder, and as many folders in it."""
+MOST_BYTES = 200_000
+"""Of one file: of the commands and skills that people publish the largest has 121,453."""
+MOST_FOLDER_BYTES = 2_000_000
 """Of all files of one folder: a person is to read them before they trust them."""
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_FIELDS = {"description", "model", "plan", "argument-hint"}
-"""What a command may say of itself; `plan: true` asks in plan mode."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_FIELDS = ("description", "model", "plan", "argument-hint")
+"""What a command may say of itself; `plan: true` asks in plan mode. Of what else other agents read nothing permits here."""
+_LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1_024
-"""Of a skill, in characters (agentskills.io/specification)."""
+"""Of a skill, in characters (agentskills.io/specification). Of a longer one the beginning is told."""
+_MOST_NOTE = 1_000
+
+Check: TypeAlias = Callable[[str], None]
+"""Raises ValueError for a path that must not be read, because of where it lies or leads."""
 
 
 class OwnCommand(Record):
     """A command of a team or a user."""
 
     name: str
-    """Without the slash."""
+    """Without the slash; of `frontend/component.md` it is `frontend:component`."""
     description: str
     arguments: str
     """How they are written, if the file says it."""
@@ -43,120 +48,215 @@ class OwnCommand(Record):
     body: str
     path: str
 
+    @property
+    def short_name(self) -> str:
+        """The name without its folders: it is meant too, where nothing else has it."""
+        return self.name.rpartition(":")[2]
+
 
 class Skill(Record):
     """A skill: what the model is told of it, and where the rest is."""
 
     name: str
+    """That of its folder."""
     description: str
     path: str
 
 
 class OwnWords(Record):
-    """What there is, by name, and what a person is told of what is left out."""
+    """What there is, by name, and what a person is told."""
 
     commands: Mapping[str, OwnCommand] = {}
     skills: Mapping[str, Skill] = {}
+    left_out: Mapping[str, str] = {}
+    """Why a command does not count, by its name."""
+    skill_places: tuple[str, ...] = ()
+    """The folders of skills outside the workspace, absolute, links followed; of one that has none of its own, its file."""
     notes: tuple[str, ...] = ()
 
 
-def folder_data(folder: str) -> bytes:
-    """Return the files of `folder` as one JSON object, text by path within it; empty where there is none.
+def named(commands: Mapping[str, OwnCommand]) -> dict[str, OwnCommand]:
+    """Return commands by every name that they go by: those in folders by the short one too, where nothing else has it."""
+    short = {one.short_name: one for one in reversed(list(commands.values()))}
+    return {**short, **commands}
 
-    Raises ValueError where something in it is no plain file of text, or there is too much: then nothing of it counts.
+
+class WordFolder(Record):
+    """The files of one folder of words."""
+
+    data: bytes = b""
+    """One JSON object, text by path within the folder; empty where there is none."""
+    left_out: Mapping[str, str] = {}
+    """Why a file does not count, by its path within the folder."""
+
+
+def read_word_folder(folder: str, check: Check) -> WordFolder:
+    """Return the files of `folder`, links followed; one that is no plain file of text, or not passed by `check`, is left out
+    alone.
+
+    Raises ValueError where that is so of the folder itself, or there is too much: then nothing of it counts.
     """
-    if os.path.realpath(folder) != folder:
-        raise ValueError("it is a link, or lies behind one")
-    try:
-        names = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        raise ValueError(f"it cannot be read: {error.strerror}") from None
-    skills = folder.endswith("/skills")
-    names = [os.path.join(name, SKILL) for name in names] if skills else [one for one in names if one.endswith(".md")]
-    names = [name for name in names if os.path.lexists(os.path.join(folder, name))]
-    if len(names) > MOST_FILES:
-        raise ValueError(f"it has more than {MOST_FILES} files")
-    texts = {name: _text(os.path.join(folder, name), name) for name in names}
+    texts, left_out = dict[str, str](), dict[str, str]()
+    files = _skills if os.path.basename(folder) == "skills" else _commands
+    for number, name in enumerate(files(folder, check, left_out)):
+        if number == MOST_FILES:
+            raise ValueError(f"it has more than {MOST_FILES} files")
+        try:
+            texts[name] = _text(os.path.join(folder, name), check)
+        except ValueError as error:
+            left_out[name] = str(error)
     data = json.dumps(texts).encode() if texts else b""
     if len(data) > MOST_FOLDER_BYTES:
         raise ValueError(f"its files have more than {MOST_FOLDER_BYTES:,} bytes")
-    return data
+    return WordFolder(data=data, left_out=left_out)
 
 
-def _text(path: str, name: str) -> str:
-    if os.path.realpath(path) != path:
-        raise ValueError(f"{name} is a link, or lies behind one")
+def _skills(folder: str, check: Check, left_out: dict[str, str]) -> Iterator[str]:  # noqa: ARG001 - as of commands
+    check(folder)
+    for name in _names(folder):
+        path = os.path.join(name, SKILL)
+        if os.path.lexists(os.path.join(folder, path)):
+            yield path
+
+
+def _commands(folder: str, check: Check, left_out: dict[str, str]) -> Iterator[str]:
+    """Yield the files of commands, in folders too; what folder is not gone into, and why, is put into `left_out`."""
+    check(folder)
+    waiting, seen = [""], {os.path.realpath(folder)}
+    for around in waiting:
+        for name in _names(os.path.join(folder, around)):
+            inner = os.path.join(around, name)
+            path = os.path.join(folder, inner)
+            real = os.path.realpath(path)
+            if name.endswith(".md"):
+                yield inner
+            elif os.path.isdir(real) and real not in seen:
+                if len(seen) == MOST_FILES:
+                    raise ValueError(f"it has more than {MOST_FILES} folders")
+                seen.add(real)
+                try:
+                    check(path)
+                    _names(path)
+                    waiting.append(inner)
+                except ValueError as error:
+                    left_out[inner] = str(error)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error.strerror}") from None
+
+
+def _text(path: str, check: Check) -> str:
+    check(path)
     try:
         data = read_regular(path, MOST_BYTES + 1)
     except OSError as error:
-        raise ValueError(f"{name} cannot be read: {error.strerror}") from None
+        raise ValueError(f"it cannot be read: {error.strerror}") from None
     if len(data) > MOST_BYTES:
-        raise ValueError(f"{name} has more than {MOST_BYTES:,} bytes")
+        raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+    if b"\0" in data:
+        raise ValueError("it is no text")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError(f"{name} is no text in UTF-8") from None
+        raise ValueError("it is no text in UTF-8") from None
 
 
-def words_in(data: bytes, folder: str) -> OwnWords:
-    """Return what `data`, as of `folder_data`, says. A file that is not understood is left out, and a note says why."""
-    commands, skills, notes = dict[str, OwnCommand](), dict[str, Skill](), []
-    for name, text in (json.loads(data) if data else {}).items():
+def words_in(found: WordFolder, folder: str) -> OwnWords:
+    """Return what the files of `folder`, a path, say. A file that is not understood is left out, and a note says why."""
+    commands, skills, left_out, notes = dict[str, OwnCommand](), dict[str, Skill](), dict[str, str](), list[str]()
+
+    def leave_out(name: str, why: str) -> None:
+        left_out[_command_name(name)] = said = _note(f"{os.path.join(folder, name)} is left out: {why}")
+        notes.append(said)
+
+    for name, text in (json.loads(found.data) if found.data else {}).items():
         path = os.path.join(folder, name)
         try:
             if name.endswith(f"/{SKILL}"):
-                skill = _skill(text, path)
+                skill = _skill(text, path, notes)
                 skills[skill.name] = skill
             else:
-                command = _command(name.removesuffix(".md"), text, path)
+                command = _command(_command_name(name), text, path, notes)
                 commands[command.name] = command
         except ValueError as error:
-            notes.append(visible_line(f"{path} is left out: {error}", 1_000))
-    return OwnWords(commands=commands, skills=skills, notes=tuple(notes))
+            leave_out(name, str(error))
+    for name, why in found.left_out.items():
+        leave_out(name, why)
+    return OwnWords(commands=commands, skills=skills, left_out=left_out, notes=tuple(notes))
 
 
-def _command(name: str, text: str, path: str) -> OwnCommand:
-    if not _NAME.fullmatch(name):
-        raise ValueError("a command's name has small letters, digits, - and _ only")
+def _note(text: str) -> str:
+    return visible_line(text, _MOST_NOTE)
+
+
+def _command_name(path: str) -> str:
+    return path.removesuffix(".md").replace("/", ":").lower()
+
+
+def _command(name: str, text: str, path: str, notes: list[str]) -> OwnCommand:
+    if not all(map(_NAME.fullmatch, name.split(":"))):
+        raise ValueError("a command's name has letters, digits, -, _ and . only")
     found = front_matter(text)
     said = found.fields
-    if unknown := [key for key in said if key not in _FIELDS]:
-        raise ValueError(f"a command has no key {unknown[0]!r}{nearest(unknown[0], _FIELDS)}")
     if said.get("plan", "false").lower() not in ("true", "false"):
         raise ValueError("plan: it is true or false")
-    if not found.body.strip():
+    body = found.body.strip()
+    if not body:
         raise ValueError("it says nothing")
-    first = found.body.strip().split("\n")[0].lstrip("# ")
+    notes += [_note(f"{path}: {problem}") for problem in (found.problem, *_slips(said)) if problem]
+    first = next((line for line in (one.lstrip("#- ") for one in body.split("\n")) if line), "")
     return OwnCommand(
         name=name,
         description=said.get("description") or first[:100],
         arguments=said.get("argument-hint", ""),
         model=said.get("model", ""),
         plans=said.get("plan", "").lower() == "true",
-        body=found.body.strip(),
+        body=body,
         path=path,
     )
 
 
-def _skill(text: str, path: str) -> Skill:
-    said = front_matter(text).fields
-    name, description = said.get("name", ""), said.get("description", "")
-    if not _NAME.fullmatch(name):
-        raise ValueError("its name must be given, in small letters, digits and -")
-    if name != os.path.basename(os.path.dirname(path)):
-        raise ValueError(f"it names itself {name!r}, and its folder has another name")
+def _slips(said: Mapping[str, str]) -> Iterator[str]:
+    """Yield what to tell of keys that are almost ours; all others are another agent's."""
+    others = [key for key in said if key not in _FIELDS]
+    if not others:
+        return
+    from difflib import get_close_matches  # 10 ms, for odd keys only
+
+    for key in others:
+        for near in get_close_matches(key, _FIELDS, 1, 0.75):
+            yield f"{key} means nothing here; did you mean {near}?"
+
+
+def _skill(text: str, path: str, notes: list[str]) -> Skill:
+    found = front_matter(text)
+    said, name = found.fields, os.path.basename(os.path.dirname(path))
+    if not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise ValueError(f"the name of its folder must be one line of at most {_LONGEST_NAME} characters")
+    description = " ".join(said.get("description", "").split())
     if not description:
-        raise ValueError("it has no description, so that the model cannot know when to read it")
-    if len(description) > _LONGEST_DESCRIPTION:
-        raise ValueError(f"its description has more than {_LONGEST_DESCRIPTION:,} characters")
-    return Skill(name=name, description=description, path=path)
+        raise ValueError(
+            f"it has no description, so that the model cannot know when to read it {found.problem}".rstrip()
+        )
+    if said.get("disable-model-invocation", "").lower() == "true":
+        raise ValueError("it says that no model may choose it (disable-model-invocation)")
+    if found.problem:
+        notes.append(_note(f"{path}: {found.problem}"))
+    if said.get("name") != name:
+        notes.append(_note(f"{path}: its name must be that of its folder, which counts: {name}"))
+    cut = len(description) > _LONGEST_DESCRIPTION
+    return Skill(name=name, description=description[:_LONGEST_DESCRIPTION] + (" ..." if cut else ""), path=path)
 
 
-def lines_of(data: bytes, folder: str) -> list[str]:
+def lines_of(found: WordFolder, folder: str) -> list[str]:
     """Return what a person is told of a folder before they trust it: each name with what it says of itself. Not yet safe."""
-    words = words_in(data, folder)
+    words = words_in(found, folder)
     told = [f"the command /{one.name}: {one.description}{_switches(one)}" for one in words.commands.values()]
     told += [f"the skill {one.name}: {one.description}" for one in words.skills.values()]
     return [*told, *words.notes]
