@@ -93,13 +93,14 @@ def as_context(found: FoundInstructions) -> str:
     """Return the texts as the model reads them, each under its path; empty where there are none."""
     if not found.files:
         return ""
+    return "\n\n".join((_BEGIN, *(between_marks(file.path, file.text.strip(), file.sha256) for file in found.files)))
+
+
+def between_marks(name: str, text: str, sha256: str) -> str:
+    """Return the text of a file as the model reads it, under its name."""
     # The digest is no guess that a file could make of itself, so that none can end early and begin in another's name.
-    marks = [f"{file.path} ({file.sha256[:12]})" for file in found.files]
-    parts = [
-        f"--- {mark} ---\n{file.text.strip()}\n--- end of {mark} ---"
-        for mark, file in zip(marks, found.files, strict=True)
-    ]
-    return "\n\n".join((_BEGIN, *parts))
+    mark = f"{name} ({sha256[:12]})"
+    return f"--- {mark} ---\n{text}\n--- end of {mark} ---"
 
 
 def _read(path: str, top: str, *, foreign_is_skipped: bool) -> Instructions | Skipped | None:

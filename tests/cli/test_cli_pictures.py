@@ -13,7 +13,7 @@ import pytest
 from picture_files import SECRET, png
 from program import made_program
 
-from harness.cli.repl.attached_pictures import mentioned
+from harness.cli.repl.attached_files import mentioned
 from harness.cli.terminal.pasted_path import pasted_mention
 from harness.log.kept_pictures import KeptPictures
 from harness.models.scripted import Failure, Reply, call, replies

@@ -110,6 +110,8 @@ class Conversation:
         self.spent: list[Spent] = []
         self.prompt = ""
         """What is to be said to the model next, in the person's place and with their consent."""
+        self.prompt_by_command = False
+        """Whether that is what a command of the user or the team says."""
         self.own: Sequence[SlashCommand] = ()
         """The commands of the user and the team."""
         self.settings_after: Settings | None = None

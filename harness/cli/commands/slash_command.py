@@ -6,7 +6,7 @@ A line is a slash command only where its first word is one, or looks like one: `
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import harness.cli.commands
 from harness.errors import nearest
 from harness.record import Record
+from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,6 +89,8 @@ class Ask(Record):
     """A line for the model."""
 
     text: str
+    by_command: bool = False
+    """Whether a command of the user or the team says it, and not the person who typed its name."""
 
 
 class Do(Record):
@@ -117,10 +120,22 @@ Meaning: TypeAlias = Ask | Do | RunAsPerson | Wrong
 
 _BARE = {"?": "/help keys", "exit": "/quit", "quit": "/quit"}
 """Lines that are commands without the slash."""
+NOTHING_LEFT_OUT: Mapping[str, str] = {}
 
 
-def meaning_of(line: str, own: Sequence[SlashCommand] = ()) -> Meaning:
-    """Return what a line (not empty, no blanks around it) means; `own` are commands besides those that ship. Pure.
+def why_no_command(word: str, known: Sequence[str], left_out: Mapping[str, str]) -> str:
+    """Return what to say of a word with a slash that is none of the `known` commands; `left_out` says why one is not, by its
+    name without the slash.
+    """
+    shown = visible_line(word, 100)
+    if why := left_out.get(word[1:].lower()):
+        return f"there is no command {shown}: {why}"
+    return f"there is no command {shown}{nearest(word.lower(), known) if known else ''}"
+
+
+def meaning_of(line: str, own: Sequence[SlashCommand] = (), left_out: Mapping[str, str] = NOTHING_LEFT_OUT) -> Meaning:
+    """Return what a line (not empty, no blanks around it) means; `own` are commands besides those that ship, and `left_out`
+    says why others do not count, by their names. Pure.
 
     `?` alone shows the keys; `exit` and `quit` alone leave, as in any shell.
 
@@ -145,7 +160,7 @@ def meaning_of(line: str, own: Sequence[SlashCommand] = ()) -> Meaning:
         if "/" in word[1:]:
             return Ask(text=line)
         known = [known for command in (*slash_commands(), *own) for known in command.names]
-        return Wrong(problem=f"there is no command {word}{nearest(name, known)}")
+        return Wrong(problem=why_no_command(word, known, left_out))
     most = found.most if found.arguments else 0
     if most is not None and len(rest.split()) > most:
         return Wrong(problem=f"usage: {found.usage}")

@@ -1,6 +1,7 @@
-"""Pictures that a prompt names with `@`: read as the person's own call of the tool that reads, and sent with the prompt.
+"""Files that a prompt names with `@`: read as the person's own call of the tool that reads, and sent with the prompt.
 
-`@shot.png`, `@"a b.png"`: every mention that ends as a picture does. Any other `@file` stays words, and the model reads it.
+Pictures, `@shot.png`, `@"a b.png"`: every mention that ends as one does. In the words of a command (cli/words/) any file:
+whoever wrote it meant it to be read. Of what a person types, any other `@file` stays words, and the model reads it.
 The call goes through the gate and the log as everything does: what a rule forbids to read is not attached.
 """
 
@@ -11,31 +12,58 @@ import os
 import re
 from collections.abc import Callable
 
+from harness.cli.commands.notes_to_model import FILES_READ
+from harness.cli.system_prompt import between_marks
+from harness.digest import digest_of
 from harness.gate.approval import Approver
 from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import Picture, ResultStatus
+from harness.record import Record
+from harness.text.visible import visible_line
 from harness.tool_kinds import READ_FILE
 
-MOST_PICTURES = 10
+MOST_FILES = 10
 """Of one prompt."""
+_BEFORE = r"""(?:^|(?<=[\s(\[{<'"`=,;:]))@"""
 _ENDINGS = r"\.(?:png|jpe?g|webp|gif)"
-_MENTION = re.compile(
-    rf"""(?:^|(?<=[\s(\[{{<'"`=,;:]))@(?:("(?:[^"\\\n]|\\.)*{_ENDINGS}")|([^\s"]*?{_ENDINGS})(?![\w/]))""",
+_PICTURE = re.compile(
+    rf"""{_BEFORE}(?:("(?:[^"\\\n]|\\.)*{_ENDINGS}")|([^\s"]*?{_ENDINGS})(?![\w/]))""",
     re.IGNORECASE,
 )
 """As completion writes it (terminal/completion.py)."""
+_FILE = re.compile(rf"""{_BEFORE}(?:("(?:[^"\\\n]|\\.)+")|([^\s"]+))""")
+_NOT_OF_A_NAME = ".,;:!?)]}>'`"
+"""What may follow a bare name in a sentence."""
 
 
-def mentioned(words: str) -> tuple[str, ...]:
-    """Return the pictures that `words` mention, each once, as they are written; at most `MOST_PICTURES`."""
+class AttachedFiles(Record):
+    """What goes with a prompt."""
+
+    pictures: tuple[Picture, ...] = ()
+    texts: str = ""
+    """Of files, with marks around each."""
+
+    def behind(self, words: str) -> str:
+        """Return `words` with the texts behind them."""
+        return f"{words.rstrip()}\n\n{self.texts}" if self.texts else words
+
+
+def mentioned(words: str, is_file: Callable[[str], bool] | None = None) -> tuple[str, ...]:
+    """Return what `words` mention, each once, as it is written, at most `MOST_FILES`: the pictures, or, with `is_file`, all
+    that is a file by it; punctuation behind a bare name is none of it.
+    """
     names: dict[str, None] = {}
-    for quoted, bare in _MENTION.findall(words):
+    for quoted, bare in (_FILE if is_file else _PICTURE).findall(words):
         try:
-            names[str(json.loads(quoted)) if quoted else bare] = None
+            name = str(json.loads(quoted)) if quoted else bare
         except ValueError:
             continue
-    return tuple(names)[:MOST_PICTURES]
+        if is_file is None:
+            names[name] = None
+        elif found := next((one for one in (name, name.rstrip(_NOT_OF_A_NAME)) if is_file(one)), ""):
+            names[found] = None
+    return tuple(names)[:MOST_FILES]
 
 
 def attached(
@@ -45,19 +73,31 @@ def attached(
     *,
     tell: Callable[[str], None],
     home: str = "",
+    root: str = "",
     approver: Approver | None = None,
-) -> tuple[Picture, ...]:
-    """Return the pictures that go with `words`; `tell` hears why one does not.
+) -> AttachedFiles:
+    """Return what goes with `words`; `tell` hears why a file does not.
 
-    `home` is what `~/` stands for. `approver` answers for calls that the policy would ask about; without it, that the person
-    typed it is the yes. Raises what `Agent.do` raises.
+    `root` is the workspace, where the words are a command's; `home` is what `~/` stands for. `approver` answers for calls that
+    the policy would ask about; without it, that the person typed it is the yes. Raises what `Agent.do` raises.
+
+    INVARIANT: the words of a command permit nothing: with `root` there is an `approver`.
     """
+
+    def placed(name: str) -> str:
+        return os.path.join(home, name[2:]) if home and name.startswith("~/") else name
+
+    def is_file(name: str) -> bool:
+        return os.path.isfile(os.path.join(root, placed(name)))
+
     pictures: dict[Picture, None] = {}
-    for name in mentioned(words):
-        path = os.path.join(home, name[2:]) if home and name.startswith("~/") else name
-        result = agent.do(session, READ_FILE.name, {READ_FILE.subject: path}, approver=approver)
+    texts: list[str] = []
+    for name in mentioned(words, is_file if root else None):
+        result = agent.do(session, READ_FILE.name, {READ_FILE.subject: placed(name)}, approver=approver)
         pictures |= dict.fromkeys(result.pictures)
-        if not result.pictures:
+        if root and not result.pictures and result.status is ResultStatus.OK:
+            texts.append(between_marks(visible_line(name, 500), result.content, digest_of(result.content.encode())))
+        elif not result.pictures:
             said = result.content if result.status is ResultStatus.OK else result.content.removeprefix("Error: ")
             tell(f"@{name} is not attached: {said.splitlines()[0] if said else result.status.value}")
-    return tuple(pictures)
+    return AttachedFiles(pictures=tuple(pictures), texts="\n\n".join((FILES_READ, *texts)) if texts else "")

@@ -42,7 +42,7 @@ from harness.cli.repl.status_line import status_of, status_parts, status_text
 from harness.cli.repl.todo_list import ShownTodo
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log
 from harness.cli.session_log import close_log
-from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State, here
+from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, here, word_folders
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Line, Tone
 from harness.cli.terminal.type_ahead import NEXT_MODE
@@ -58,6 +58,7 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.cli.approver.standing_question import AskOutside, StandingQuestion
+    from harness.cli.repl.attached_files import AttachedFiles
     from harness.cli.terminal.question import Usual
 
 
@@ -155,8 +156,8 @@ def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> SessionPar
 
 def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
     """Ask whether the files of a folder that add tools, servers, hooks and words are trusted; return what to tell of it."""
-    names = (PROJECT_CONFIG, PROJECT_SERVERS, *PROJECT_WORDS)
-    if not any(os.path.lexists(os.path.join(folder, name)) for name in names):
+    files = (os.path.join(folder, name) for name in (PROJECT_CONFIG, PROJECT_SERVERS))
+    if not any(map(os.path.lexists, files)) and not any(word_folders(folder)):
         return ()
     from harness.cli.extensions.project_trust import ask_trust_of_files
 
@@ -343,12 +344,13 @@ class Repl:
         """Return what is to be done next, or None when the person leaves."""
         if words := self._conversation.prompt:  # words for the model, whatever they begin with
             self._conversation.prompt = ""
+            by_command, self._conversation.prompt_by_command = self._conversation.prompt_by_command, False
             first, more = words.split("\n")[:_MOST_ECHOED], words.count("\n") + 1 - _MOST_ECHOED
             self._echo("\n".join([*first, *([f"[{counted(more, 'further line')}]"] if more > 0 else [])]))
-            return Ask(text=words)
+            return Ask(text=words, by_command=by_command)
         while (line := self._next_line()) is not None:
             if line:
-                return meaning_of(line, self._conversation.own)
+                return meaning_of(line, self._conversation.own, self._parts.words.left_out)
         return None
 
     def _next_line(self) -> str | None:
@@ -461,7 +463,7 @@ class Repl:
         match meaning:
             case Ask():
                 try:
-                    return self._turn(meaning.text)
+                    return self._turn(meaning)
                 finally:
                     self._model_again()
             case Do():
@@ -508,22 +510,33 @@ class Repl:
             return True
         return False
 
-    def _attached(self, line: str) -> tuple[Picture, ...]:
-        """Return the pictures that a line mentions. Raises as `Agent.do` does."""
-        from harness.cli.repl.attached_pictures import attached
+    def _attached(self, said: Ask) -> AttachedFiles:
+        """Return what goes with a line for the model: the pictures that the person mentions, the files that a command does.
 
-        conversation = self._conversation
-        home = self._parts.environment.get("HOME", "")
-        tell = partial(conversation.say_line, tone=Tone.WARNING)
-        return attached(self._agent, conversation.session, line, tell=tell, home=home)
+        Raises as `Agent.do` does.
+        """
+        from harness.cli.repl.attached_files import attached
 
-    def _turn(self, line: str) -> bool:
+        return attached(
+            self._agent,
+            self._conversation.session,
+            said.text,
+            tell=partial(self._conversation.say_line, tone=Tone.WARNING),
+            home=self._parts.environment.get("HOME", ""),
+            root=self._parts.workspace.root if said.by_command else "",
+            approver=self._conversation.approver if said.by_command else None,
+        )
+
+    def _turn(self, said: Ask) -> bool:
         conversation = self._conversation
         session = conversation.session
         conversation.turns.begin(session)
         conversation.error = ""
-        pictures = self._attached(line) if "@" in line else ()
-        result = self._last = self._agent.run(conversation.message(line), session, pictures=pictures)
+        words, pictures = said.text, tuple[Picture, ...]()
+        if "@" in words:
+            found = self._attached(said)
+            words, pictures = found.behind(words), found.pictures
+        result = self._last = self._agent.run(conversation.message(words), session, pictures=pictures)
         self._screen.end_text()
         conversation.count(result)
         tell_end(conversation, result)

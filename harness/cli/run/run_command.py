@@ -30,6 +30,7 @@ from harness.record import replace
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from harness.cli.repl.attached_files import AttachedFiles
     from harness.cli.resume import Carried
     from harness.cli.run.answer_schema import AnswerSchema
     from harness.gate.gate import Gate
@@ -86,6 +87,8 @@ class _Run:
         recorded = [] if self._model.record is None else [self._model.record]
         parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
         self._gate: Gate
+        self._by_command = False
+        """Whether a command of the user or the team says the prompt."""
         self._approver = self._asked_outside() if arguments.ask else deny_all
         self._prompt = replace(prompt.masked(parts.redactor.redact), words=self._said(prompt.words))
         self._about = {
@@ -189,28 +192,48 @@ class _Run:
             self._console.line(visible_line(self._parts.redactor.redact(said)), Tone.QUIET)
 
     def _result_of(self, agent: Agent, session: Session) -> RunResult:
-        prompt = self._parts.templates.task(self._prompt.text)
-        prompt = f"{prompt}\n\n{self._check.instructions}" if self._check else prompt
         try:
-            return agent.run(prompt, session, pictures=self._attached(agent, session))
+            words, pictures = self._prompt.text, tuple[Picture, ...]()
+            if "@" in self._prompt.words and not self._arguments.dry_run:
+                found = self._attached(agent, session)
+                words, pictures = found.behind(words), found.pictures
+            prompt = self._parts.templates.task(words)
+            prompt = f"{prompt}\n\n{self._check.instructions}" if self._check else prompt
+            return agent.run(prompt, session, pictures=pictures)
         except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
             return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._noted(error))
 
     def _said(self, words: str) -> str:
-        """Return what the person gave, or the words of the team's or user's command that it calls. Raises UsageError."""
-        if not words.startswith("/") or not self._parts.words.commands:
+        """Return what the person gave, or the words of the team's or user's command that it calls: a prompt from a file or
+        stdin calls none. Raises UsageError.
+        """
+        if self._arguments.prompt in (None, "-") or not words.startswith("/"):
             return words
         from harness.cli.words.own_commands import said_in_run
 
-        return said_in_run(words, self._parts.words.commands, self._parts.settings, plans=self._arguments.plan)
+        parts = self._parts
+        said = said_in_run(words, parts.words, parts.settings, plans=self._arguments.plan)
+        if said is None:
+            return words
+        self._by_command = True
+        parts.notes = (*parts.notes, *said.notes)
+        return said.words
 
-    def _attached(self, agent: Agent, session: Session) -> tuple[Picture, ...]:
-        """Return the pictures that the prompt mentions, as far as they are read without a question."""
-        if "@" not in self._prompt.words or self._arguments.dry_run:
-            return ()
-        from harness.cli.repl.attached_pictures import attached
+    def _attached(self, agent: Agent, session: Session) -> AttachedFiles:
+        """Return what goes with the prompt, as far as it is read without a question: the pictures that the person mentions,
+        the files that a command does.
+        """
+        from harness.cli.repl.attached_files import attached
 
-        return attached(agent, session, self._prompt.words, tell=self._tell_problem, approver=deny_all)
+        return attached(
+            agent,
+            session,
+            self._prompt.words,
+            tell=self._tell_problem,
+            home=self._parts.environment.get("HOME", ""),
+            root=self._parts.workspace.root if self._by_command else "",
+            approver=deny_all,
+        )
 
     def _settled(self) -> str:
         try:

@@ -15,7 +15,7 @@ from acp.schema import (
     TextResourceContents,
 )
 
-from harness.cli.repl.attached_pictures import MOST_PICTURES
+from harness.cli.repl.attached_files import MOST_FILES
 from harness.cli.run.run_prompt import MAX_PROMPT_CHARACTERS
 from harness.cli.serve.client_wire import RefusedRequest
 from harness.files.pictures import PictureError, clean_picture
@@ -78,8 +78,8 @@ def prompt_pictures(blocks: Sequence[Block], taker: PictureTaker) -> tuple[Pictu
     given = [block for block in blocks if isinstance(block, ImageContentBlock)]
     if given and taker.why_not:
         raise RefusedRequest(RpcCode.PARAMS, f"the model gets no pictures: {taker.why_not}")
-    if len(given) > MOST_PICTURES:
-        raise RefusedRequest(RpcCode.PARAMS, f"a prompt takes at most {MOST_PICTURES} pictures")
+    if len(given) > MOST_FILES:
+        raise RefusedRequest(RpcCode.PARAMS, f"a prompt takes at most {MOST_FILES} pictures")
     try:
         clean = [clean_picture(_bytes_of(block)) for block in given]
         return tuple(dict.fromkeys(taker.keep(picture) for picture in clean))

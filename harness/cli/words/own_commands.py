@@ -1,41 +1,43 @@
-"""A command of a team or a user at the prompt: its words, with what follows its name, are said in the person's place."""
+"""A command of a team or a user: its words, with what follows its name, are said in the person's place."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.cli.commands.conversation import Conversation
-from harness.cli.commands.slash_command import HelpGroup, SlashCommand, slash_commands
-from harness.cli.words.word_files import OwnCommand
+from harness.cli.commands.slash_command import HelpGroup, SlashCommand, slash_commands, why_no_command
+from harness.cli.terminal.styles import Tone
+from harness.cli.words.word_files import OwnCommand, OwnWords, named
 from harness.errors import UsageError
+from harness.record import Record
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.cli.config.settings import Settings
 
 _PLACES = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?![0-9]))")
+_NO_MODELS = frozenset(("inherit", "default"))
+"""What other agents call the model that answers anyway."""
+_OTHERS_MODELS = re.compile(r"sonnet|opus|haiku|opusplan|best|claude-.*")
+"""Models as another agent names them (code.claude.com/docs/en/model-config); the last are names at one provider."""
 
 
 def expanded(body: str, rest: str) -> str:
-    """Return `body` with `$ARGUMENTS` replaced by `rest`, and `$1` to `$9` by its words, quoted as a shell's.
+    """Return `body` with `$ARGUMENTS` replaced by `rest`, and `$1` to `$9` by its words: quoted as a shell's, or, where a
+    quote does not end, as they stand between blanks.
 
     What is put in is not read again. Where the body places none of it, it follows as a paragraph of its own.
-
-    Raises UsageError for quotes that do not end, where a single word is wanted.
     """
-    found = list(_PLACES.finditer(body))
-    if not found:
+    if not _PLACES.search(body):
         return f"{body}\n\n{rest}" if rest else body
-    words: Sequence[str] = ()
-    if any(match[1] for match in found):
-        try:
-            words = shlex.split(rest)
-        except ValueError:
-            raise UsageError("a quote does not end in what follows the command") from None
+    try:
+        words = shlex.split(rest)
+    except ValueError:
+        words = rest.split()
 
     def value(match: re.Match[str]) -> str:
         if not match[1]:
@@ -46,47 +48,82 @@ def expanded(body: str, rest: str) -> str:
     return _PLACES.sub(value, body)
 
 
-def said_in_run(prompt: str, commands: Mapping[str, OwnCommand], settings: Settings, *, plans: bool) -> str:
-    """Return the words of the command that the prompt of a run calls, `/name arguments`; a prompt that calls none as it is.
+class SaidInRun(Record):
+    """What a run says in the person's place."""
 
-    Raises UsageError where the command is meant for another model, or for plan mode, than the run has.
+    words: str
+    notes: tuple[str, ...] = ()
+
+
+def said_in_run(prompt: str, own: OwnWords, settings: Settings, *, plans: bool) -> SaidInRun | None:
+    """Return the words of the command that a prompt calls, `/name arguments`; None for one that is text: its first word has
+    a further slash, as a path does, or it begins otherwise.
+
+    Raises UsageError for a command that there is not, or not here, and where it is meant for another model, or for plan
+    mode, than the run has.
     """
-    name, _, rest = prompt.removeprefix("/").partition(" ")
-    command = commands.get(name.strip()) if prompt.startswith("/") else None
-    if command is None or f"/{command.name}" in _built_in():
-        return prompt
-    if command.model and command.model not in {settings.profile, settings.model.value}:
-        raise UsageError(f"/{command.name} is for another model: give --model {visible_line(command.model, 100)}")
+    word = prompt.split(maxsplit=1)[0] if prompt.startswith("/") else ""
+    if not word.strip("/") or "/" in word[1:]:
+        return None
+    name = word[1:].lower()
+    command = named(own.commands).get(name)
+    if command is None or f"/{name}" in _built_in():
+        known = [f"/{one}" for one in named(own.commands)]
+        why = (
+            f"{word} is a command of the prompt, `harness`, and not of a run"
+            if f"/{name}" in _built_in()
+            else why_no_command(word, known, own.left_out)
+        )
+        raise UsageError(f"{why} (a prompt that begins with a blank is text)")
+    model, note = model_of(command, settings)
+    if model:
+        raise UsageError(f"{word} is for another model: give --model {visible_line(model, 100)}")
     if command.plans and not plans:
-        raise UsageError(f"/{command.name} is for plan mode: give --plan")
-    return expanded(command.body, rest.strip())
+        raise UsageError(f"{word} is for plan mode: give --plan")
+    return SaidInRun(words=expanded(command.body, prompt[len(word) :].strip()), notes=(note,) if note else ())
+
+
+def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
+    """Return the model that a command is for, nothing where that is the one that answers now, and what is told of one that
+    cannot be had here: another agent's word for a model, which is no profile and not otherwise known.
+    """
+    name = command.model
+    if name in (*_NO_MODELS, "", settings.profile, settings.model.value):
+        return "", ""
+    known = name in settings.file.profiles or name in settings.file.prices or name in settings.table.models
+    of_provider = name.startswith("claude-") and settings.preset is not None and settings.preset.name == "anthropic"
+    if known or of_provider or not _OTHERS_MODELS.fullmatch(name):
+        return name, ""
+    said = f"/{command.name} names the model {name}, which is no profile here: {settings.model.value} answers"
+    return "", visible_line(said, 500)
 
 
 def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
     """Return the commands as the prompt knows them, and what is told of those that have the name of one that ships."""
-    known = _built_in()
-    slashes = [_slash(one) for one in commands.values() if f"/{one.name}" not in known]
-    notes = [
-        visible_line(f"{one.path} is left out: /{one.name} is a command of the program", 1_000)
-        for one in commands.values()
-        if f"/{one.name}" in known
-    ]
+    known, names = _built_in(), named(commands)
+    slashes, notes = [], []
+    for one in commands.values():
+        if f"/{one.name}" in known:
+            notes.append(visible_line(f"{one.path} is left out: /{one.name} is a command of the program", 1_000))
+            continue
+        short = f"/{one.short_name}"
+        has_short = one.short_name != one.name and names[one.short_name] is one and short not in known
+        slashes.append(
+            SlashCommand(
+                name=f"/{one.name}",
+                arguments=visible_line(one.arguments, 60) or "[...]",
+                summary=visible_line(one.description, 200),
+                group=HelpGroup.OWN,
+                does=partial(_say, one),
+                most=None,
+                aliases=(short,) if has_short else (),
+            )
+        )
     return tuple(slashes), tuple(notes)
 
 
 def _built_in() -> set[str]:
     return {name for command in slash_commands() for name in command.names}
-
-
-def _slash(command: OwnCommand) -> SlashCommand:
-    return SlashCommand(
-        name=f"/{command.name}",
-        arguments=visible_line(command.arguments, 60) or "[...]",
-        summary=visible_line(command.description, 200),
-        group=HelpGroup.OWN,
-        does=partial(_say, command),
-        most=None,
-    )
 
 
 def _say(command: OwnCommand, conversation: Conversation, rest: str) -> None:
@@ -95,11 +132,14 @@ def _say(command: OwnCommand, conversation: Conversation, rest: str) -> None:
     from harness.cli.commands.model import change_model
     from harness.cli.commands.plan import enter
 
-    text = expanded(command.body, rest)
     now = conversation.parts.settings
-    if command.model and command.model not in {now.profile, now.model.value}:
-        change_model(conversation, command.model)
+    model, note = model_of(command, now)
+    if note:
+        conversation.say_line(note, Tone.WARNING)
+    if model:
+        change_model(conversation, model)
         conversation.settings_after = now
     if command.plans and not conversation.plans:
         enter(conversation)
-    conversation.prompt = text
+    conversation.prompt = expanded(command.body, rest)
+    conversation.prompt_by_command = True
