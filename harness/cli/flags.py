@@ -362,7 +362,7 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
                 "there every known command as well; the widest (else walls)",
             )
         case "trust" | "forget":
-            what = "a project's policy, .mcp.json or .harness/config.toml"
+            what = "a project's policy, .mcp.json, .harness/config.toml, or a folder of commands or skills"
             parser.description = (
                 f"Let {what} count, as long as its content stays the same."
                 if action == "trust"

@@ -40,7 +40,7 @@ PROTECTED_NAMES = frozenset(
         ".git", ".gitmodules", ".gitattributes", ".gitconfig", ".github", ".gitlab-ci.yml", ".gitlab", ".circleci",
         ".buildkite", ".travis.yml", "azure-pipelines.yml", "jenkinsfile", ".vscode", ".idea", ".husky",
         ".devcontainer", ".pre-commit-config.yaml", ".envrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn",
-        ".pnpmfile.cjs", ".mvn", ".cargo", ".mcp.json", ".harness", ".claude", ".codex", ".cursor", ".gemini",
+        ".pnpmfile.cjs", ".mvn", ".cargo", ".mcp.json", ".harness", ".claude", ".agents", ".codex", ".cursor", ".gemini",
         ".qwen", ".copilot", ".opencode", "opencode.json", "opencode.jsonc", ".kiro",
         ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile",
         ".zlogin", ".inputrc", ".ripgreprc", ".ssh", ".config", ".pypirc", ".netrc", ".gitea", ".forgejo",
