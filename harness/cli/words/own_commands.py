@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from harness.cli.config.settings import Settings
 
 _PLACES = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?![0-9]))")
-_NO_MODELS = frozenset(("inherit", "default"))
-"""What other agents call the model that answers anyway."""
 _OTHERS_MODELS = re.compile(r"sonnet|opus|haiku|opusplan|best|claude-.*")
 """Models as another agent names them (code.claude.com/docs/en/model-config); the last are names at one provider."""
 
@@ -88,7 +86,7 @@ def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
     cannot be had here: another agent's word for a model, which is no profile and not otherwise known.
     """
     name = command.model
-    if name in (*_NO_MODELS, "", settings.profile, settings.model.value):
+    if name in ("", settings.profile, settings.model.value):
         return "", ""
     known = name in settings.file.profiles or name in settings.file.prices or name in settings.table.models
     of_provider = name.startswith("claude-") and settings.preset is not None and settings.preset.name == "anthropic"

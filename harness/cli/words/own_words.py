@@ -35,19 +35,16 @@ def words_here(state: State, workspace: str, home: str) -> OwnWords:
         left_out |= words.left_out
         notes += words.notes
     commands, skills = _first([one.commands for one in found], notes), _first([one.skills for one in found], notes)
-    found_skills, places = dict[str, Skill](), list[str]()
+    named_skills, places = dict[str, Skill](), list[str]()
     for name, skill in skills.items():
-        path = os.path.realpath(skill.path)
-        place = _place_of(path, name)
-        if is_within(place, workspace):
-            found_skills[name] = replace(skill, path=path)
-        elif _may_be_read(place, state, workspace, home):
-            found_skills[name] = replace(skill, path=path)
-            places.append(place)
-        else:
-            notes.append(visible_line(f"{skill.path} is left out: {place} is not opened to the model", 1_000))
+        outside = [place for place in _places_of(skill) if not is_within(place, workspace)]
+        if bad := next((place for place in outside if not _may_be_read(place, state, workspace, home)), ""):
+            notes.append(visible_line(f"{skill.path} is left out: {bad} is not opened to the model", 1_000))
+            continue
+        named_skills[name] = replace(skill, path=os.path.realpath(skill.path))
+        places += outside
     return OwnWords(
-        commands=commands, skills=found_skills, left_out=left_out, skill_places=tuple(places), notes=tuple(notes)
+        commands=commands, skills=named_skills, left_out=left_out, skill_places=tuple(places), notes=tuple(notes)
     )
 
 
@@ -79,10 +76,13 @@ def _users_own(state: State, workspace: str) -> list[OwnWords]:
     return found
 
 
-def _place_of(path: str, name: str) -> str:
-    """Return what is to be read of a skill, whose file is at `path`, links followed: its folder, if it lies in its own."""
-    folder = os.path.dirname(path)
-    return folder if os.path.basename(folder) == name else path
+def _places_of(skill: Skill) -> Iterable[str]:
+    """Return what is to be read of a skill, links followed: its folder, and its file, if that is a link out of there; with
+    the folder around it, if that has the same name (as `stow` links file by file).
+    """
+    folder, path = os.path.realpath(os.path.dirname(skill.path)), os.path.realpath(skill.path)
+    around = os.path.dirname(path)
+    return dict.fromkeys((folder, around if around == folder or os.path.basename(around) == skill.name else path))
 
 
 def _may_be_read(place: str, state: State, workspace: str, home: str) -> bool:

@@ -26,6 +26,8 @@ MOST_FOLDER_BYTES = 2_000_000
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _FIELDS = ("description", "model", "plan", "argument-hint")
 """What a command may say of itself; `plan: true` asks in plan mode. Of what else other agents read nothing permits here."""
+_NO_MODELS = ("inherit", "default")
+"""What other agents call the model that answers anyway."""
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1_024
 """Of a skill, in characters (agentskills.io/specification). Of a longer one the beginning is told."""
@@ -215,7 +217,7 @@ def _command(name: str, text: str, path: str, notes: list[str]) -> OwnCommand:
         name=name,
         description=said.get("description") or first[:100],
         arguments=said.get("argument-hint", ""),
-        model=said.get("model", ""),
+        model="" if said.get("model") in _NO_MODELS else said.get("model", ""),
         plans=said.get("plan", "").lower() == "true",
         body=body,
         path=path,

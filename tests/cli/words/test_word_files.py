@@ -155,12 +155,20 @@ def test_the_users_own_files_may_be_links_but_not_into_the_workspace(tmp_path: P
     (own / "commands" / "one.md").symlink_to(dotfiles / "one.md")
     (own / "commands" / "team").symlink_to(dotfiles / "team")
     (own / "skills").symlink_to(dotfiles / "skills")
+    put(dotfiles, there__SKILL=SKILL, skills__filed__note="x")
+    (dotfiles / "skills" / "linked").symlink_to(dotfiles / "there")
+    (dotfiles / "skills" / "filed" / "SKILL.md").symlink_to(dotfiles / "there" / "SKILL.md")
     (own / "commands" / "bad.md").symlink_to(put(work, bad="Bad.") / "bad.md")
     words = here(state, work)
     assert sorted(words.commands) == ["one", "plain", "team:two"]
-    assert [one.path for one in words.skills.values()] == [f"{dotfiles}/skills/release/SKILL.md"]
-    assert words.skill_places == (f"{dotfiles}/skills/release",)
-    (note,) = words.notes
+    there = f"{dotfiles}/there"
+    assert {name: one.path for name, one in words.skills.items()} == {
+        "filed": f"{there}/SKILL.md", "linked": f"{there}/SKILL.md", "release": f"{dotfiles}/skills/release/SKILL.md",
+    }  # fmt: skip
+    assert set(words.skill_places) == {
+        f"{dotfiles}/skills/filed", f"{there}/SKILL.md", there, f"{dotfiles}/skills/release",
+    }  # fmt: skip
+    (note,) = [note for note in words.notes if "left out" in note]
     assert "bad.md is left out: lies inside the workspace" in note
     assert here(state, dotfiles).skill_places == ()
 
@@ -178,7 +186,7 @@ def test_a_skill_opens_its_own_folder_and_nothing_of_the_harness(tmp_path: Path,
     (tmp_path / "notes.md").write_text(SKILL)
     words = here(state, tmp_path / "work")
     assert sorted(words.skills) == ["file", "release"]
-    assert sorted(words.skill_places) == [f"{skills}/release", f"{tmp_path}/notes.md"]
+    assert sorted(words.skill_places) == [f"{skills}/file", f"{skills}/release", f"{tmp_path}/notes.md"]
     assert sum("is not opened to the model" in note for note in words.notes) == 3
 
 
