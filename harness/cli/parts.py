@@ -89,6 +89,8 @@ class Unattended(Record):
     """Says what is wrong with an answer, or nothing, within so many seconds."""
     model_for: Callable[[SessionParts], Model] | None = None
     """Says who answers, when all but the log is known; None: the model that the settings name."""
+    take_words: Callable[[SessionParts], None] | None = None
+    """Finds what is said, when all but the log is known. Raises UsageError."""
 
 
 class GatedParts(Protocol):
@@ -208,6 +210,8 @@ class SessionParts:
         self.notes = (*self.notes, *self.words.notes)
         told = _told_of(self.workspace.added) + _told_of_skills(self.words)
         self.system = replace(system, text=self.redactor.redact(system.text + told))
+        if unattended is not None and unattended.take_words is not None:
+            unattended.take_words(self)
         self.signals = Signals(self.interrupt)
         self.lost = lost_log(self.state, log)
         if self.lost is not None:

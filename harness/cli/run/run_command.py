@@ -71,7 +71,9 @@ class _Run:
         if arguments.ask and arguments.dry_run:
             raise UsageError("--ask and --dry-run: nobody need be asked about calls that do not run; give one of them")
         self._check = _check_of(arguments)
-        prompt = given_prompt(arguments)
+        self._prompt = given_prompt(arguments)
+        self._by_command = False
+        """Whether a command of the user or the team says the prompt."""
         state = State.of(environment)
         self._carried = _carried(state, arguments)
         self._model = RunModel(arguments)
@@ -81,16 +83,15 @@ class _Run:
             plan=arguments.plan,
             check_answer=self._check.problem if self._check else None,
             model_for=self._model.of,
+            take_words=self._take_words,
         )
         self._parts = parts = SessionParts(arguments, environment, unattended)
         # No call writes these, where they lie in the workspace.
         recorded = [] if self._model.record is None else [self._model.record]
         parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
         self._gate: Gate
-        self._by_command = False
-        """Whether a command of the user or the team says the prompt."""
         self._approver = self._asked_outside() if arguments.ask else deny_all
-        self._prompt = replace(prompt.masked(parts.redactor.redact), words=self._said(prompt.words))
+        self._prompt = self._prompt.masked(parts.redactor.redact)
         self._about = {
             **about_of(parts, "run"),
             **({"plan": True} if arguments.plan else {}),
@@ -203,21 +204,20 @@ class _Run:
         except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
             return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._noted(error))
 
-    def _said(self, words: str) -> str:
-        """Return what the person gave, or the words of the team's or user's command that it calls: a prompt from a file or
-        stdin calls none. Raises UsageError.
+    def _take_words(self, parts: SessionParts) -> None:
+        """Take the words of the team's or user's command that the prompt calls; one from a file or stdin calls none.
+
+        Raises UsageError.
         """
-        if self._arguments.prompt in (None, "-") or not words.startswith("/"):
-            return words
+        if self._arguments.prompt in (None, "-") or not self._prompt.words.startswith("/"):
+            return
         from harness.cli.words.own_commands import said_in_run
 
-        parts = self._parts
-        said = said_in_run(words, parts.words, parts.settings, plans=self._arguments.plan)
-        if said is None:
-            return words
-        self._by_command = True
-        parts.notes = (*parts.notes, *said.notes)
-        return said.words
+        said = said_in_run(self._prompt.words, parts.words, parts.settings, plans=self._arguments.plan)
+        if said is not None:
+            self._by_command = True
+            self._prompt = replace(self._prompt, words=said.words)
+            parts.notes = (*parts.notes, *said.notes)
 
     def _attached(self, agent: Agent, session: Session) -> AttachedFiles:
         """Return what goes with the prompt, as far as it is read without a question: the pictures that the person mentions,

@@ -166,7 +166,7 @@ def test_a_run_says_a_command_by_its_name_once_it_is_trusted(program: Program) -
     )
     asked = Asked(program)
     code, sent, err = asked("/review a.txt")
-    assert (code, sent) == (2, "")
+    assert (code, sent, program.logs()) == (2, "", [])
     assert "there is no command /review: .harness/commands is left out: nobody trusted it; `harness policy trust" in err
     assert program.run("policy", "trust", ".harness/commands").code == 0
     assert asked("/Review 'a b.txt'")[:2] == (0, "Review a b.txt closely.")
