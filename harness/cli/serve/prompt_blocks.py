@@ -21,6 +21,7 @@ from harness.cli.serve.client_wire import RefusedRequest
 from harness.files.pictures import PictureError, clean_picture
 from harness.mcp.json_rpc import RpcCode
 from harness.messages import Picture
+from harness.record import Record
 from harness.text.visible import visible_line
 from harness.tools.picture_page import PictureTaker
 
@@ -30,14 +31,21 @@ Block: TypeAlias = (
 )
 
 
-def prompt_text(
-    blocks: Sequence[Block], redact: Callable[[str], str], expanded: Callable[[str], str] = lambda words: words
-) -> str:
+class SaidPrompt(Record):
+    """What goes to the model."""
+
+    text: str
+    pictures: tuple[Picture, ...] = ()
+
+
+def said_prompt(
+    blocks: Sequence[Block], redact: Callable[[str], str], expanded: Callable[[str], SaidPrompt], taker: PictureTaker
+) -> SaidPrompt:
     """Return what the person says: their words and links in their order, and behind them what they attached.
 
     What is attached is masked by `redact`, as the results of tools are; the person's own words are theirs, and `expanded`
-    turns a command that they call into what it says. Raises what that raises, and RefusedRequest for sound, other bytes, no
-    words, and more than the log takes. Pictures are left to `prompt_pictures`.
+    turns a command that they call into what it says. Pictures are kept by `taker`. Raises what `expanded` raises, and
+    RefusedRequest for sound, other bytes, no words, more than the log takes, and a picture that is not taken.
     """
     said: list[str] = []
     attached: list[str] = []
@@ -59,17 +67,18 @@ def prompt_text(
                 what = getattr(block, "type", "")
                 told = f"a prompt takes text, links, attached text and pictures; not {what}"
                 raise RefusedRequest(RpcCode.PARAMS, told)
-    text = "\n\n".join(part for part in (expanded("".join(said).strip()), *attached) if part)
+    first = expanded("".join(said).rstrip())
+    text = "\n\n".join(part for part in (first.text, *attached) if part)
     if not text:
         raise RefusedRequest(RpcCode.PARAMS, "the prompt is empty")
     if len(text) > MAX_PROMPT_CHARACTERS:
         raise RefusedRequest(
             RpcCode.PARAMS, f"the prompt has {len(text):,} characters, and the log takes {MAX_PROMPT_CHARACTERS:,}"
         )
-    return text
+    return SaidPrompt(text=text, pictures=(*first.pictures, *_pictures(blocks, taker)))
 
 
-def prompt_pictures(blocks: Sequence[Block], taker: PictureTaker) -> tuple[Picture, ...]:
+def _pictures(blocks: Sequence[Block], taker: PictureTaker) -> tuple[Picture, ...]:
     """Return the pictures of a prompt, kept by `taker` without their metadata, each once.
 
     By their bytes alone: a link beside them is not followed, nor the type believed that the client names. Raises

@@ -28,7 +28,7 @@ from harness.cli.resume import Carried, carried_lines
 from harness.cli.serve.client_approver import ASKS, ClientApprover
 from harness.cli.serve.client_question import answer_of_client
 from harness.cli.serve.client_wire import ClientWire, OpenQuestion, RefusedRequest
-from harness.cli.serve.prompt_blocks import Block, prompt_pictures, prompt_text
+from harness.cli.serve.prompt_blocks import Block, SaidPrompt, said_prompt
 from harness.cli.serve.session_updates import (
     RecordUpdates,
     Shown,
@@ -210,10 +210,10 @@ class ServedSession:
     def prompt(self, blocks: Sequence[Block]) -> dict[str, JsonValue]:
         """Work on what the person says, and return how the turn ended. Raises RefusedRequest for what went wrong."""
         opened = self._the_opened()
-        text, pictures = prompt_text(blocks, self.redacted, opened.expanded), prompt_pictures(blocks, opened.pictures)
+        prompt = said_prompt(blocks, self.redacted, opened.expanded, opened.pictures)
         session, interrupted = opened.session, self._last is not None and self._last.stop is StopReason.INTERRUPTED
-        words = self._notes.message(text, session.messages, plans=opened.plans, interrupted=interrupted)
-        result = self._last = opened.agent.run(words, session, pictures=pictures)
+        words = self._notes.message(prompt.text, session.messages, plans=opened.plans, interrupted=interrupted)
+        result = self._last = opened.agent.run(words, session, pictures=prompt.pictures)
         opened.end_text()
         return _ended(result, cancelled=self._is_asked_to_stop)
 
@@ -361,23 +361,42 @@ class _Opened:
             agent.change_policy(self.session, plan, "plan")
             self._below_plan = self._parts.policy
 
-    def expanded(self, words: str) -> str:
-        """Return what the person says; of a command its words, in the mode that it wants. Raises RefusedRequest where it wants
-        another model, PolicyError and LogError.
-        """
-        if not self.commands or not words.startswith("/"):
-            return words
-        from harness.cli.words.own_commands import said_in_run
+    def expanded(self, words: str) -> SaidPrompt:
+        """Return what the person says; of a command its words, in the mode that it wants, with the files that they name.
 
-        known, name = self._parts.words.commands, words.partition(" ")[0]
-        if not self.plans and name in [one.name for one in self.commands] and known[name.removeprefix("/")].plans:
+        Raises RefusedRequest for a command that there is not, or that wants another model; PolicyError, and what `Agent.do`
+        raises.
+        """
+        if not words.startswith("/"):
+            return SaidPrompt(text=words.strip())
+        from harness.cli.repl.attached_files import attached
+        from harness.cli.words.own_commands import said_in_run
+        from harness.cli.words.word_files import named
+
+        parts = self._parts
+        command = named(parts.words.commands).get(words.split(maxsplit=1)[0].removeprefix("/").lower())
+        if command is not None and command.plans and not self.plans:
             self.set_mode(Mode.PLAN)
             mode = Mode.PLAN.value
             self._served.show(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode))
         try:
-            return said_in_run(words, known, self._parts.settings, plans=self.plans)
+            command_words = said_in_run(words, parts.words, parts.settings, plans=self.plans)
         except UsageError as error:
             raise RefusedRequest(RpcCode.PARAMS, str(error)) from None
+        if command_words is None:
+            return SaidPrompt(text=words)
+        for note in command_words.notes:
+            self._served.tell(note)
+        files = attached(
+            self.agent,
+            self.session,
+            command_words.words,
+            tell=self._served.tell,
+            home=parts.environment.get("HOME", ""),
+            root=parts.workspace.root,
+            approver=self.approver,
+        )
+        return SaidPrompt(text=files.behind(command_words.words), pictures=files.pictures)
 
     def end_text(self) -> None:
         """Show what of the model's text was held back."""

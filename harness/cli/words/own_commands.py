@@ -68,7 +68,7 @@ def said_in_run(prompt: str, own: OwnWords, settings: Settings, *, plans: bool) 
     if command is None or f"/{name}" in _built_in():
         known = [f"/{one}" for one in named(own.commands)]
         why = (
-            f"{word} is a command of the prompt, `harness`, and not of a run"
+            f"{word} is a command of the prompt, `harness`, and there is none here"
             if f"/{name}" in _built_in()
             else why_no_command(word, known, own.left_out)
         )

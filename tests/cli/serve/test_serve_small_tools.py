@@ -149,6 +149,7 @@ def test_the_calls_of_a_helper_are_shown_by_its_name(program: Program) -> None:
 
 
 COMMAND = "---\ndescription: Reviews a file\nargument-hint: FILE\n{}---\nReview $1 with care.\n"
+"""`@` and a file in the argument names what goes with the words."""
 
 
 def test_a_command_of_the_users_is_offered_and_said_in_its_own_words(program: Program) -> None:
@@ -157,13 +158,15 @@ def test_a_command_of_the_users_is_offered_and_said_in_its_own_words(program: Pr
     (folder / "review.md").write_text(COMMAND.format(""))
     (folder / "design.md").write_text(COMMAND.format("plan: true\n"))
     (folder / "other.md").write_text(COMMAND.format("model: another\n"))
+    (program.workspace / "a.txt").write_text("plum\n")
     editor = Editor()
 
     async def scene() -> None:
         async with served(program, editor, *model_flags(program, replies(DONE, DONE, DONE, DONE), POLICY)) as at:
             session = await at.new()
-            await at.ask(session, "/review a.txt")
-            await at.ask(session, "/unknown a.txt")
+            await at.ask(session, "/review @a.txt")
+            await at.ask(session, " /unknown a.txt")
+            assert "there is no command /reveiw" in (await refused(at.ask(session, "/reveiw a.txt")))[1]
             await at.ask(session, "/design b.txt")
             await at.ask(session, "/design c.txt")
             assert "/other is for another model" in (await refused(at.ask(session, "/other a.txt")))[1]
@@ -173,9 +176,10 @@ def test_a_command_of_the_users_is_offered_and_said_in_its_own_words(program: Pr
     told: dict[str, Any] = {one["name"]: one for one in offered["availableCommands"]}
     assert sorted(told) == ["design", "other", "review"]
     assert told["review"] == {"name": "review", "description": "Reviews a file", "input": {"hint": "FILE"}}
-    said = [str(one["text"]).split("\n")[-1] for one in program.records() if one["kind"] == "user_message"]
-    assert said == [
-        "Review a.txt with care.",
+    prompts = [str(one["text"]) for one in program.records() if one["kind"] == "user_message"]
+    assert prompts[0].startswith("Review @a.txt with care.\n")
+    assert "plum" in prompts[0]
+    assert [text.split("\n")[-1] for text in prompts[1:]] == [
         "/unknown a.txt",
         "Review b.txt with care.",
         "Review c.txt with care.",

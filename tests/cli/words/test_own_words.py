@@ -176,7 +176,7 @@ def test_a_run_says_a_command_by_its_name_once_it_is_trusted(program: Program) -
     for words, why in {
         "/reveiw a": "there is no command /reveiw; did you mean /review?",
         "/empty": "empty.md is left out: it says nothing",
-        "/help": "/help is a command of the prompt, `harness`, and not of a run",
+        "/help": "/help is a command of the prompt, `harness`, and there is none here",
         "/think": "/think is for plan mode: give --plan",
         "/other": "/other is for another model: give --model big",
     }.items():
