@@ -26,6 +26,17 @@ class DelegatedTask(Record):
     policy: HelperPolicy = HelperPolicy.READ_ONLY
 
 
+class HelperChanges(Record):
+    """What a helper changed in its copy."""
+
+    patch: str = ""
+    """As a patch; or the beginning of it."""
+    patch_file: str = ""
+    """Where the whole patch is kept; empty where nothing was changed."""
+    notes: tuple[str, ...] = ()
+    """What else there is to know: what no patch holds."""
+
+
 class DelegatedResult(Record):
     """What a helper came to."""
 
@@ -42,9 +53,4 @@ class DelegatedResult(Record):
     usage: Usage = Usage()
     cost: float | None = None
     """In dollars; None where that is not known."""
-    patch: str = ""
-    """What it changed in its copy, as a patch; or the beginning of it."""
-    patch_file: str = ""
-    """Where the whole patch is kept; empty where nothing was changed."""
-    notes: tuple[str, ...] = ()
-    """What else there is to know: what no patch holds."""
+    changes: HelperChanges = HelperChanges()

@@ -15,6 +15,10 @@ class Interrupted(Exception):
     """The person asked to stop, at a moment when nothing was being done: whoever works for them stops in good order."""
 
 
+def _never() -> int:
+    return 0
+
+
 class Interrupt:
     """A flag that is raised by a signal and obeyed by the loop.
 
@@ -22,12 +26,30 @@ class Interrupt:
     elsewhere it is only noted, so that no record is ever written by half.
     """
 
-    def __init__(self) -> None:
-        self.requested = False
-        self.count = 0
-        """How often it was asked to stop; never less than before."""
+    def __init__(self, also: Callable[[], int] = _never) -> None:
+        """`also` says how often it was asked to stop from elsewhere; it is never less than before."""
+        self._also = also
+        self._is_requested = False
+        self._count = 0
+        self._since = 0
         self._open = False
         self._tell: Callable[[], None] | None = None
+
+    @property
+    def requested(self) -> bool:
+        """Whether it is to stop."""
+        return self._is_requested or self._also() > 0
+
+    @property
+    def count(self) -> int:
+        """How often it was asked to stop; never less than before."""
+        return self._count + self._also()
+
+    @property
+    def stops(self) -> int:
+        """How often it was asked to stop since the last window was opened: for what runs in it on a thread in which nothing
+        raises."""
+        return self.count - self._since
 
     def tell_by(self, tell: Callable[[], None] | None) -> None:
         """Let a request in the window that is open be told by `tell`, in place of the KeyboardInterrupt.
@@ -43,8 +65,7 @@ class Interrupt:
         INVARIANT: raising closes the window, so that an interrupt that lands while `__exit__` begins leaves none open,
         and a second one cannot cut short what the first has set going (the end of a process group).
         """
-        self.requested = True
-        self.count += 1
+        self.note()
         if self._open:
             self._open = False
             if self._tell is None:
@@ -53,14 +74,14 @@ class Interrupt:
 
     def request_later(self) -> None:
         """Ask to stop at the next safe moment, without raising."""
-        self.requested = True
+        self._is_requested = True
 
     def note(self) -> None:
         """Ask to stop from another thread than the one that works: nothing is raised in either. Who works looks at `requested`
-        and at `count`, and meets the request at the next window.
+        and at `stops`, and meets the request at the next window.
         """
-        self.requested = True
-        self.count += 1
+        self._is_requested = True
+        self._count += 1
 
     def sleep(self, seconds: float) -> None:
         """Wait, for a thread that no signal interrupts. Raises KeyboardInterrupt as soon as it was asked to stop."""
@@ -72,7 +93,7 @@ class Interrupt:
 
     def clear(self) -> None:
         """Forget the request: a new turn begins."""
-        self.requested = False
+        self._is_requested = False
 
     def hold(self) -> _Held:
         """Return a `with` block inside a window in which a request is only noted; leaving it raises what came."""
@@ -80,11 +101,15 @@ class Interrupt:
 
     def __enter__(self) -> Self:
         """Open a window. Raises KeyboardInterrupt if a request came before."""
+        self._since = self.count  # before it is looked at: what comes in between is seen by the one or the other
+        self._reopen()
+        return self
+
+    def _reopen(self) -> None:
         self._open = True
         if self.requested:
             self._open = False
             raise KeyboardInterrupt
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -111,6 +136,6 @@ class _Held:
     ) -> None:
         """Open the window again. Raises KeyboardInterrupt if a request came meanwhile, unless an error is on its way."""
         if error is None and self._was_open:
-            self._interrupt.__enter__()
+            self._interrupt._reopen()  # noqa: SLF001
         else:
             self._interrupt._open = self._was_open  # noqa: SLF001

@@ -98,10 +98,6 @@ class Model(Protocol):
 class OwnModel(Model, Protocol):
     """A model that one conversation has for itself."""
 
-    def interrupt(self) -> None:
-        """Let `complete` raise KeyboardInterrupt where it waits for an answer now; any thread may call this."""
-        ...
-
     def close(self) -> None:
         """Close the connections."""
         ...

@@ -109,6 +109,11 @@ def script_tool(name: str) -> str:
     return f"script__{name}"
 
 
+def is_of_server(name: str) -> bool:
+    """Say whether a tool, by its name in a policy, is one of an MCP server."""
+    return name.startswith("mcp__")
+
+
 def is_from_outside(name: str) -> bool:
     """Say whether a name in a policy means tools that do not ship: one of a server, a script, or with a star at its end all
     that begin so.

@@ -13,7 +13,8 @@ from harness.actions import JsonValue
 from harness.audit.batch_results import task_of
 from harness.log.order import RAN, LogRecord
 from harness.log.reader import whole
-from harness.record import Record
+from harness.messages import Usage
+from harness.record import Record, field_names
 from harness.text.visible import visible_line
 
 _FIELDS = {
@@ -279,6 +280,11 @@ def number(record: LogRecord, name: str) -> float | None:
 def count_of(record: LogRecord, name: str) -> int:
     """Return a count of a record; 0 where it is none, or does not fit into 63 bits."""
     return max(0, whole(record.get(name)) or 0)
+
+
+def usage_in(record: LogRecord) -> Usage:
+    """Return what a request used, as its record tells it."""
+    return Usage(**{name: count_of(record, name) for name in field_names(Usage)})
 
 
 def word(value: object) -> str:

@@ -5,10 +5,9 @@ Texts are hostile data: whoever shows them makes them safe.
 
 from __future__ import annotations
 
-from harness.audit.calls import count_of, text
+from harness.audit.calls import count_of, text, usage_in
 from harness.log.order import LogRecord
 from harness.messages import Usage
-from harness.record import field_names
 from harness.text.visible import visible_line
 
 MOST_HELPERS = 10_000
@@ -83,7 +82,7 @@ class HelperTree:
 
 
 def _count(helper: Helper, record: LogRecord) -> None:
-    used = Usage(**{name: count_of(record, name) for name in field_names(Usage)})
+    used = usage_in(record)
     helper.usage += used
     if record.get("kind") == "model_response":
         helper.last_usage = used

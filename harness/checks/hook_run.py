@@ -54,13 +54,19 @@ class HookRun:
     ) -> None:
         """Take what the programs get: the name of the workspace, and the environment of commands.
 
-        `redact` masks secrets in what goes in and in what comes out.
+        `redact` masks secrets in what goes in and in what comes out. `interrupts` says how often a person asked to stop so far.
         """
         self._workspace = workspace
         self._environment = environment
         self._redact = redact
         self._interrupts = interrupts
         self._monotonic = monotonic
+
+    def _since_now(self) -> Callable[[], int] | None:
+        """Return what says how often a person asked to stop since now."""
+        count = self._interrupts
+        before = 0 if count is None else count()
+        return None if count is None else lambda: count() - before
 
     def answer(
         self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float | None = None
@@ -117,7 +123,7 @@ class HookRun:
                 folder=program.folder,
                 seconds=seconds,
                 most_bytes=MOST_OUTPUT_BYTES,
-                interrupts=self._interrupts,
+                stops=self._since_now(),
             )
         except (OSError, ValueError) as error:
             raise HookFailedError(f"it could not be started: {error}") from None

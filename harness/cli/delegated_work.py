@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.cli.policy.policies import held_to_reading
-from harness.delegation import DelegatedTask, HelperPolicy
+from harness.delegation import DelegatedTask, HelperChanges, HelperPolicy
 from harness.errors import PolicyError, ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.gate.tool import Tool
 from harness.interrupt import Interrupt
-from harness.loop.delegated_sessions import DelegatedSessions, Equipment, HelperChanges
+from harness.loop.delegated_sessions import DelegatedSessions, Equipment
 from harness.paths import is_within
 from harness.policy.policy import Policy
+from harness.tool_kinds import is_of_server
 
 if TYPE_CHECKING:
     from harness.cli.batch.work_folder import WorkFolder
@@ -33,33 +34,39 @@ _ROLE = (
 )
 _READS = " You only read and look; you change nothing."
 
-FreshTools = Callable[[Workspace, Interrupt], tuple[Tool, ...]]
-"""Makes the tools of files, commands and scripts for a workspace, and by what they are stopped: they know what a conversation
-has read."""
+FreshTools = Callable[[Workspace, Interrupt, Sequence[str]], tuple[Tool, ...]]
+"""Makes the tools of files, commands and scripts for a workspace, by what they are stopped, and what is hidden from commands
+besides: they know what a conversation has read."""
 
 
 def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> DelegatedSessions:
     """Return what runs the helpers of `agent`, which was made of `parts`."""
+    from harness.cli.parts import about_model  # which imports this module
 
     @contextmanager
     def equip(task: DelegatedTask, policy: Policy, interrupt: Interrupt) -> Iterator[Equipment]:
-        names = _names(task, [name for name in agent.registry.names if name not in NOT_FOR_HELPERS])
+        known = [name for name in agent.registry.names if name not in NOT_FOR_HELPERS]
+        if task.policy is HelperPolicy.SAME:  # servers are at work in the workspace of whoever asks
+            known = [name for name in known if not is_of_server(name)]
+        names = _names(task, known)
 
-        def tools_in(workspace: Workspace) -> tuple[Tool, ...]:
-            own = {tool.spec.name: tool for tool in fresh(workspace, interrupt)}
+        def tools_in(workspace: Workspace, hide: Sequence[str] = ()) -> tuple[Tool, ...]:
+            own = {tool.spec.name: tool for tool in fresh(workspace, interrupt, hide)}
             return tuple(own.get(name) or agent.registry[name] for name in names)
 
-        system = f"{agent.parts.system}{_ROLE}"
+        system, model = f"{agent.parts.system}{_ROLE}", about_model(parts.settings)
         if task.policy is HelperPolicy.SAME:
+            whole = parts.workspace
             with _worktree(parts) as (folder, changes):
-                whole = parts.workspace
-                workspace = Workspace(folder, whole.home, outputs=whole.outputs, skills=whole.skills)
+                workspace = Workspace(
+                    folder, whole.home, outputs=whole.outputs, skills=whole.skills, copy_of=whole.root
+                )
                 yield Equipment(
-                    tools=tools_in(workspace),
+                    tools=tools_in(workspace, _hidden_in(policy, whole.root)),
                     # INVARIANT: what it changes is in the patch, and nowhere in the workspace of whoever asks.
-                    policy=policy.guarding(parts.workspace.root),
-                    system=f"{system}{_works_in(workspace.root, parts.workspace.root)}",
-                    about={"workspace": workspace.root, "copy_of": parts.workspace.root},
+                    policy=policy.guarding(whole.root),
+                    system=f"{system}{_works_in(workspace.root, whole.root)}",
+                    about={**model, "workspace": workspace.root, "copy_of": whole.root},
                     changes=changes,
                 )
             return
@@ -67,9 +74,14 @@ def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> Delegate
             policy = held_to_reading(policy)
         except PolicyError as error:
             raise ToolError(f"A helper cannot be had: {error}") from None
-        yield Equipment(tools=tools_in(parts.workspace), policy=policy, system=f"{system}{_READS}")
+        yield Equipment(tools=tools_in(parts.workspace), policy=policy, system=f"{system}{_READS}", about=model)
 
-    return DelegatedSessions(agent, equip, parts.another_model if parts.is_plainly_asked else None)
+    return DelegatedSessions(agent, equip, parts.another_model)
+
+
+def _hidden_in(policy: Policy, root: str) -> Sequence[str]:
+    """Return the absolute paths of what a policy hides in the workspace at `root`."""
+    return [os.path.join(root, place) for place in policy.sandbox.hide if not place.startswith(("/", "~"))]
 
 
 def _names(task: DelegatedTask, known: Sequence[str]) -> Sequence[str]:

@@ -167,7 +167,7 @@ class SessionParts:
         self.tools += optional_tools(
             self.chosen.optional(self.policy),
             environment=environment,
-            interrupts=lambda: self.interrupt.count,
+            stops=lambda: self.interrupt.stops,
             ask=lambda question: None if self.ask_person is None else self.ask_person(question),
             helpers=lambda: self.helpers,
         )
@@ -197,8 +197,10 @@ class SessionParts:
         model_for = unattended.model_for if unattended is not None else None
         asked = model_for(self) if model_for is not None else self.named_model()
         self.model: Model = self.calling(asked, self.settings)
-        self.is_plainly_asked = asked is self._named
-        """Whether what the model answers is neither recorded nor played from a recording."""
+        named: object = self._named
+        self.another_model = self._another_model if asked is named else None
+        """Returns one more model, as the settings name it now; None where what the model answers is recorded, or played from a
+        recording: that has one order."""
         values = session_values(
             self.workspace.root,
             [spec.name for spec in ToolRegistry(self.tools).offered(self.policy)],
@@ -222,13 +224,23 @@ class SessionParts:
     def named_model(self) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
         """Return the model that the settings name. Raises UsageError as `model_from` does."""
         if self._named is None:
-            self._named = model_from(self.settings, self.environment, sleep=self._wait, pictures=self.pictures.bytes_of)
+            self._named = self._model_from(self.settings, self.interrupt, self._wait)
         return self._named
 
-    def another_model(self, sleep: Callable[[float], None]) -> OwnModel:
-        """Return one more model, as the settings name it now; `sleep` waits before a request is sent again."""
-        model = model_from(self.settings, self.environment, sleep=sleep, pictures=self.pictures.bytes_of)
-        return self.calling(model, self.settings)
+    def _another_model(self, interrupt: Interrupt) -> OwnModel:
+        return self.calling(self._model_from(self.settings, interrupt, interrupt.sleep), self.settings)
+
+    def _model_from(
+        self, settings: Settings, interrupt: Interrupt, sleep: Callable[[float], None]
+    ) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
+        return model_from(
+            settings, self.environment, sleep=sleep, stops=lambda: interrupt.stops, pictures=self.pictures.bytes_of
+        )
+
+    def model_of(self, settings: Settings) -> Model:
+        """Return the model that `settings` name, with its calls in the form that they name. Raises UsageError as `model_from`
+        does, and where it could call nothing."""
+        return self.calling(self._model_from(settings, self.interrupt, self._wait), settings)
 
     def calling(self, model: _Model, settings: Settings) -> _Model | TextCalls:
         """Return the model with its calls in the form that `settings` name. Raises UsageError where it could call nothing."""
@@ -388,13 +400,14 @@ def agent_of(
     if any(tool.spec.name == "delegate" for tool in parts.tools):
         from harness.cli.delegated_work import helpers_of  # with the first that may be had
 
-        def fresh(workspace: Workspace, interrupt: Interrupt) -> tuple[Tool, ...]:
+        def fresh(workspace: Workspace, interrupt: Interrupt, hide: Sequence[str]) -> tuple[Tool, ...]:
             return tools_in(
                 workspace,
                 parts.state,
                 parts.environment,
                 interrupt,
                 log=parts.log.path,
+                hide=hide,
                 scripts=tuple(parts.extensions.tools.values()),
                 pictures=parts.pictures,
             )
@@ -477,11 +490,12 @@ def tools_in(
     *,
     lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
     log: str | None = None,
+    hide: Sequence[str] = (),
     scripts: Sequence[ScriptDeclaration] = (),
     pictures: SessionPictures | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools that ship, and scripts, with the places where the program keeps things. No command can read the named
-    `log`.
+    `log`, nor `hide` (absolute paths).
 
     From here on, nothing that a command starts can read this process's memory or environment: keys lie there.
     """
@@ -491,10 +505,10 @@ def tools_in(
         workspace,
         environment=environment,
         images=BeforeImages(state.before_images),
-        hide=(*state.guarded, *(() if log is None else (log, pictures_beside(log)))),
+        hide=(*state.guarded, *hide, *(() if log is None else (log, pictures_beside(log)))),
         on_output=on_output,
         lend=lend,
-        interrupts=lambda: interrupt.count,
+        stops=lambda: interrupt.stops,
         scripts=scripts,
         pictures=pictures,
     )

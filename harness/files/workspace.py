@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError, WorkspaceError
@@ -40,10 +40,13 @@ class Workspace:
         outputs: str | None = None,
         added: Sequence[str] = (),
         skills: Sequence[str] = (),
+        copy_of: str = "",
     ) -> None:
         """Take the workspace folder, the person's home folder (that of the account where it is None), the folder, if any,
         in which the full output of this session's commands is kept, folders that may be read like the workspace, and
         those of skills (or files, absolute, links followed), which are too, though the folder around them may be hidden.
+        `copy_of` is the folder (absolute, links followed) that it is a copy of: a file there has its name in the copy too,
+        so that no rule about files means less there.
 
         Raises UsageError if `folder`, or one that is added, is not an existing folder, or if an added one holds the
         workspace or the home folder: everything could be read then.
@@ -59,6 +62,7 @@ class Workspace:
         self.added = tuple(dict.fromkeys(self._addable(one) for one in added))
         """Absolute, links followed; none of them lies in the workspace."""
         self.skills = tuple(skills)
+        self._copy_of = copy_of
 
     @classmethod
     def even_if_gone(cls, folder: str, home: str | None) -> Workspace:
@@ -95,7 +99,7 @@ class Workspace:
         way = self._walked(joined, entry=entry)
         real = way.real
         lexical = os.path.normpath(joined)
-        names = tuple(dict.fromkeys((self._name(lexical), self._name(real))))
+        names = tuple(dict.fromkeys((self._name(lexical), self._name(real), *self._names_in_copy(lexical, real))))
         place = self._place(real) if way.sure else Place.OUTSIDE
         shared = access is not Access.READ and _has_further_names(real)
         return PathAccess(
@@ -238,6 +242,10 @@ class Workspace:
             return replace(way, real=os.path.join(way.real, name))
         prefix = self.root if self.root == "/" else self.root + "/"
         return _walk(path.removeprefix(prefix), self.root) if path.startswith(prefix) else _walk(path)
+
+    def _names_in_copy(self, *absolute: str) -> Iterator[str]:
+        if self._copy_of:
+            yield from (os.path.relpath(path, self._copy_of) for path in absolute if is_within(path, self._copy_of))
 
     def _name(self, absolute: str) -> str:
         if absolute == self.root:

@@ -149,7 +149,6 @@ class Beside:
         """Until when what was asked to stop is waited for."""
         self._next = 0
         self._errands: deque[_Errand[Any]] = deque()
-        self._wakers: list[Callable[[int], None]] = []
         self._is_left = False
         self._lock = allocate_lock()
 
@@ -221,13 +220,10 @@ class Beside:
                 self._deadline = self._monotonic() + PATIENCE_SECONDS
 
     def _look_up(self) -> None:
-        """Do what bodies want done on this thread, unless they shall stop: then wake them."""
-        stops = self.stops()
-        for wake in tuple(self._wakers) if stops else ():
-            wake(stops)
+        """Do what bodies want done on this thread, unless they shall stop."""
         while self._errands:
             errand = self._errands.popleft()
-            if stops:
+            if self.stops():
                 errand.refuse()
             else:
                 with self._undisturbed():
@@ -246,9 +242,7 @@ class Beside:
                 return
             body = self._bodies[place]
             body.began = self._monotonic()
-            neighbour = Neighbour(
-                stops=self.stops, wake_by=self._wakers.append, stop_all=self._stop_all, in_turn=body.keep
-            )
+            neighbour = Neighbour(stops=self.stops, stop_all=self._stop_all, in_turn=body.keep)
             try:
                 body.attempt = self._run(place, neighbour)
             except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits

@@ -522,8 +522,10 @@ class Gate:
             approval = on_gates_thread(lambda: approver(action, verdict))
         except KeyboardInterrupt:
             approval = Approval(answer=Answer.STOP, by="person")
-        except Interrupted:  # nobody has seen the question
-            approval = deny_all(action, verdict)
+        except Interrupted:
+            approval = Approval(
+                answer=Answer.STOP, by="nobody", words="all was stopped before anybody saw the question"
+            )
         except (GateError, LogError):
             raise
         except Exception as error:

@@ -106,9 +106,6 @@ class Neighbour(Record):
 
     stops: Callable[[], int]
     """How often it was asked to stop since its group was begun. It ends the first time, and the second time at once."""
-    wake_by: Callable[[Callable[[int], None]], None]
-    """Takes what wakes a body that waits for something else than a command: called on the gate's thread with `stops`, again
-    and again, once that is above 0 and until the group has ended."""
     stop_all: Callable[[], None]
     """Asks the whole group to stop."""
     in_turn: Callable[[Callable[[str], None], str], None]

@@ -10,7 +10,7 @@ from harness.actions import JsonValue
 from harness.errors import ModelError, ModelFault
 from harness.loop.model_requests import ModelRequests
 from harness.loop.run import Run
-from harness.messages import FinishReason, Message, Role, ToolCall, Usage
+from harness.messages import FinishReason, Message, Picture, Role, ToolCall, Usage
 from harness.record import Record, replace
 from harness.tool_kinds import tool_kind
 
@@ -51,6 +51,8 @@ class OlderPart(Record):
     prompt: str
     """What the person said last before the messages that are kept: it stays word for word, after the summary. Empty where
     nothing is kept, and nothing is left to answer."""
+    pictures: tuple[Picture, ...] = ()
+    """What went with the prompt."""
     held: Mapping[str, str] = {}
     """Of the calls of the range, those that hold on (ToolKind.holds): the arguments by the tool's name."""
 
@@ -59,7 +61,7 @@ class OlderPart(Record):
         text = _unmarked(summary).strip()[:MAX_SUMMARY_CHARACTERS]
         held = (_unmarked(_HELD.format(tool, arguments)) for tool, arguments in self.held.items())
         content = "\n\n".join(part for part in (_BEGIN, text, *held, _END, self.prompt) if part)
-        return (Message(role=Role.USER, content=content),)
+        return (Message(role=Role.USER, content=content, pictures=self.pictures),)
 
 
 def older_part(messages: Sequence[Message], *, keep_characters: int, request_characters: int) -> OlderPart | None:
@@ -86,6 +88,7 @@ def older_part(messages: Sequence[Message], *, keep_characters: int, request_cha
         request=_request(spoken[:stop], max(request_characters, 4_000)),
         # What the person asked for stays word for word unless it alone would fill half of a request.
         prompt=prompt if after else _cut(prompt, max(keep_characters, request_characters // 2)),
+        pictures=spoken[asked].pictures if prompt and asked is not None else (),
         held={tool: said for tool, said in held_calls(spoken[:stop]).items() if tool not in newer},
     )
 
@@ -231,6 +234,8 @@ def _line(message: Message, names: dict[str, str], cap: int, summary_cap: int) -
             value["person"] = _cut(words, cap)
     if message.tool_calls:
         value["calls"] = [[_cut(call.name, 100), _cut(call.arguments, cap)] for call in message.tool_calls[:20]]
+    if message.pictures:
+        value["pictures"] = [one.words for one in message.pictures]
     return json.dumps(value, ensure_ascii=False)
 
 

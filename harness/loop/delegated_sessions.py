@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from harness.actions import Action, JsonValue
-from harness.delegation import DelegatedResult, DelegatedTask
+from harness.delegation import DelegatedResult, DelegatedTask, HelperChanges
 from harness.errors import ToolError
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.records import GateState
@@ -36,6 +36,8 @@ _TITLE = 40
 """Characters of its task that name a helper at a question."""
 _NOT_OF_A_HELPER = ("argv", "environment", "origin", "add_dirs", "lost_log")
 """What the first record of a session says, and that of a helper's does not say again."""
+_OF_THE_MODEL = ("api", "server", "call_form", "profile", "model_settings")
+"""What that says of the model that was asked at the beginning; a helper's record has it of the model that is asked now."""
 _ENDS_ALL = (
     StopReason.BLOCKED,
     StopReason.INTERRUPTED,
@@ -46,14 +48,6 @@ _ENDS_ALL = (
     StopReason.TERMINAL_CLOSED,
 )
 """How a helper ends that ends whoever asked, too."""
-
-
-class HelperChanges(Record):
-    """What a helper changed in its copy; see DelegatedResult."""
-
-    patch: str = ""
-    patch_file: str = ""
-    notes: tuple[str, ...] = ()
 
 
 class Equipment(Record):
@@ -72,8 +66,8 @@ class Equipment(Record):
 Equip = Callable[[DelegatedTask, Policy, Interrupt], AbstractContextManager[Equipment]]
 """Prepares what a helper needs, given the policy that holds and by what it is stopped, and clears it away. Raises ToolError
 where it cannot."""
-AnotherModel = Callable[[Callable[[float], None]], OwnModel]
-"""Makes one more model like the one that is asked, given what waits before a request is sent again."""
+AnotherModel = Callable[[Interrupt], OwnModel]
+"""Makes one more model like the one that is asked, given by what it is stopped."""
 
 
 class DelegatedSessions:
@@ -136,9 +130,7 @@ class DelegatedSessions:
             turns=result.turns,
             usage=result.usage,
             cost=None if own is None else own.cost,
-            patch=changes.patch,
-            patch_file=changes.patch_file,
-            notes=changes.notes,
+            changes=changes,
         )
 
     @contextmanager
@@ -157,15 +149,8 @@ class DelegatedSessions:
             return
         if self._another_model is None:
             raise ToolError("Several helpers cannot be had at once here: ask for one at a time.")
-        interrupt = Interrupt()
-        model = self._another_model(interrupt.sleep)
-
-        def wake(stops: int) -> None:
-            while interrupt.count < stops:
-                interrupt.note()
-            model.interrupt()  # again and again: it begins to wait at moments that no other thread can see
-
-        neighbour.wake_by(wake)
+        interrupt = Interrupt(neighbour.stops)
+        model = self._another_model(interrupt)
         try:
             with agent.log.session_of_thread():
                 yield interrupt, model
@@ -191,11 +176,16 @@ class DelegatedSessions:
     ) -> Agent:
         agent = self._agent
         parts = agent.parts
-        said = {name: value for name, value in (parts.about or {}).items() if name not in _NOT_OF_A_HELPER}
+        said = {
+            name: value
+            for name, value in (parts.about or {}).items()
+            if name not in (*_NOT_OF_A_HELPER, *_OF_THE_MODEL)
+        }
         helper = replace(
             parts,
             model=model,
             prices=agent.prices,
+            context_tokens=agent.context_tokens,
             tools=given.tools,
             policy=given.policy,
             approver=asked_for(who, parts.approver),
@@ -232,7 +222,7 @@ class DelegatedSessions:
                 run.stop(
                     result.stop, f"in helper {number}: {result.detail}" if result.detail else f"in helper {number}"
                 )
-        if neighbour is not None:
+        if neighbour is not None and not neighbour.stops():
             neighbour.stop_all()
 
 

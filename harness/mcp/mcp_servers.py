@@ -18,7 +18,9 @@ from harness.actions import JsonValue
 from harness.errors import HarnessError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approver, deny_all
+from harness.gate.beside import on_gates_thread
 from harness.gate.tool import Tool
+from harness.interrupt import Interrupted
 from harness.limits import Limits
 from harness.mcp.configured_server import ConfiguredServer, ServerReport
 from harness.mcp.connected_tool import ConnectedTool, offer_problem
@@ -71,13 +73,13 @@ class McpServers:
         record: Callable[[Mapping[str, JsonValue]], None] = unrecorded,
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         outputs: OutputFolder | None = None,
-        interrupts: Callable[[], int] = lambda: 0,
+        stops: Callable[[], int] = lambda: 0,
     ) -> None:
         """Take what is declared, what starts a server in its walls, and the folder of what persons have seen.
 
         `redact` masks secrets in what is told; `approver` is asked what servers ask, on the thread that waits for the call;
         with `deny_all` nobody is; `record` is told of it there, when it was answered. What is cut from a result stays whole in
-        `outputs`. `interrupts` is as in AwaitedCall. Raises UsageError where the SDK is not installed, or pins are not
+        `outputs`. `stops` is as in AwaitedCall. Raises UsageError where the SDK is not installed, or pins are not
         understood.
         """
         if declarations:
@@ -88,7 +90,7 @@ class McpServers:
         self._record = record
         self._limits = limits
         self._outputs = outputs
-        self._interrupts = interrupts
+        self._stops = stops
         self._servers = {one.name: _configured(one, pins, redact) for one in declarations}
         self._temporary = {name: TemporaryFolder() for name in self._servers}
         self._started: list[StartedServer] = []
@@ -165,7 +167,7 @@ class McpServers:
         if self._work is None or self._is_closing:
             raise ToolError("the servers were let go; nothing was sent.")
         ask = None if self._approver is deny_all else partial(self._ask, server)
-        waiting = AwaitedCall(ask, self._interrupts)
+        waiting = AwaitedCall(ask, self._stops)
         future = self._work.call(server, tool, arguments, seconds, waiting)
         try:
             return waiting.wait()
@@ -245,7 +247,10 @@ class McpServers:
     # -- what is asked and told
 
     def _ask(self, server: str, form: ElicitForm) -> ElicitAnswer:
-        answer = asked(server, form, self._approver)
+        try:
+            answer = on_gates_thread(lambda: asked(server, form, self._approver))
+        except Interrupted:  # nobody has seen the question
+            raise KeyboardInterrupt from None
         self._record(asked_fields(server, form, answer))
         return answer
 

@@ -34,25 +34,22 @@ def _never() -> int:
 class AwaitedCall:
     """One call, seen from the thread that waits: that is where a person is asked."""
 
-    def __init__(
-        self, ask: Callable[[ElicitForm], ElicitAnswer] | None, interrupts: Callable[[], int] = _never
-    ) -> None:
-        """Take who fills in forms; None where nobody does. `interrupts` says how often the person asked to stop so far, for a
-        thread in which no signal raises."""
+    def __init__(self, ask: Callable[[ElicitForm], ElicitAnswer] | None, stops: Callable[[], int] = _never) -> None:
+        """Take who fills in forms; None where nobody does. `stops` says how often the person asked to stop since the call
+        began, for a thread in which no signal raises."""
         self.ask = ask
-        self._interrupts = interrupts
+        self._stops = stops
         self._events: queue.SimpleQueue[CallOutcome | ElicitForm] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[ElicitAnswer] = queue.SimpleQueue()
 
     def wait(self) -> CallOutcome:
         """Return its outcome, and ask the person meanwhile what the server asks. Raises KeyboardInterrupt."""
-        before = self._interrupts()
         try:
             while True:
                 try:
                     event = self._events.get(timeout=LOOK_UP_SECONDS)
                 except queue.Empty:
-                    if self._interrupts() > before:
+                    if self._stops():
                         raise KeyboardInterrupt from None
                     continue
                 if isinstance(event, CallOutcome):

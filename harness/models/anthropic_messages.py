@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from harness.messages import Message, Role
 from harness.model import ToolSpec
@@ -57,6 +56,11 @@ class MessagesDialect(Dialect):
         # "Adaptive thinking", "Effort"). Those before Claude 4.6 want `budget_tokens`, which a person may set.
         self._effort_is_set = bool(endpoint.settings.effort) and "thinking" not in endpoint.settings.extra_body
         super().__init__(model, endpoint)
+
+    @classmethod
+    def completed(cls, endpoint: Endpoint) -> Endpoint:
+        """Return an endpoint with the version of the API that is spoken here, where it names none."""
+        return endpoint if endpoint.anthropic_version else replace(endpoint, anthropic_version=ANTHROPIC_VERSION)
 
     def adapt(self) -> None:
         """Write the next requests as the quirks want them; all messages are encoded anew."""
@@ -131,18 +135,3 @@ class AnthropicMessages(OpenAIWire):
     """A model behind any server that speaks the Messages API. One conversation at a time."""
 
     dialect = MessagesDialect
-
-    def __init__(
-        self,
-        model: str,
-        endpoint: Endpoint | None = None,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        jitter: Callable[[], float] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Take what OpenAIWire takes; an endpoint without a version of the API gets the one that is spoken here."""
-        endpoint = endpoint or Endpoint()
-        if not endpoint.anthropic_version:
-            endpoint = replace(endpoint, anthropic_version=ANTHROPIC_VERSION)
-        super().__init__(model, endpoint, sleep=sleep, jitter=jitter, monotonic=monotonic)

@@ -194,6 +194,11 @@ class Dialect:
         """The ids of all calls in the messages of the last request."""
         return self._messages.call_ids
 
+    @classmethod
+    def completed(cls, endpoint: Endpoint) -> Endpoint:
+        """Return an endpoint with what this API needs there and its maker left out."""
+        return endpoint
+
     def adapt(self) -> None:
         """Write the next requests as the quirks want them; all messages are encoded anew."""
         raise NotImplementedError

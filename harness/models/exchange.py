@@ -96,7 +96,8 @@ CREDIT_BYTES = 64 * 1024
 JOIN_SECONDS = 0.1
 """How long `close` waits for the thread. It ends at once, unless it is stuck in a connect."""
 
-_LONGEST_WAIT = 86_400.0
+LOOK_UP_SECONDS = 0.1
+"""How often whoever waits for a piece looks whether they shall stop."""
 
 
 class _End:
@@ -106,10 +107,6 @@ class _End:
         self.error = error
 
 
-class _Interruption:
-    """In the queue: whoever waits shall stop."""
-
-
 class Exchange:
     """One request. Call `start`, then `take` until it returns None, raises or no more is wanted, then `close`.
 
@@ -117,16 +114,23 @@ class Exchange:
     fail when it comes back.
     """
 
-    def __init__(self, send: Callable[[], Iterator[bytes]], *, hang_up: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        send: Callable[[], Iterator[bytes]],
+        *,
+        hang_up: Callable[[], None],
+        stops: Callable[[], int] = lambda: 0,
+    ) -> None:
         """`send` sends the request and yields the body of its answer; `hang_up` wakes it by closing the connection.
 
         They run in different threads. At each piece, even an empty one, the sending can be stopped. Whatever `send` raises,
-        `take` raises.
+        `take` raises. `stops` says how often it was asked to stop, for a thread that no signal interrupts.
         """
         self._send = send
         self._hang_up = hang_up
+        self._stops = stops
         # Both queues are written in C, so that an interrupt in the middle of a call leaves no lock behind.
-        self._arrived: queue.SimpleQueue[bytes | Phase | _End | _Interruption] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[bytes | Phase | _End] = queue.SimpleQueue()
         self._credits: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._unwanted = False
         self._ended = False
@@ -142,31 +146,35 @@ class Exchange:
         """Tell whoever waits how far the request is. The thread that sends calls this."""
         self._arrived.put(phase)
 
-    def interrupt(self) -> None:
-        """Let whoever takes raise KeyboardInterrupt, soon: for a thread that no signal interrupts. Any thread may call this."""
-        self._arrived.put(_Interruption())
-
     def take(self, seconds: float) -> bytes | Phase | None:
         """Return the next piece of the answer or a phase that the request reached; None after the last piece.
 
-        Raises TimeoutError if nothing comes for `seconds`, KeyboardInterrupt (see `interrupt`), and what the sending raised.
+        Raises TimeoutError if nothing comes for `seconds`, KeyboardInterrupt where it was asked to stop, and what the sending
+        raised.
         """
-        try:
-            item = self._arrived.get(timeout=min(max(seconds, 0.0), _LONGEST_WAIT))
-        except queue.Empty:
-            raise TimeoutError from None
+        item = self._waited_for(max(seconds, 0.0))
         if isinstance(item, bytes):
             for _ in range(_places(item)):
                 self._credits.put(None)
             return item
         if isinstance(item, Phase):
             return item
-        if isinstance(item, _Interruption):
-            raise KeyboardInterrupt
         self._ended = True
         if item.error is not None:
             raise item.error
         return None
+
+    def _waited_for(self, seconds: float) -> bytes | Phase | _End:
+        while True:
+            try:
+                return self._arrived.get(timeout=min(seconds, LOOK_UP_SECONDS))
+            except queue.Empty:
+                pass
+            if self._stops():
+                raise KeyboardInterrupt
+            seconds -= LOOK_UP_SECONDS
+            if seconds <= 0:
+                raise TimeoutError
 
     def close(self) -> bool:
         """Let go of the request. Say whether it had ended by itself, so that its connection may be used again.

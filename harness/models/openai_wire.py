@@ -35,17 +35,19 @@ class OpenAIWire:
         endpoint: Endpoint | None = None,
         *,
         sleep: Callable[[float], None] = time.sleep,
+        stops: Callable[[], int] = lambda: 0,
         jitter: Callable[[], float] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the model's name, and where it is (None: as the SDK finds it); nothing is imported, opened or sent yet.
 
-        `sleep` waits before a retry; `jitter` returns a number from 0 to below 1, random.random where it is None;
-        `monotonic` is the clock of the deadlines.
+        `sleep` waits before a retry. `stops` says how often it was asked to stop, for a thread that no signal interrupts: then
+        `complete` raises KeyboardInterrupt where it waits for an answer. `jitter` returns a number from 0 to below 1,
+        random.random where it is None; `monotonic` is the clock of the deadlines.
 
         Raises ValueError if the endpoint allows no attempt.
         """
-        endpoint = endpoint or Endpoint()
+        endpoint = self.dialect.completed(endpoint or Endpoint())
         if endpoint.attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {endpoint.attempts}")
         self.name = model
@@ -54,12 +56,11 @@ class OpenAIWire:
         self._endpoint = endpoint
         self._dialect = self.dialect(model, endpoint)
         self._sleep = sleep
+        self._stops = stops
         self._jitter = jitter
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._client: OpenAIClient | None = None
-        self._exchange: Exchange | None = None
-        """The request that runs now."""
 
     @property
     def quirks(self) -> Quirks:
@@ -80,15 +81,6 @@ class OpenAIWire:
             self._connected()
         except ModelError:
             pass
-
-    def interrupt(self) -> None:
-        """Let `complete` raise KeyboardInterrupt where it waits for an answer now: for a thread that no signal interrupts.
-
-        Any thread may call this, and more than once; between two tries, and where nothing waits, it does nothing.
-        """
-        exchange = self._exchange
-        if exchange is not None:
-            exchange.interrupt()
 
     def close(self) -> None:
         """Close the connections; the next `complete` opens new ones."""
@@ -155,10 +147,11 @@ class OpenAIWire:
     def _try(self, body: bytes, reply: ReplyBody, on_text: Callable[[str], None], run_ends: float | None) -> None:
         """Send the request once and read its answer to the end."""
         client = self._connected()
-        exchange = Exchange(lambda: client.send(self._dialect.path, body), hang_up=client.connections.hang_up)
+        exchange = Exchange(
+            lambda: client.send(self._dialect.path, body), hang_up=client.connections.hang_up, stops=self._stops
+        )
         client.connections.report = exchange.report
         clock = TryClock(self._endpoint.deadlines, started=self._monotonic(), run_ends=run_ends)
-        self._exchange = exchange
         try:
             exchange.start()
             read_reply(exchange, clock, reply, on_text, self._monotonic)
@@ -175,7 +168,6 @@ class OpenAIWire:
             else:
                 raise
         finally:
-            self._exchange = None
             self.timing = clock.timing
             if not exchange.close() or not client.connections.reusable:
                 self.close()  # the next request begins with new sockets

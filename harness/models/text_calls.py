@@ -71,12 +71,6 @@ class TextCalls:
         client = getattr(self._model, "client", "")
         return client if isinstance(client, str) else ""
 
-    def interrupt(self) -> None:
-        """Let `complete` end where it waits for an answer, if the model can."""
-        interrupt = getattr(self._model, "interrupt", None)
-        if callable(interrupt):
-            interrupt()
-
     def close(self) -> None:
         """Close the connections of the model that is asked."""
         close = getattr(self._model, "close", None)

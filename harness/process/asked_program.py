@@ -54,7 +54,7 @@ def ask_program(  # noqa: PLR0913 - what a run takes, each named where it is pas
     folder: str,
     seconds: float,
     most_bytes: int,
-    interrupts: Callable[[], int] | None = None,
+    stops: Callable[[], int] | None = None,
     pace: Pace = STANDARD_PACE,
     confine: Callable[[], None] | None = None,
 ) -> ProgramAnswer:
@@ -79,7 +79,7 @@ def ask_program(  # noqa: PLR0913 - what a run takes, each named where it is pas
             input=given,
             confine=confine,
         )
-        ended = run_group(launch, seconds=seconds, output=output, errors=errors, interrupts=interrupts, pace=pace)
+        ended = run_group(launch, seconds=seconds, output=output, errors=errors, stops=stops, pace=pace)
     finally:
         os.close(given)
     return ProgramAnswer(ended=ended, output=output.data, errors=errors.data, is_cut=output.is_cut)

@@ -101,18 +101,16 @@ def run_group(
     output: TakesOutput,
     errors: TakesOutput | None = None,
     live: Live | LentTerminal | None = None,
-    interrupts: Callable[[], int] | None = None,
-    asked: int | None = None,
+    stops: Callable[[], int] | None = None,
     pace: Pace = STANDARD_PACE,
 ) -> Ended:
     """Run a bash in a session of its own, stdout into `output`, stderr into `errors` (None: merged); return its end.
 
     Its command begins when it is bound and marked, for which bash itself waits (Latch); another program would not.
     After `seconds` the group gets SIGTERM, and SIGKILL when its grace is over. KeyboardInterrupt does the same (twice: at
-    once) and is not raised but told by the ending. `interrupts` says how often a person asked to stop so far, for a
-    program that raises only the first time, or on another thread; `asked` is how often when it was wanted (None: as often as
-    now). `live` is told on this thread what is printed, ten times a second; where the
-    person's terminal was lent to the program, it is that.
+    once) and is not raised but told by the ending. `stops` says how often a person asked to stop since this was wanted, for
+    a program that raises only the first time, or on another thread. `live` is told on this thread what is printed, ten
+    times a second; where the person's terminal was lent to the program, it is that.
 
     Raises NotConfinedError where it could not be confined, OSError or ValueError if it cannot be started,
     ChildProcessError where SIGCHLD is ignored: the kernel would give the number of the program away as soon as it ends.
@@ -134,9 +132,7 @@ def run_group(
         finally:
             done.release()
 
-    count = interrupts or _never
-    asked = count() if asked is None else asked
-    over = False
+    count, asked, over = stops or _never, 0, False
     try:
         start_new_thread(work, ())
         while not over:

@@ -46,7 +46,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     hide: Sequence[str] = (),
     on_output: Callable[[str], None] | None = None,
     lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
-    interrupts: Callable[[], int] | None = None,
+    stops: Callable[[], int] | None = None,
     scripts: Sequence[ScriptDeclaration] = (),
     pictures: PictureTaker | None = None,
 ) -> tuple[Tool, ...]:
@@ -56,9 +56,9 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     variables from (PATH, HOME, locale; never keys): this process's where it is None. `images` keeps what files held
     before they were changed, so that it can be put back. `hide` are absolute paths that no command can read, besides what
     the policy hides. `on_output` is told what a command prints while it runs; `lend` lends the person's terminal to a
-    command of theirs; `interrupts` counts how often a person asked to stop, so that the second time kills at once. The full
-    output of long commands is kept in the workspace's `outputs` folder, where it has one. `pictures` keeps those that are read;
-    without it `read_file` shows none.
+    command of theirs; `stops` counts how often a person asked to stop since the call began: the second time kills at once.
+    The full output of long commands is kept in the workspace's `outputs` folder, where it has one. `pictures` keeps those
+    that are read; without it `read_file` shows none.
     """
     from harness.files.baselines import Baselines
     from harness.process.capture import OutputFolder
@@ -79,7 +79,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
         images=images,
         outputs=outputs,
         on_output=on_output,
-        interrupts=interrupts,
+        stops=stops,
     )
     return (
         BashTool(workspace, commands, lend=lend),
@@ -102,20 +102,20 @@ def optional_tools(
     names: Collection[str],
     *,
     environment: Mapping[str, str] | None = None,
-    interrupts: Callable[[], int] | None = None,
+    stops: Callable[[], int] | None = None,
     ask: Callable[[UserQuestion], UserAnswer | None] | None = None,
-    helpers: Callable[[], Helpers | None] | None = None,
+    helpers: Callable[[], Helpers | None] = lambda: None,
 ) -> tuple[Tool, ...]:
     """Return those of tool_kinds.OPTIONAL_TOOLS that are named here, and that need nothing of the loop.
 
-    `environment` and `interrupts` are as in `builtin_tools`; `ask` puts a question to the person, and returns None where
+    `environment` and `stops` are as in `builtin_tools`; `ask` puts a question to the person, and returns None where
     nobody is there; `helpers` tells who runs helpers, None where none can be had.
     """
     tools: list[Tool] = []
     if "delegate" in names:
-        from harness.tools.delegate import DelegateTool, no_helpers
+        from harness.tools.delegate import DelegateTool
 
-        tools.append(DelegateTool(helpers or no_helpers))
+        tools.append(DelegateTool(helpers))
     if "ask_user" in names:
         from harness.tools.ask_user import AskUserTool
 
@@ -127,7 +127,7 @@ def optional_tools(
     if "web_fetch" in names:
         from harness.tools.web_fetch import WebFetchTool
 
-        tools.append(WebFetchTool(environment=environment or {}, interrupts=interrupts))
+        tools.append(WebFetchTool(environment=environment or {}, stops=stops))
     return tuple(tools)
 
 

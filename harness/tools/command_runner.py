@@ -69,7 +69,7 @@ class CommandRunner:
         images: BeforeImages | None = None,
         outputs: OutputFolder | None = None,
         on_output: Callable[[str], None] | None = None,
-        interrupts: Callable[[], int] | None = None,
+        stops: Callable[[], int] | None = None,
         pace: Pace | None = None,
     ) -> None:
         """Take what commands are given, and who is told.
@@ -78,7 +78,7 @@ class CommandRunner:
         around them; None: those of this machine. `temporary` is where TMPDIR points for commands that may write; None: a
         folder of their own, which goes with this object. `images` keeps what stood at protected places; None: it is not
         kept. What is cut from a result stays whole in `outputs`. `on_output` is told what is printed, ten times a second;
-        `interrupts` counts a person's wishes to stop: the second one during a call kills at once. `pace` is how long each
+        `stops` counts a person's wishes to stop since the call began: the second one kills at once. `pace` is how long each
         step of a command's end may take.
         """
         self.workspace = workspace
@@ -94,7 +94,7 @@ class CommandRunner:
         self._images = images
         self._outputs = outputs
         self._on_output = on_output
-        self._interrupts = interrupts
+        self._stops = stops
         self._pace = pace
 
     @cached_property
@@ -115,7 +115,7 @@ class CommandRunner:
             images=self._images,
             outputs=self._outputs,
             on_output=self._on_output,
-            interrupts=self._interrupts,
+            stops=self._stops,
             pace=self._pace,
         )
 
@@ -202,8 +202,7 @@ class CommandRunner:
                 seconds=start.seconds if lent is None else math.inf,
                 output=capture,
                 live=lent or self._live(neighbour),
-                interrupts=self._interrupts if neighbour is None else neighbour.stops,
-                asked=None if neighbour is None else 0,
+                stops=self._stops if neighbour is None else neighbour.stops,
                 pace=self._pace or STANDARD_PACE,
             )
             if network is not None:

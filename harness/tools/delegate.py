@@ -44,17 +44,12 @@ class Helpers(Protocol):
         ...
 
 
-def no_helpers() -> Helpers | None:
-    """Return None: no helper can be had."""
-    return None
-
-
 class DelegateTool:
     """Hands a task to a helper."""
 
     kind = OPTIONAL_TOOLS["delegate"]
 
-    def __init__(self, helpers: Callable[[], Helpers | None] = no_helpers) -> None:
+    def __init__(self, helpers: Callable[[], Helpers | None]) -> None:
         """Take what tells who runs helpers; None: none can be had."""
         self._helpers = helpers
         self.spec = ToolSpec(
@@ -153,11 +148,12 @@ def _told(result: DelegatedResult) -> tuple[str, bool]:
         lines.append(f"It did not finish: {result.detail}")
     answer = _bounded(result.text, MOST_RESULT_CHARACTERS)
     lines.append(answer.text or "It said nothing.")
-    patch = _bounded(result.patch, MOST_PATCH_CHARACTERS)
-    if result.patch_file:
+    changes = result.changes
+    patch = _bounded(changes.patch, MOST_PATCH_CHARACTERS)
+    if changes.patch_file:
         whole = "; what follows is cut in the middle" if patch.cut else ""
-        lines += [f"[its changes, not applied; the patch is kept in {result.patch_file}{whole}]", patch.text]
-    lines += [f"[{note}]" for note in result.notes]
+        lines += [f"[its changes, not applied; the patch is kept in {changes.patch_file}{whole}]", patch.text]
+    lines += [f"[{note}]" for note in changes.notes]
     return "\n".join(lines), answer.cut or patch.cut
 
 

@@ -120,8 +120,7 @@ def _read(
             descriptors=() if confinement is None else confinement.descriptors,
             input=descriptor,
         )
-        asked = None if stops is None else 0
-        ended = run_group(launch, seconds=SECONDS, output=printed, errors=complaints, interrupts=stops, asked=asked)
+        ended = run_group(launch, seconds=SECONDS, output=printed, errors=complaints, stops=stops)
     except NotConfinedError as error:
         raise ToolError(f"Cannot confine what reads a PDF: {error.strerror}; nothing was read.") from None
     finally:

@@ -49,7 +49,7 @@ class WebFetchTool:
         environment: Mapping[str, str],
         characters: int = MOST_RESULT_CHARACTERS,
         seconds: float = REQUEST_SECONDS,
-        interrupts: Callable[[], int] | None = None,
+        stops: Callable[[], int] | None = None,
         trusted: ssl.SSLContext | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -58,7 +58,7 @@ class WebFetchTool:
         self._environment = environment
         self._characters = characters
         self._seconds = seconds
-        self._interrupts = interrupts
+        self._stops = stops
         self._trusted = trusted
         self._monotonic = monotonic
         self.spec = ToolSpec(
@@ -91,7 +91,7 @@ class WebFetchTool:
             environment=self._environment,
             characters=min(self._characters, limits.result_characters or self._characters),
             seconds=min(self._seconds, limits.command_seconds or self._seconds),
-            interrupts=self._interrupts,
+            stops=self._stops,
             trusted=self._trusted,
             monotonic=self._monotonic,
         )
@@ -134,7 +134,7 @@ class WebFetchTool:
             return ToolOutput(
                 content=f"{said}, which was not asked. Call {self.spec.name} with that address to go there."
             )
-        page = page_of(answer, environment=self._environment, seconds=deadline.left, interrupts=self._interrupts)
+        page = page_of(answer, environment=self._environment, seconds=deadline.left, stops=self._stops)
         return self._output(answer, page, request.offset)
 
     def _output(self, answer: WebAnswer, page: WebPage, offset: int) -> ToolOutput:

@@ -46,7 +46,7 @@ def is_text(media_type: str) -> bool:
 
 
 def page_of(
-    answer: WebAnswer, *, environment: Mapping[str, str], seconds: float, interrupts: Callable[[], int] | None = None
+    answer: WebAnswer, *, environment: Mapping[str, str], seconds: float, stops: Callable[[], int] | None = None
 ) -> WebPage:
     """Return the text of an answer. Raises ToolError for one that is no text."""
     if not is_text(answer.media_type):
@@ -58,7 +58,7 @@ def page_of(
     if answer.media_type in _HTML or (
         not answer.media_type and text.lstrip()[:14].lower().startswith(("<!doctype", "<html"))
     ):
-        return _html_page(text, environment, seconds, interrupts)
+        return _html_page(text, environment, seconds, stops)
     return WebPage(text=plain(text))
 
 
@@ -80,9 +80,7 @@ def _decoded(answer: WebAnswer) -> str:
     return answer.body.decode("utf-8-sig" if name == "utf-8" else name, "replace")
 
 
-def _html_page(
-    html: str, environment: Mapping[str, str], seconds: float, interrupts: Callable[[], int] | None
-) -> WebPage:
+def _html_page(html: str, environment: Mapping[str, str], seconds: float, stops: Callable[[], int] | None) -> WebPage:
     from contextlib import ExitStack
 
     from harness.process.asked_program import ask_program
@@ -105,7 +103,7 @@ def _html_page(
             folder="/",
             seconds=max(0.1, min(PARSE_SECONDS, seconds)),
             most_bytes=MOST_TEXT_BYTES,
-            interrupts=interrupts,
+            stops=stops,
             confine=confine,
         )
     except OSError as error:

@@ -20,8 +20,10 @@ def nothing() -> None:
     """There is no connection to close."""
 
 
-def started(send: Callable[[], Iterator[bytes]], hang_up: Callable[[], None] = nothing) -> Exchange:
-    exchange = Exchange(send, hang_up=hang_up)
+def started(
+    send: Callable[[], Iterator[bytes]], hang_up: Callable[[], None] = nothing, stops: Callable[[], int] = lambda: 0
+) -> Exchange:
+    exchange = Exchange(send, hang_up=hang_up, stops=stops)
     exchange.start()
     return exchange
 
@@ -65,8 +67,8 @@ def test_who_waits_can_be_interrupted_by_another_thread() -> None:
         hung_up.wait()
         yield b"late"
 
-    exchange = started(send, hang_up=hung_up.set)
-    threading.Timer(0.01, exchange.interrupt).start()
+    asked = iter((0, 0, 1))
+    exchange = started(send, hang_up=hung_up.set, stops=lambda: next(asked))
     with pytest.raises(KeyboardInterrupt):
         exchange.take(60)
     assert (exchange.close(), all_over()) == (False, True)

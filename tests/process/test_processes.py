@@ -534,7 +534,7 @@ def test_a_second_request_kills_at_once(token: str, counted: bool) -> None:
                 launch(command),
                 seconds=ENOUGH,
                 output=Capture(30_000),
-                interrupts=(lambda: interrupt.count) if counted else None,
+                stops=(lambda: interrupt.stops) if counted else None,
                 pace=replace(PATIENT, grace_seconds=1000.0),
             )
     except KeyboardInterrupt:

@@ -320,7 +320,7 @@ class Played:
 
     def __exit__(self, *_: object) -> None:
         if self._worker.is_alive():
-            self.interrupt.requested = True
+            self.interrupt.request_later()
             self.time.fly()
             self.time.settle()  # a paste without an end is over; until then Ctrl-C is text
             self.send("\x03")

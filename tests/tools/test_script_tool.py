@@ -521,7 +521,7 @@ def test_an_interrupt_ends_it(scene: Scene) -> None:
     asked: list[int] = []
     tool = scene.tool(
         scene.script("echo begun; exec sleep 1000"),
-        given={"interrupts": lambda: len(asked), "on_output": lambda _: signal.raise_signal(signal.SIGUSR1)},
+        given={"stops": lambda: len(asked), "on_output": lambda _: signal.raise_signal(signal.SIGUSR1)},
     )
     before = signal.signal(signal.SIGUSR1, lambda number, _frame: asked.append(number))
     try:

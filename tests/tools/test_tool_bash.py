@@ -354,7 +354,7 @@ def test_a_second_interrupt_does_not_wait_for_the_obstinate(tmp_path: Path) -> N
     """It asks again when it gets SIGTERM, and would be waited for without end. What raises is in test_processes.py."""
     asked: list[int] = []
     pace = replace(PATIENT, grace_seconds=1000.0)
-    road = Road(tmp_path, {"PATH": PATH}, Limits(), {"interrupts": lambda: len(asked), "pace": pace})
+    road = Road(tmp_path, {"PATH": PATH}, Limits(), {"stops": lambda: len(asked), "pace": pace})
     command = "trap 'kill -USR1 $PPID' TERM; echo $$ > pid; kill -USR1 $PPID; while :; do sleep 0.01; done"
     before = signal.signal(signal.SIGUSR1, lambda number, _frame: asked.append(number))
     try:

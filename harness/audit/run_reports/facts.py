@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, call_number, count_of, number, text, word
+from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, call_number, number, text, usage_in, word
 from harness.audit.helper_tree import HelperTree
 from harness.audit.run_reports.unquoted import message_of, problem_of
 from harness.log.clocks import seconds_between
@@ -21,7 +21,7 @@ from harness.log.order import ANSWERS, DECISIONS, STATUSES, LogRecord
 from harness.log.reader import whole
 from harness.messages import Usage
 from harness.paths import is_within, short_place
-from harness.record import Record, field_names, replace
+from harness.record import Record, replace
 from harness.text.visible import visible_line
 from harness.tool_kinds import tool_kind
 
@@ -145,21 +145,19 @@ class RunFacts:
         )
 
     def _about_helper(self, kind: str, record: LogRecord, session: str) -> None:
-        if kind == "model_request":
-            self.turns += 1
-        elif kind == "model_response":
-            self.usage += _usage(record)
+        if kind in ABOUT_CALLS:
+            self._about_call(kind, record, session)
         elif kind == "advice":
             self._advise(record, session)
-        elif kind in ABOUT_CALLS:
-            self._about_call(kind, record, session)
+        elif kind in ("model_request", "model_response", "error"):
+            self._event(kind, record)
 
     def _event(self, kind: str, record: LogRecord) -> None:
         match kind:
             case "model_request":
                 self.turns += 1
             case "model_response":
-                self.usage += _usage(record)
+                self.usage += usage_in(record)
             case "advice":
                 self._advise(record, self.session)
             case "answer_checked":
@@ -173,7 +171,7 @@ class RunFacts:
     def _trouble(self, kind: str, record: LogRecord) -> None:
         match kind:
             case "error":
-                self.usage += _usage(record)
+                self.usage += usage_in(record)
                 if "retry_seconds" not in record:
                     where, fault = (line(word(record.get(name)), 500) for name in ("where", "fault"))
                     quoted = word(record.get("message"))
@@ -276,10 +274,6 @@ FACT_KINDS = ABOUT_CALLS | frozenset(
 """The kinds of records of which something is told; others may be passed over."""
 DIVERGED = ("request", "message", "role", "tool", "recorded", "now")
 """The fields of a divergence."""
-
-
-def _usage(record: LogRecord) -> Usage:
-    return Usage(**{name: count_of(record, name) for name in field_names(Usage)})
 
 
 def _known(found: str, known: Sequence[str]) -> str:

@@ -80,7 +80,7 @@ def change_model(conversation: Conversation, name: str) -> None:
 
 def take_settings(conversation: Conversation, settings: Settings) -> None:
     """Ask the model that `settings` name from now on. Raises UsageError and LogError."""
-    from harness.cli.config.provider import model_from, not_for, withhold
+    from harness.cli.config.provider import not_for, withhold
 
     parts, agent, session = conversation.parts, conversation.agent, conversation.session
     before, name = parts.settings, settings.model.value
@@ -88,9 +88,7 @@ def take_settings(conversation: Conversation, settings: Settings) -> None:
         raise UsageError(
             f"the cost is limited, and what {visible_line(name)!r} costs is not known: write its prices in the configuration"
         )
-    made = parts.calling(
-        model_from(settings, parts.environment, sleep=parts.on_wait, pictures=parts.pictures.bytes_of), settings
-    )
+    made = parts.model_of(settings)
     withhold(not_for(settings))
     # What a provider wants back with its replies goes to the model that made them, and to no other.
     messages = session.messages[1:]

@@ -40,10 +40,11 @@ def model_from(
     environment: Mapping[str, str],
     *,
     sleep: Callable[[float], None] = time.sleep,
+    stops: Callable[[], int] = lambda: 0,
     pictures: PictureSource | None = None,
 ) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
-    """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again, and `pictures` has
-    the bytes of those that are sent where the settings say so.
+    """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again, `stops` is
+    as in OpenAIWire, and `pictures` has the bytes of those that are sent where the settings say so.
 
     Nothing is sent. Raises UsageError if an address, a key or a model is missing, or if they do not belong together.
     """
@@ -54,15 +55,15 @@ def model_from(
         case Api.CHAT:
             from harness.models.openai_chat import OpenAIChat
 
-            return OpenAIChat(settings.model.value, endpoint, sleep=sleep)
+            return OpenAIChat(settings.model.value, endpoint, sleep=sleep, stops=stops)
         case Api.RESPONSES:
             from harness.models.openai_responses import OpenAIResponses
 
-            return OpenAIResponses(settings.model.value, endpoint, sleep=sleep)
+            return OpenAIResponses(settings.model.value, endpoint, sleep=sleep, stops=stops)
         case Api.MESSAGES:
             from harness.models.anthropic_messages import AnthropicMessages
 
-            return AnthropicMessages(settings.model.value, endpoint, sleep=sleep)
+            return AnthropicMessages(settings.model.value, endpoint, sleep=sleep, stops=stops)
         case _:
             assert_never(settings.api.value)
 

@@ -310,8 +310,10 @@ class _Layers:
         return None
 
     def of_model(self) -> dict[str, Setting[JsonValue]]:
-        """Return how the model answers: what the file says of all models, the profile above it, and flags above both."""
-        of_any = not self.names_server(_Rank.FILE) and self.chosen is not self.profile_rank
+        """Return how the model answers: what the file says of all models, the profile above it, and flags above both. A file
+        that names a server says it of the models there.
+        """
+        of_any = not self.names_server(_Rank.FILE)
         at_home = self.chosen <= _Rank.FILE or of_any or self.speaks_of_server(_Rank.FILE)
         said = dict(self.file.of_model) if at_home else {}
         by_flags = {

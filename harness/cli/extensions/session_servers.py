@@ -43,7 +43,7 @@ class SessionServers:
             approver=approver,
             record=self._record,
             outputs=None if outputs is None else OutputFolder(outputs),
-            interrupts=lambda: parts.interrupt.count,
+            stops=lambda: parts.interrupt.stops,
         )
         self._log = parts.log
         self._tools: Sequence[Tool] = ()

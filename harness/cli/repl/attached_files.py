@@ -50,7 +50,7 @@ class AttachedFiles(Record):
 
 
 def mentioned(words: str, is_file: Callable[[str], bool] | None = None) -> tuple[str, ...]:
-    """Return what `words` mention, each once, as it is written, at most `MOST_FILES`: the pictures, or, with `is_file`, all
+    """Return what `words` mention, each once, as it is written: the pictures, or, with `is_file`, all
     that is a file by it; punctuation behind a bare name is none of it.
     """
     names: dict[str, None] = {}
@@ -63,7 +63,7 @@ def mentioned(words: str, is_file: Callable[[str], bool] | None = None) -> tuple
             names[name] = None
         elif found := next((one for one in (name, name.rstrip(_NOT_OF_A_NAME)) if is_file(one)), ""):
             names[found] = None
-    return tuple(names)[:MOST_FILES]
+    return tuple(names)
 
 
 def attached(
@@ -92,7 +92,10 @@ def attached(
 
     pictures: dict[Picture, None] = {}
     texts: list[str] = []
-    for name in mentioned(words, is_file if root else None):
+    names = mentioned(words, is_file if root else None)
+    for name in names[MOST_FILES:]:
+        tell(f"@{name} is not attached: {MOST_FILES} files go with a prompt at the most")
+    for name in names[:MOST_FILES]:
         result = agent.do(session, READ_FILE.name, {READ_FILE.subject: placed(name)}, approver=approver)
         pictures |= dict.fromkeys(result.pictures)
         if root and not result.pictures and result.status is ResultStatus.OK:

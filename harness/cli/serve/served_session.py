@@ -58,9 +58,6 @@ from harness.tools.ask_user import UserAnswer, UserQuestion
 
 if TYPE_CHECKING:
     from harness.loop.run import Session
-    from harness.models.anthropic_messages import AnthropicMessages
-    from harness.models.openai_chat import OpenAIChat
-    from harness.models.openai_responses import OpenAIResponses
 
 UPDATE, RECORD = "session/update", "_harness/record"
 MOST_TOLD = 2_000
@@ -133,15 +130,11 @@ class ServedSession:
         self._work.put(None)
 
     def nudge(self) -> None:
-        """Wake what waits for a model or for an answer, where it shall stop: to be called again and again until it did.
-
-        Both begin to wait at moments that no other thread can see.
+        """Withdraw the question that the session waits for, where it shall stop: to be called again and again until it did, for
+        it begins to wait at a moment that no other thread can see.
         """
-        opened = self._opened
-        if self._is_asked_to_stop and opened is not None and self._thread.is_alive():
-            opened.model.interrupt()
-            if (question := self._question) is not None:
-                question.withdraw()
+        if self._is_asked_to_stop and self._thread.is_alive() and (question := self._question) is not None:
+            question.withdraw()
 
     @property
     def is_stopping(self) -> bool:
@@ -294,7 +287,7 @@ class ServedSession:
             complain(self.log_problem)
         finally:
             parts.close()
-            opened.model.close()
+            parts.named_model().close()
 
 
 class _Opened:
@@ -305,7 +298,6 @@ class _Opened:
         self._served = served
         self._parts = parts
         self.pictures = parts.pictures
-        self.model: OpenAIChat | OpenAIResponses | AnthropicMessages = parts.named_model()
         self._stream = RedactedStream(parts.redactor)
         root = parts.workspace.root
         kept = KeptGrants(parts.state.grants, parts.state.name_of(root), root)

@@ -293,7 +293,7 @@ def test_the_terminal_is_left_as_it_was(touch: Asked) -> None:
 def test_an_interrupt_from_elsewhere_stops(touch: Asked) -> None:
     """A request that came before is obeyed at the question."""
     played = Played(touch)
-    played.interrupt.requested = True
+    played.interrupt.request_later()
     with played:
         assert played.answer().answer is Answer.STOP
 
