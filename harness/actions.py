@@ -264,6 +264,8 @@ class Action(Record):
     """How long it may take, where that is limited."""
     asked_by: str = ""
     """Which helper wants it, in words that are safe to show; empty for the conversation itself. Set for whoever is asked."""
+    held: str = ""
+    """What holds it, in words that are safe to show; empty: what holds the calls of whoever is asked. Set with `asked_by`."""
     described: ToolKind | None = None
     """What the tool says that it is; a tool that ships need not say it again."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from harness.messages import StopReason, Usage
+from harness.messages import RunResult
 from harness.record import Record
 
 
@@ -42,15 +42,6 @@ class DelegatedResult(Record):
 
     helper: int
     """Its number in the session of whoever asked, from 1."""
-    session: str
-    """By which the log knows it."""
-    stop: StopReason
-    text: str
-    """Its last words. Text of a model."""
-    detail: str = ""
-    """How it ended, where that says more than `stop`."""
-    turns: int = 0
-    usage: Usage = Usage()
-    cost: float | None = None
-    """In dollars; None where that is not known."""
+    ended: RunResult
+    """Its last words, and what it took. Text of a model."""
     changes: HelperChanges = HelperChanges()

@@ -121,6 +121,8 @@ class ToolResult(Record):
     """How many it asked for."""
     pictures: tuple[Picture, ...] = ()
     """What the model sees besides `content`."""
+    patch_file: str = ""
+    """Where the changes are kept that a helper made in its copy."""
 
 
 class Usage(Record):

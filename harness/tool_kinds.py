@@ -45,6 +45,9 @@ class ToolKind(Record):
     """Words in the result of a call whose arguments hold until the next such call: they outlast a summary of the
     conversation. Empty where a call is over with its result."""
 
+    stays_here: bool = False
+    """Whether its calls, where they ask for nothing special, touch nothing outside of the conversation."""
+
     @property
     def tells_changes(self) -> bool:
         """Whether the records of a call tell all that it changed in the workspace; those of a command do not."""
@@ -74,8 +77,8 @@ SHIPPED_TOOLS: Mapping[str, ToolKind] = {kind.name: kind for kind in (BASH, READ
 OPTIONAL_TOOLS: Mapping[str, ToolKind] = {
     kind.name: kind
     for kind in (
-        ToolKind(name="delegate", subject="task"),
-        ToolKind(name="ask_user", subject="question"),
+        ToolKind(name="delegate", subject="task", stays_here=True),
+        ToolKind(name="ask_user", subject="question", stays_here=True),
         ToolKind(name="todo", holds="The list is kept: "),
         ToolKind(name="web_fetch", subject="url"),
     )

@@ -5,7 +5,7 @@ Texts are hostile data: whoever shows them makes them safe.
 
 from __future__ import annotations
 
-from harness.audit.calls import count_of, text, usage_in
+from harness.audit.calls import count_of, text, usage_in, word
 from harness.log.order import LogRecord
 from harness.messages import Usage
 from harness.text.visible import visible_line
@@ -18,11 +18,13 @@ _TITLE = 60
 class Helper:
     """What is known of one helper."""
 
-    def __init__(self, session: str, parent: str, number: int) -> None:
+    def __init__(self, session: str, parent: str, call: str, number: int) -> None:
         """Begin to count."""
         self.session = session
         self.parent = parent
         """The session of whoever asked."""
+        self.call = call
+        """By which call of theirs."""
         self.number = number
         """In that session, from 1."""
         self.task = ""
@@ -35,6 +37,8 @@ class Helper:
         """Of its last reply: how long its conversation is."""
         self.cost: float | None = 0.0
         """In dollars; None where that is not known of all of it."""
+        self.patch_file = ""
+        """Where its changes are kept: a path, not safe to show."""
 
     @property
     def name(self) -> str:
@@ -58,7 +62,11 @@ class HelperTree:
         """Take in one record; return the helper that it is of, or None."""
         kind, session = record.get("kind"), text(record, "session")
         if kind == "session_started" and (parent := text(record, "parent")) and len(self._helpers) < MOST_HELPERS:
-            self._helpers[session] = Helper(session, parent, count_of(record, "helper"))
+            called_by = word(record.get("parent_call"))
+            self._helpers[session] = Helper(session, parent, called_by, count_of(record, "helper"))
+        elif kind == "outcome" and (path := text(record, "patch_file")):
+            for one in self.of(session):
+                one.patch_file = path if one.call == word(record.get("call")) else one.patch_file
         helper = self._helpers.get(session)
         if helper is None:
             return None

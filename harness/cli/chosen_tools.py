@@ -20,6 +20,9 @@ class ChosenTools(Record):
     """The names that a person gave (`--tools`, or `tools` in the configuration); none: nobody chose."""
 
     names: tuple[str, ...] = ()
+    """These alone are offered."""
+    added: tuple[str, ...] = ()
+    """Where there are no such names: offered besides, `+todo`."""
     origin: str = ""
 
     def has(self, tool: str) -> bool:
@@ -27,8 +30,10 @@ class ChosenTools(Record):
         return not self.names or is_named(tool, self.names)
 
     def optional(self, policy: Policy) -> tuple[str, ...]:
-        """Return the names of the optional tools to have: those that are chosen, else those that the policy names."""
-        return self.names or named_in(policy)
+        """Return the names of the optional tools to have: those that are chosen, else those that the policy names and those
+        that are added.
+        """
+        return self.names or (*named_in(policy), *self.added)
 
     def of(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
         """Return those of `tools` that are chosen. Raises UsageError where none is."""
@@ -51,11 +56,16 @@ class ChosenTools(Record):
 
 def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str]) -> ChosenTools:
     """Return what the setting names; `scripts` are those that are declared, by their own names. What tools a server has is
-    known later, and whether a star stands for any.
+    known later, and whether a star stands for any. With `+` before each name they are added to those that would be offered.
 
     Raises UsageError where a person chose no tool at all, or one that there is not.
     """
-    names = tuple(dict.fromkeys(setting.value))
+    names = tuple(dict.fromkeys(name.removeprefix("+") for name in setting.value))
+    adds = any(name.startswith("+") for name in setting.value)
+    if adds and not all(name.startswith("+") for name in setting.value):
+        raise UsageError(
+            f"{setting.origin}: put + before each name, to add these tools, or before none, to have them alone"
+        )
     known = (*SHIPPED_TOOLS, *OPTIONAL_TOOLS, *map(script_tool, scripts))
     if not names and setting.origin != DEFAULT:
         raise UsageError(f"{setting.origin}: names no tool; known: {', '.join(known)}")
@@ -64,4 +74,4 @@ def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str]) -> C
         if name not in known and not is_later:
             said = f"{setting.origin}: there is no tool {visible_line(repr(name), 100)}{nearest(name, known)}"
             raise UsageError(f"{said}; those from outside are mcp__SERVER__TOOL and script__NAME")
-    return ChosenTools(names=names, origin=setting.origin)
+    return ChosenTools(names=() if adds else names, added=names if adds else (), origin=setting.origin)

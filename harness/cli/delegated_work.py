@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from harness.cli.config.provider import about_model
 from harness.cli.policy.policies import held_to_reading
 from harness.delegation import DelegatedTask, HelperChanges, HelperPolicy
 from harness.errors import PolicyError, ToolError, UsageError, nearest
@@ -41,7 +42,6 @@ besides: they know what a conversation has read."""
 
 def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> DelegatedSessions:
     """Return what runs the helpers of `agent`, which was made of `parts`."""
-    from harness.cli.parts import about_model  # which imports this module
 
     @contextmanager
     def equip(task: DelegatedTask, policy: Policy, interrupt: Interrupt) -> Iterator[Equipment]:
@@ -110,9 +110,11 @@ def _worktree(parts: SessionParts) -> Iterator[tuple[str, Callable[[], HelperCha
     from harness.files.repository import git_top
 
     root, environment = parts.workspace.root, parts.environment
-    only_reads = "Only a helper that reads can be had here"
+    only_reads = "A helper that writes cannot be had here, one that reads can"
     if not os.path.lexists(os.path.join(git_top(root), ".git")):
-        raise ToolError(f"{only_reads}: the workspace lies in no git repository, of which one that writes has a copy.")
+        raise ToolError(
+            f"{only_reads}: it works in a copy of the repository, and the workspace lies in no git repository."
+        )
     around = os.path.realpath(tempfile.mkdtemp(prefix="harness-helper-"))
     attempt = os.path.join(around, "copy")  # what git knows of worktrees beside it is forgotten where they are gone
     try:

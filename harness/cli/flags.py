@@ -442,7 +442,12 @@ def work_flags(parser: ArgumentParser, *, names_folder: bool = True) -> None:
     parser.add_argument(
         "--add-dir", type=filled, action="append", default=[], metavar="DIR", help="a folder that may be read as well"
     )
-    parser.add_argument("--tools", type=filled, metavar="NAMES", help="offer these tools alone, with commas between")
+    parser.add_argument(
+        "--tools",
+        type=filled,
+        metavar="NAMES",
+        help="offer these tools alone, with commas between; +NAME,+NAME adds them",
+    )
     parser.set_defaults(copied_from=None)  # the folder that a task's workspace is made of
     parser.add_argument("--max-turns", type=whole, metavar="N", help="requests to the model")
     parser.add_argument("--max-seconds", type=number, metavar="S", help="wall time")

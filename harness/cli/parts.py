@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from harness.actions import Action, JsonValue
 from harness.cli.chosen_tools import chosen_tools
-from harness.cli.config.model_settings import model_settings
-from harness.cli.config.provider import model_from, not_for, withhold
+from harness.cli.config.provider import about_model, model_from, not_for, withhold
 from harness.cli.config.settings import Settings, settings_from
 from harness.cli.console import complain
 from harness.cli.environment_secrets import redactor_for, secrets_of
@@ -45,7 +44,6 @@ from harness.log.kept_pictures import pictures_beside
 from harness.loop.agent import Agent
 from harness.loop.offered_tools import OutsideTools, no_more_tools
 from harness.model import Model, OwnModel
-from harness.models.endpoint import shown_address
 from harness.policy.policy import Policy
 from harness.policy.refused_tools import denies_altogether
 from harness.policy.verdict import Verdict
@@ -173,6 +171,9 @@ class SessionParts:
         )
         self.level = check_confinement(self.policy, self.tools)
         self.tools = self.chosen.of(self.tools)
+        names = [tool.spec.name for tool in self.tools]
+        if not self.extensions.servers and all(denies_altogether(self.policy, name) for name in names):
+            raise UsageError(f"no tool is left to offer: the policy refuses every call of {', '.join(names)}")
         self.prices = self.settings.prices.value
         self.context_tokens = self.settings.context_tokens.value
         self.on_wait: Callable[[float], None] = time.sleep
@@ -335,18 +336,6 @@ def about_of(parts: SessionParts, mode: str) -> dict[str, JsonValue]:
         **({"add_dirs": list(parts.workspace.added)} if parts.workspace.added else {}),
         **_lost_in(parts.lost),
         **parts.system.about,
-    }
-
-
-def about_model(settings: Settings) -> dict[str, JsonValue]:
-    """Return what the log says of the model beside its name: where it is asked, and with which settings."""
-    told = model_settings({name: setting.value for name, setting in settings.of_model.items()}).said()
-    return {
-        "api": settings.api.value.value,
-        "server": shown_address(settings.base_url.value),
-        **({"call_form": "text"} if settings.calls.value == "text" else {}),
-        **({"profile": settings.profile} if settings.profile else {}),
-        **({"model_settings": told} if told else {}),
     }
 
 

@@ -17,7 +17,7 @@ from harness.policy.session_grants import pattern_from
 from harness.record import replace
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
-from harness.tool_kinds import Does, shipped_that
+from harness.tool_kinds import Does, shipped_that, tool_kind
 
 _WHY = 200
 """Characters of why a call failed, or was refused, on its line."""
@@ -118,14 +118,15 @@ def _granted(grant: LogRecord) -> str:
 
 
 def _summary_of(wanted: LogRecord) -> str:
-    """Return in a few words what a call wanted that nobody looked at: its path, or else the first text among its arguments."""
+    """Return in a few words what a call wanted that nobody looked at: its subject, or else the first text of its arguments."""
     arguments = word(wanted.get("arguments"))
     try:
         given = json.loads(arguments)
     except ValueError:
         return arguments  # it holds no call
     texts = {name: text for name, text in given.items() if isinstance(text, str)} if isinstance(given, dict) else {}
-    return texts.get("path", next(iter(texts.values()), arguments))
+    subject = tool_kind(word(wanted.get("tool"))).subject
+    return texts.get(subject, texts.get("path", next(iter(texts.values()), arguments)))
 
 
 def event_line(record: LogRecord) -> Line | None:
@@ -328,9 +329,9 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
     match status:
         case "ok" | "failed" if outcome.get("exit_code") is not None:
             where = ", at the terminal" if outcome.get("terminal") is True else ""
-            return f"exit {word(outcome['exit_code'])}{_took(outcome)}{where}"
+            return f"exit {word(outcome['exit_code'])}{_took(outcome)}{where}{_refused_hosts(outcome)}"
         case "ok":
-            return f"ok{_changed(outcome)}{_took(outcome)}"
+            return f"ok{_changed(outcome)}{_took(outcome)}{_kept(outcome)}"
         case "failed" | "crashed":
             first = word(outcome.get("content")).removeprefix("Error: ").partition("\n")[0]
             return f"{status}{_took(outcome)}: {visible_line(first, _WHY)}" if first else f"{status}{_took(outcome)}"
@@ -339,7 +340,24 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
         case "not_run":
             return visible_line(f"n{word(outcome.get('content'))[1:]}", _WHY)
         case _:
-            return status
+            return f"{status}{_kept(outcome)}"
+
+
+def _kept(outcome: LogRecord) -> str:
+    """Return where a helper's changes are kept."""
+    path = word(outcome.get("patch_file"))
+    return f"; nothing is applied, its changes are in {visible_line(path, 400)}" if path else ""
+
+
+def _refused_hosts(outcome: LogRecord) -> str:
+    """Return which host a command with network by host was refused, and how many more."""
+    told = outcome.get("connections")
+    refused = (
+        [one for one in told if isinstance(one, dict) and one.get("allowed") is False] if isinstance(told, list) else []
+    )
+    hosts = [*dict.fromkeys(f"{word(one.get('host'))}:{word(one.get('port'))}" for one in refused)]
+    more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
+    return f"; refused: {visible_line(hosts[0], 100)}{more}" if hosts else ""
 
 
 def _changed(outcome: LogRecord) -> str:

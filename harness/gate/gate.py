@@ -138,7 +138,7 @@ class Gate:
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return what the person may grant at the question whether `action` may run; else why nothing."""
         if action.asked_by:
-            return f"{action.asked_by} asks: a yes counts for this call alone"
+            return f"a yes to {action.asked_by} counts for this call alone"
         return self._grants.offer(action, verdict)
 
     def record_kept(self) -> None:

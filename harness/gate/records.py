@@ -330,6 +330,8 @@ class CallRecords:
                 "before_sha256": result.before_sha256,
                 "after_sha256": result.after_sha256,
             }
+        if result.patch_file:
+            fields["patch_file"] = result.patch_file
         if result.pictures:
             fields["pictures"] = [picture_fields(one) for one in result.pictures]
         self._log.append("outcome", fields, sync=ran)

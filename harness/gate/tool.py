@@ -53,6 +53,8 @@ class ToolOutput(Record):
     connection_count: int = 0
     pictures: tuple[Picture, ...] = ()
     """Their bytes are kept already."""
+    patch_file: str = ""
+    """See ToolResult."""
 
 
 class Tool(Protocol):
@@ -311,6 +313,7 @@ class Attempt:
             ),
             connection_count=output.connection_count,
             pictures=output.pictures,
+            patch_file=output.patch_file,
         )
 
 

@@ -185,6 +185,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "connection_count?": "count",
         "seen_by?": "text",
         "pictures?": "list of picture",
+        "patch_file?": "text",
         "changed_path?": "text",
         "before_sha256?": "digest|null",
         "after_sha256?": "digest|null",

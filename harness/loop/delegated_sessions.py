@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from harness.actions import Action, JsonValue
-from harness.delegation import DelegatedResult, DelegatedTask, HelperChanges
+from harness.delegation import DelegatedResult, DelegatedTask, HelperChanges, HelperPolicy
 from harness.errors import ToolError
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.records import GateState
@@ -107,31 +107,20 @@ class DelegatedSessions:
             limits = share_of(run, len(alike))
             number = self._number(parent, call, alike)
         about: dict[str, JsonValue] = {"mode": "helper", "parent": parent, "parent_call": call, "helper": number}
+        who = f"helper {number} ({_title(task.task)}){', in a copy of its own' if task.policy is HelperPolicy.SAME else ''}"
         with (
             self._apart(neighbour) as (interrupt, model),
             self._equip(task, agent.gate.stated_policy, interrupt) as given,
         ):
-            helper = self._helper(given, limits, f"helper {number} ({_title(task.task)})", about, interrupt, model)
+            helper = self._helper(given, limits, who, about, interrupt, model)
             try:
                 result = helper.run(task.task)
             finally:
                 if helper.run_now is not None:
                     self._count(run, helper.run_now)
-            session = agent.log.session if agent.log.session != parent else ""
-            changes = HelperChanges() if result.stop is StopReason.INTERRUPTED else given.changes()
+            changes = given.changes()
         self._pass_on(run, result, number, neighbour)
-        own = helper.run_now
-        return DelegatedResult(
-            helper=number,
-            session=session,
-            stop=result.stop,
-            text=result.text,
-            detail=result.detail,
-            turns=result.turns,
-            usage=result.usage,
-            cost=None if own is None else own.cost,
-            changes=changes,
-        )
+        return DelegatedResult(helper=number, ended=result, changes=changes)
 
     @contextmanager
     def _apart(self, neighbour: Neighbour | None) -> Iterator[tuple[Interrupt, Model]]:
@@ -140,10 +129,15 @@ class DelegatedSessions:
         """
         agent = self._agent
         if neighbour is None:
-            before = agent.log.session
+            before, is_done = agent.log.session, False
             try:
                 with agent.interrupt.hold():  # it opens windows of its own
                     yield agent.interrupt, agent.model
+                    is_done = True
+            except KeyboardInterrupt:
+                if not is_done:
+                    raise
+                # What it came to is told; whoever asked meets the wish to stop where it goes on.
             finally:
                 agent.log.session = before
             return
@@ -181,14 +175,18 @@ class DelegatedSessions:
             for name, value in (parts.about or {}).items()
             if name not in (*_NOT_OF_A_HELPER, *_OF_THE_MODEL)
         }
-        helper = replace(
+
+        def held(action: Action, verdict: Verdict) -> str:
+            return helper.registry.confinement(action.tool, verdict.effects)
+
+        made_of = replace(
             parts,
             model=model,
             prices=agent.prices,
             context_tokens=agent.context_tokens,
             tools=given.tools,
             policy=given.policy,
-            approver=asked_for(who, parts.approver),
+            approver=asked_for(who, parts.approver, held),
             limits=strictest((parts.limits or Limits(), limits)),
             system=given.system,
             about={**said, **given.about, **about},
@@ -203,7 +201,8 @@ class DelegatedSessions:
             # INVARIANT: what no person has seen of entry points, no rule of a helper's lets run.
             begun=GateState(unseen=agent.gate.state.unseen),
         )
-        return Agent.of(helper)
+        helper = Agent.of(made_of)
+        return helper
 
     def _count(self, run: Run, own: Run) -> None:
         with self._lock:
@@ -252,8 +251,8 @@ def share_of(run: Run, among: int) -> Limits:
     )
 
 
-def asked_for(who: str, approver: Approver) -> Approver:
-    """Return an approver that says who asks; a yes counts for the one call.
+def asked_for(who: str, approver: Approver, held: Callable[[Action, Verdict], str]) -> Approver:
+    """Return an approver that says who asks, and what holds the call; a yes counts for the one call.
 
     INVARIANT: `deny_all` stays itself: by that the gate knows beforehand that nobody is there.
     """
@@ -261,7 +260,7 @@ def asked_for(who: str, approver: Approver) -> Approver:
         return deny_all
 
     def approve(action: Action, verdict: Verdict) -> Approval:
-        answer = approver(replace(action, asked_by=who), verdict)
+        answer = approver(replace(action, asked_by=who, held=held(action, verdict)), verdict)
         return replace(answer, scope=None, days=None, patterns=())
 
     return approve

@@ -117,7 +117,7 @@ class Run:
             stop=reason,
             text=self.text,
             detail=detail,
-            turns=self.turns,
+            turns=self.turns + self.helpers.turns,
             refusals=self.whole_refusals,
             usage=self.whole_usage,
             cost=self.cost,

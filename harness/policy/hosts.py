@@ -209,7 +209,7 @@ def address_problem(patterns: Sequence[HostPattern], address: str, port: int) ->
     if is_listed(patterns, str(found), port):
         return ""
     kind = _kind(found)
-    return f"{found} is {kind}, and not in the list itself" if kind else ""
+    return f"{found} is {kind}, and the list of hosts does not name it" if kind else ""
 
 
 def _kind(address: Address) -> str:

@@ -398,7 +398,7 @@ class _Judge:
                 decision=Decision.AUTO,
                 source=Source.DEFAULT,
                 reason=f"{tool} touches nothing outside of the conversation, and no line of a policy names it",
-                by="built-in conversation",
+                by="built-in: it stays in the conversation",
             )
         strictest = max(stated, key=lambda default: default.decision, default=None)
         if strictest is not None and strictest.decision is Decision.AUTO and _needs_its_name(facet, stated):

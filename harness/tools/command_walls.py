@@ -47,6 +47,7 @@ MOST_WALLED = 200
 """Places of the workspace that a wall is put around; each takes it a mount."""
 MOST_EXPOSED = 200
 """Files that no wall can hold and that a grant still names."""
+CLOSED = "cannot be written, for the folder stays closed"
 _OF_A_GRANT = Effects(read=None, write=None, granted=(".",), network=False, unasked=True)
 _NO_PLACES = ("/dev", "/proc", "/sys")
 """Where a policy may hide nothing, as in `/` itself (effects.place_problem): what leads there is a link made since."""
@@ -112,7 +113,10 @@ class CommandWalls:
         notes = (
             ("hidden if bubblewrap works", [p for p in walls.hide if _is_in_any(p, walls.write) or _is_socket(p)]),
             (OPENED, [path for path in walls.write if path not in named and path not in trees]),
-            ("cannot be written", [path for path in effects.named if not _is_in_any(path, walls.write)]),
+            (
+                CLOSED,
+                [path for path in effects.named if not _is_in_any(path, walls.write)],
+            ),
             ("cannot be moved or removed", [path for path in effects.entries if _is_held(path, walls.write)]),
             ("not protected", [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)]),
         )

@@ -110,10 +110,7 @@ class DelegateTool:
         return helpers is not None and helpers.at_once
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - as every tool has it
-        """Have it done, and return what came of it.
-
-        Raises ToolError where no helper can be had, and KeyboardInterrupt where the person stopped the helper.
-        """
+        """Have it done, and return what came of it. Raises ToolError where no helper can be had."""
         return self._done(action, None)
 
     def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:  # noqa: ARG002
@@ -127,11 +124,15 @@ class DelegateTool:
         if helpers is None:
             raise ToolError(NO_HELPERS)
         result = helpers.start(action.request, neighbour)
-        if result.stop is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
-        ok = result.stop is StopReason.COMPLETED
+        match result.ended.stop:
+            case StopReason.COMPLETED:
+                status = ResultStatus.OK
+            case StopReason.INTERRUPTED:
+                status = ResultStatus.INTERRUPTED
+            case _:
+                status = ResultStatus.FAILED
         content, cut = _told(result)
-        return ToolOutput(content=content, status=ResultStatus.OK if ok else ResultStatus.FAILED, truncated=cut)
+        return ToolOutput(content=content, status=status, truncated=cut, patch_file=result.changes.patch_file)
 
 
 class _Bounded(Record):
@@ -141,14 +142,14 @@ class _Bounded(Record):
 
 def _told(result: DelegatedResult) -> tuple[str, bool]:
     """Return what the model reads of a helper, and whether something of it was cut."""
-    tokens = result.usage.input_tokens + result.usage.output_tokens
-    cost = "" if result.cost is None else f", {result.cost:.4f} dollars"
-    lines = [f"[helper {result.helper}: {result.stop.value}; turns: {result.turns}, tokens: {tokens}{cost}]"]
-    if result.stop is not StopReason.COMPLETED and result.detail:
-        lines.append(f"It did not finish: {result.detail}")
-    answer = _bounded(result.text, MOST_RESULT_CHARACTERS)
+    ended, changes = result.ended, result.changes
+    tokens = ended.usage.input_tokens + ended.usage.output_tokens
+    cost = "" if ended.cost is None else f", {ended.cost:.4f} dollars"
+    lines = [f"[helper {result.helper}: {ended.stop.value}; turns: {ended.turns}, tokens: {tokens}{cost}]"]
+    if ended.stop is not StopReason.COMPLETED and ended.detail:
+        lines.append(f"It did not finish: {ended.detail}")
+    answer = _bounded(ended.text, MOST_RESULT_CHARACTERS)
     lines.append(answer.text or "It said nothing.")
-    changes = result.changes
     patch = _bounded(changes.patch, MOST_PATCH_CHARACTERS)
     if changes.patch_file:
         whole = "; what follows is cut in the middle" if patch.cut else ""

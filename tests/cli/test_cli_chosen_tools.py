@@ -27,6 +27,8 @@ ROWS = {
     "a subset": (ASKS, ("--tools", "bash,read_file"), "", ["read_file", "bash"]),
     "an optional one": (ASKS, ("--tools", "read_file, todo"), "", ["read_file", "todo"]),
     "by the configuration": (ASKS, (), 'tools = ["read_file", "todo"]\n', ["read_file", "todo"]),
+    "added": (ASKS, ("--tools", "+todo,+delegate"), "", [*FOUR, "todo", "delegate"]),
+    "added by the configuration": (ASKS, (), 'tools = ["+todo"]\n', [*FOUR, "todo"]),
     "the flag above it": (ASKS, ("--tools", "bash"), 'tools = ["read_file"]\n', ["bash"]),
     "a script": (ASKS, ("--tools", "bash,script__such"), SCRIPT, ["bash", "script__such"]),
     "all scripts": (ASKS, ("--tools", "bash,script__*"), SCRIPT, ["bash", "script__such"]),
@@ -65,6 +67,7 @@ WRONG = {
     "unknown": ("bsh", "there is no tool 'bsh'; did you mean bash?"),
     "of a server alone": ("mcp__files__*", "name at least one tool that needs no server"),
     "none": (" , ", "names no tool"),
+    "added, and alone": ("+todo,bash", "put + before each name, to add these tools, or before none"),
     "a script that is not declared": (
         "bash,script__suhc",
         "there is no tool 'script__suhc'; did you mean script__such?",
@@ -82,6 +85,15 @@ def test_a_tool_that_there_is_not(program: Program, names: str, told: str) -> No
     file.write_text(f"tools = {json.dumps([name for name in names.split(',') if name.strip()])}\n{SCRIPT}")
     ended = program.run("run", "go", "--base-url", "http://127.0.0.1:9", "--model", "m")
     assert (ended.code, f"{file}:1: {told}" in ended.err) == (2, True), ended.err
+
+
+def test_where_no_tool_is_left_nothing_starts(program: Program) -> None:
+    given = ("--tools", "edit_file", "--base-url", "http://127.0.0.1:9", "--model", "m")
+    ended = program.run("run", "go", *given)
+    assert (ended.code, "no tool is left to offer: the policy refuses every call of edit_file" in ended.err) == (
+        2,
+        True,
+    )
 
 
 def test_a_call_of_a_tool_that_is_refused_altogether_is_judged_all_the_same(program: Program) -> None:

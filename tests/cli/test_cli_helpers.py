@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
+from configured_scene import ConfiguredScene
 from git_scene import run_git
+from places import SUPPORT
 from program import Program
 from rows import all_rows
 from run_scene import flags_of, wait_until
@@ -117,8 +121,10 @@ def test_a_helper_that_writes_has_a_copy_and_its_changes_come_back_as_a_patch(pr
     told = asked(program)[-1]["messages"][-1]["content"]
     assert "+more" in told
     assert "+new" in told
-    kept = Path(told.partition("the patch is kept in ")[2].partition("]")[0].partition(";")[0])
-    assert run_git(program.workspace, "apply", "--check", str(kept)).stderr == ""
+    (helper,) = json.loads(ended.out)["helpers"]
+    assert f"the patch is kept in {helper['patch']}" in told
+    assert f"; nothing is applied, its changes are in {helper['patch']}" in ended.err
+    assert run_git(program.workspace, "apply", "--check", helper["patch"]).stderr == ""
     assert not any(temporary.iterdir()), "the copy is gone"
     assert run_git(program.workspace, "worktree", "list").stdout.count("\n") == 1
 
@@ -140,10 +146,47 @@ def test_a_helper_that_writes_reaches_nothing_but_its_copy(program: Program, wan
     assert run_git(program.workspace, "branch", "--list", "mine").stdout == ""
 
 
+SECRETS = """
+[sandbox]
+hide = ["secrets"]
+[[rule]]
+id = "secrets"
+decision = "deny"
+path = ["/secrets/**"]
+reason = "Secrets."
+"""
+OF_WHAT_IS_COPIED = {
+    "by a tool": (lambda root: read(f"{root}/secrets/key"), "denied"),
+    "by a command": (lambda root: bash(f"cat {root}/secrets/key"), "denied"),
+    "by a program": (lambda root: bash(f"python3 -c 'print(open(\"{root}/secrets/key\").read())'"), "failed"),
+    "by a tool of a server": (lambda root: Reply(calls=(call("mcp__srv__act"),)), "invalid"),
+}
+
+
+@all_rows("wanted, status", OF_WHAT_IS_COPIED, fresh=True)
+def test_in_its_copy_a_helper_is_held_to_the_rules_about_what_is_copied(
+    program: Program, wanted: Any, status: str
+) -> None:
+    repository(program)
+    (program.workspace / "secrets").mkdir()
+    (program.workspace / "secrets" / "key").write_text("TOP" + "SECRET")
+    ConfiguredScene(program, [sys.executable, os.path.join(SUPPORT, "hostile_mcp_server.py"), "plain"])
+    run(
+        program,
+        delegate("t", policy="same"),
+        wanted(program.workspace),
+        say("Hm."),
+        say("Well."),
+        rules=HELPERS + SECRETS,
+    )
+    assert statuses(program)[0][1] == status
+    assert "TOPSECRET" not in json.dumps(asked(program))
+
+
 def test_without_a_repository_only_reading_helpers_can_be_had(program: Program) -> None:
     run(program, delegate("t", policy="same"), say("Then I do it."))
     told = asked(program)[-1]["messages"][-1]["content"]
-    assert told.startswith("Error: Only a helper that reads can be had here")
+    assert told.startswith("Error: A helper that writes cannot be had here, one that reads can: ")
 
 
 ASKED = HELPERS.replace('delegate = "auto"\n', "")
@@ -227,6 +270,8 @@ def test_a_helper_that_ignores_the_end_ends_with_the_run(program: Program, tmp_p
     process.communicate(timeout=60)
     assert [one["stop"] for one in program.records() if one["kind"] == "session_ended"] == ["interrupted"] * 2
     assert statuses(program) == [("bash", "interrupted"), ("delegate", "interrupted")]
+    (patch,) = [one["patch_file"] for one in program.records() if "patch_file" in one]
+    assert "b/started" in Path(str(patch)).read_text()
     assert not any(temporary.iterdir())
     assert len(asked(program)) == 2
 

@@ -777,7 +777,7 @@ seed = 9
     assert told(there, "model", "base_url", "key_variable") == [
         ("third", "/model"), (URL, "c.toml:10"), ("FAR_KEY", "c.toml:11"),
     ]  # fmt: skip
-    assert (there.profile, there.of_model) == ("", {})
+    assert (there.profile, {name: one.value for name, one in there.of_model.items()}) == ("", {"effort": "low"})
     assert there.with_model("fast", {}).base_url.value == OPENAI_URL
 
 

@@ -161,7 +161,12 @@ TOLD: list[tuple[str, tuple[str, ...], tuple[str, ...], str]] = [
     ("nothing of what is to the letter", ("src",), (), ""),
     ("what is opened as a whole", (), ("./src/new",), "; open as a whole, to make or remove names there: ./src"),
     ("the workspace by name", (), ("./new",), "; open as a whole, to make or remove names there: the workspace"),
-    ("what cannot be written", (), ("~/.config/new",), "; cannot be written: ~/.config/new"),
+    (
+        "what cannot be written",
+        (),
+        ("~/.config/new",),
+        "; cannot be written, for the folder stays closed: ~/.config/new",
+    ),
 ]
 
 

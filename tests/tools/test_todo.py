@@ -66,7 +66,7 @@ def test_it_runs_unasked_unless_a_policy_names_it(tmp_path: Path, policy: str, s
         assert [item.line for item in items] == ["[x] read", "[>] write\\x1b[31m", "[ ] test"]
 
 
-def test_the_newest_list_counts_and_is_told_once(tmp_path: Path) -> None:
+def test_the_newest_list_counts_and_is_told_whole_once(tmp_path: Path) -> None:
     done = [{**one, "status": "done"} for one in ITEMS]
     messages, _ = played(tmp_path, SILENT, ITEMS, done)
     assert {item.status for item in todo_of(messages)} == {"done"}
@@ -74,7 +74,7 @@ def test_the_newest_list_counts_and_is_told_once(tmp_path: Path) -> None:
     assert shown.news(messages) == []  # all was done before anybody saw it
     earlier = messages[: next(at for at, one in enumerate(messages) if one.role is Role.TOOL) + 1]
     assert shown.news(earlier)[0] == "[x] read"
-    assert shown.news(earlier) == []
+    assert shown.news(earlier) == ["1 of 3 done, doing: write\\x1b[31m"]
     assert shown.news(messages)[0] == "[x] read"
     assert shown.news([]) == []
 

@@ -351,6 +351,7 @@ def _about_run(call: LoggedCall) -> list[tuple[str, str]]:
         ("connections", f"<code>{line(outcome['connections'], 3000)}</code>" if "connections" in outcome else ""),
         ("of them in all", line(outcome.get("connection_count"), 20)),
         ("output was cut for the model", line(outcome.get("truncated"), 10)),
+        ("patch", f"<code>{line(outcome['patch_file'], 1000)}</code>" if "patch_file" in outcome else ""),
         ("changed", f"<code>{line(outcome['changed_path'], 1000)}</code>" if "changed_path" in outcome else ""),
         ("before", digest(outcome.get("before_sha256")) if "changed_path" in outcome else ""),
         ("after", digest(outcome.get("after_sha256")) if "changed_path" in outcome else ""),

@@ -41,7 +41,7 @@ def result_object(  # noqa: PLR0913 - one field of the object each
         "exit_code": int(code),
         "turns": facts.turns,
         "usage": {"input_tokens": facts.usage.input_tokens, "output_tokens": facts.usage.output_tokens},
-        "cost": cost,
+        "cost": None if cost is None else round(cost, 9),
         "helpers": [_helper(one) for one in facts.helpers.of(facts.session)],
         "decisions": {name: facts.decisions.get(name, 0) for name in ("auto", "confirm", "deny", "block")},
         "calls": facts.counts.get("calls", 0),
@@ -110,7 +110,8 @@ def _helper(one: Helper) -> JsonValue:
         "end": one.stop,
         "turns": one.requests,
         "usage": {"input_tokens": one.usage.input_tokens, "output_tokens": one.usage.output_tokens},
-        "cost": one.cost,
+        "cost": None if one.cost is None else round(one.cost, 9),
+        "patch": one.patch_file or None,
     }
 
 
@@ -179,6 +180,7 @@ _HELPER = {
     "turns": _COUNT,
     "usage": _object({"input_tokens": _COUNT, "output_tokens": _COUNT}),
     "cost": _or_null({"type": "number", "minimum": 0}),
+    "patch": _described(_or_null(_TEXT), "Where the changes are kept that it made in a copy; nothing was applied."),
 }
 _DIVERGED = {
     name: {"type": ["string", "integer"]} for name in ("request", "message", "role", "tool", "recorded", "now")

@@ -65,7 +65,7 @@ class ConfiguredApprover:
             verdict,
             session=self._session(),
             workspace=self._roots[0],
-            confinement=self._confinement(action.tool, verdict.effects),
+            confinement=action.held or self._confinement(action.tool, verdict.effects),
             offer=self._offer(action, verdict),
             seconds=seconds,
             redact=self._redact,

@@ -75,8 +75,8 @@ def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
         else "  the provider has not counted it yet"
     )
     for helper in conversation.helpers.of(conversation.session.identity):
-        long = helper.last_usage.input_tokens + helper.last_usage.output_tokens
-        conversation.say_line(f"  {helper.name} had a conversation of its own: {long:,} tokens at its last reply")
+        own = helper.last_usage.input_tokens + helper.last_usage.output_tokens
+        conversation.say_line(f"  {helper.name} had a conversation of its own: {own:,} tokens at its last reply")
     most = conversation.parts.context_tokens
     if most is None:
         conversation.say("  how much the model takes is not configured (context_tokens)", Tone.QUIET)
@@ -90,7 +90,7 @@ def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
     if biggest:
         conversation.say("biggest results:", Tone.QUIET)
     for size, what in biggest:
-        conversation.say_line(f"  {size:>9,}  {what}", most=150)
+        conversation.say_line(f"  {size:>9,}  {what}", most=200)
 
 
 def _results(messages: list[Message]) -> list[tuple[int, str]]:

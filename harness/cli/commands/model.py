@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import HelpGroup, SlashCommand
 from harness.cli.config.model_settings import shown_value
-from harness.cli.parts import about_model
+from harness.cli.config.provider import about_model
 from harness.cli.terminal.completion import Offered
 from harness.cli.terminal.styles import Tone
 from harness.errors import HarnessError, UsageError
@@ -100,9 +100,7 @@ def take_settings(conversation: Conversation, settings: Settings) -> None:
     agent.change_model(session, parts.model, about_model(settings), parts.prices)
     parts.pictures.settings = settings
     where = "" if settings.base_url.value == before.base_url.value else f", at {shown_address(settings.base_url.value)}"
-    conversation.say_line(
-        f"from now on {name} answers{where}; whether the provider has it, its next reply tells", Tone.QUIET
-    )
+    conversation.say_line(f"from now on {name} answers{where}; whether the provider has it is not checked", Tone.QUIET)
     if settings.context_tokens == settings.file.values.get("context_tokens") == before.context_tokens:
         conversation.say(f"context_tokens stays {parts.context_tokens:,}, as configured", Tone.QUIET)
     parts.context_tokens = agent.context_tokens = settings.context_tokens.value

@@ -34,7 +34,7 @@ from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate
 from harness.text.visible import visible_line
-from harness.tool_kinds import BASH, READ_FILE, WRITE_FILE, is_from_outside
+from harness.tool_kinds import BASH, OPTIONAL_TOOLS, READ_FILE, WRITE_FILE, is_from_outside
 
 ACTIONS = ("show", "explain", "use", "reload", "trust")
 
@@ -70,6 +70,8 @@ def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the 
         cells = spec.name, word, short_place(verdict.deciding.by), spec.description.partition(". ")[0]
         rows.append(TableRow(cells=cells, tone=TONES[word]))
     conversation.screen.table(Table(columns=_TOOLS, rows=tuple(rows)))
+    if skills := conversation.parts.words.skills:
+        conversation.say_line(f"  skills that the model may read: {', '.join(skills)}", most=1_000)
 
 
 def policy(conversation: Conversation, rest: str) -> None:
@@ -205,6 +207,9 @@ def _reload(conversation: Conversation, why: str) -> None:
     for rule in rules.values():
         said = f"  gone     {rule.label}  (was {rule.decision.word})"
         conversation.say_line(without_shipped_folder(said), Tone.WARNING)
+    chosen, offered = conversation.parts.chosen, conversation.agent.registry.names
+    if later := [name for name in chosen.optional(found) if name in OPTIONAL_TOOLS and name not in offered]:
+        conversation.say_line(f"  {', '.join(later)}: offered when harness is started again", Tone.WARNING)
 
 
 def _trust(conversation: Conversation) -> None:

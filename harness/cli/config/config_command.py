@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
@@ -65,13 +65,9 @@ def _table(settings: Settings) -> Table:
 
 def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
     """Yield table, key and setting, in the order of the file; what nobody said is None."""
-    for key in SETTINGS:
-        table, _, name = key.rpartition(".")
-        held = {"": settings, "terminal": settings.terminal}.get(table)
-        by_name: Mapping[str, Setting[object]] = settings.deadlines if table == "deadlines" else settings.bounds
-        setting: Setting[object] = by_name[name] if held is None else getattr(held, name)
-        yield table, name, Setting(value=_shown(name, setting.value), origin=setting.origin)
+    yield from _plain(settings, [key for key in SETTINGS if "." not in key])
     yield from _answers("", settings.of_model)
+    yield from _plain(settings, [key for key in SETTINGS if "." in key])
     for profile in settings.file.profiles.values():
         table = f"models.{_quoted(profile.name)}"
         for name, setting in profile.values.items():
@@ -80,6 +76,15 @@ def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]
     for model, prices in settings.file.prices.items():
         for name in field_names(Prices):
             yield f"prices.{_quoted(model)}", name, Setting(value=getattr(prices.value, name), origin=prices.origin)
+
+
+def _plain(settings: Settings, keys: Iterable[str]) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
+    for key in keys:
+        table, _, name = key.rpartition(".")
+        held = {"": settings, "terminal": settings.terminal}.get(table)
+        by_name: Mapping[str, Setting[object]] = settings.deadlines if table == "deadlines" else settings.bounds
+        setting: Setting[object] = by_name[name] if held is None else getattr(held, name)
+        yield table, name, Setting(value=_shown(name, setting.value), origin=setting.origin)
 
 
 def _answers(table: str, of_model: Mapping[str, Setting[JsonValue]]) -> Iterator[tuple[str, str, Setting[JsonValue]]]:

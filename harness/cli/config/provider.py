@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
+from harness.actions import JsonValue
 from harness.cli.config.model_settings import model_settings
 from harness.cli.config.settings import DEFAULT, OPENAI, Settings
 from harness.errors import UsageError
@@ -93,6 +94,18 @@ def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
             settings.preset.quirks if settings.preset else Quirks(), most_output=settings.most_output.value or 0
         ),
     )
+
+
+def about_model(settings: Settings) -> dict[str, JsonValue]:
+    """Return what the log says of the model beside its name: where it is asked, and with which settings."""
+    told = model_settings({name: setting.value for name, setting in settings.of_model.items()}).said()
+    return {
+        "api": settings.api.value.value,
+        "server": shown_address(settings.base_url.value),
+        **({"call_form": "text"} if settings.calls.value == "text" else {}),
+        **({"profile": settings.profile} if settings.profile else {}),
+        **({"model_settings": told} if told else {}),
+    }
 
 
 def not_for(settings: Settings) -> tuple[str, ...]:

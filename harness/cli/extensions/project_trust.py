@@ -123,7 +123,8 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
         if file is None or state.is_trusted(file.trust) or state.is_declined(file.trust):
             continue
         shown = _shown(workspace, folder, name)
-        if not _asked(file, shown, ask):
+        came = "it changed since you trusted it" if state.was_trusted(file.path) else "it came with the folder"
+        if not _asked(file, shown, came, ask):
             state.decline_content(file.trust, file.path)
             said = (
                 f"{shown} is not trusted. It is not asked again; `harness policy trust {shlex.quote(shown)}` trusts it"
@@ -136,19 +137,16 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
     return tuple(notes)
 
 
-def _asked(file: ProjectFile, shown: str, ask: Approver) -> bool:
+def _asked(file: ProjectFile, shown: str, came: str, ask: Approver) -> bool:
     if file.name in PROJECT_WORDS:
-        said = (
-            f"its skills are named to the model; {_NO_SCRIPTS}"
-            if _has_skills(file.name)
-            else "it is words in your place"
-        )
+        skills = "its skills are named to the model, which may read them"
+        said = skills if _has_skills(file.name) else "its commands are sent as if you had typed them"
         return is_wanted(
             ask,
             tool=TRUST_TOOL,
             summary=f"trust what {shown} tells you and the model",
             preview="\n".join(file.lines),
-            why=f"it came with the folder; {said}",
+            why=f"{came}; {said}",
             by="once for this content in this folder; it permits nothing, the policy decides on every call",
         )
     return is_wanted(
@@ -156,7 +154,7 @@ def _asked(file: ProjectFile, shown: str, ask: Approver) -> bool:
         tool=TRUST_TOOL,
         summary=f"trust what {shown} of this folder would start",
         preview="\n".join(file.lines),
-        why="it came with the folder, and what it names is started as you",
+        why=f"{came}, and what it names is started as you",
         by="once for this content in this folder; programs that lie in the folder can change without it",
     )
 

@@ -91,7 +91,7 @@ UNSEEN_TOOL = "built-in unseen-tool"
 def tool_use(tool: str, unseen: str = "") -> Action:
     """Return the action of a tool of which no arguments are known; see `ToolUse.unseen`."""
     call = ToolCall(id="explain", name=tool, arguments="{}")
-    use = ToolUse(tool=tool, unseen=unseen)
+    use = ToolUse(tool=tool, unseen=unseen, stays_here=tool_kind(tool).stays_here)
     return Action(call=call, tool=tool, arguments={}, facets=(use,), summary=tool, preview=tool, request=None)
 
 

@@ -49,9 +49,9 @@ class AttachedFiles(Record):
         return f"{words.rstrip()}\n\n{self.texts}" if self.texts else words
 
 
-def mentioned(words: str, is_file: Callable[[str], bool] | None = None) -> tuple[str, ...]:
+def mentioned(words: str, is_file: Callable[[str], bool] | None = None, *, gone: bool = False) -> tuple[str, ...]:
     """Return what `words` mention, each once, as it is written: the pictures, or, with `is_file`, all
-    that is a file by it; punctuation behind a bare name is none of it.
+    that is a file by it; punctuation behind a bare name is none of it. `gone`: what looks like a path and is none of these.
     """
     names: dict[str, None] = {}
     for quoted, bare in (_FILE if is_file else _PICTURE).findall(words):
@@ -62,7 +62,9 @@ def mentioned(words: str, is_file: Callable[[str], bool] | None = None) -> tuple
         if is_file is None:
             names[name] = None
         elif found := next((one for one in (name, name.rstrip(_NOT_OF_A_NAME)) if is_file(one)), ""):
-            names[found] = None
+            names |= {} if gone else {found: None}
+        elif gone and "/" in name:
+            names[name.rstrip(_NOT_OF_A_NAME)] = None
     return tuple(names)
 
 
@@ -93,6 +95,8 @@ def attached(
     pictures: dict[Picture, None] = {}
     texts: list[str] = []
     names = mentioned(words, is_file if root else None)
+    for name in mentioned(words, is_file, gone=True) if root else ():
+        tell(f"@{name} is not attached: there is no such file")
     for name in names[MOST_FILES:]:
         tell(f"@{name} is not attached: {MOST_FILES} files go with a prompt at the most")
     for name in names[:MOST_FILES]:
@@ -101,6 +105,7 @@ def attached(
         if root and not result.pictures and result.status is ResultStatus.OK:
             texts.append(between_marks(visible_line(name, 500), result.content, digest_of(result.content.encode())))
         elif not result.pictures:
-            said = result.content if result.status is ResultStatus.OK else result.content.removeprefix("Error: ")
+            is_text = result.status is ResultStatus.OK and not result.content.startswith("[")
+            said = "it is no picture" if is_text else result.content.removeprefix("Error: ")
             tell(f"@{name} is not attached: {said.splitlines()[0] if said else result.status.value}")
     return AttachedFiles(pictures=tuple(pictures), texts="\n\n".join((FILES_READ, *texts)) if texts else "")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from harness.loop.compaction import held_calls
 from harness.messages import Message
 from harness.text.amounts import counted
-from harness.tools.todo import DONE, TodoItem, TodoTool, items_in
+from harness.text.visible import visible_line
+from harness.tools.todo import DONE, TodoItem, TodoTool, in_words, items_in
 
 MOST_LINES = 7
 """Of a list above the prompt."""
@@ -20,14 +21,15 @@ class ShownTodo:
         self._shown: tuple[TodoItem, ...] = ()
 
     def news(self, messages: Sequence[Message]) -> list[str]:
-        """Return the lines of the list of a conversation, safe to show; none where they were shown, or nothing is left to
-        do in a list that nobody saw."""
-        items = todo_of(messages)
-        if items == self._shown or (not self._shown and all(item.status == DONE for item in items)):
-            self._shown = items
-            return []
+        """Return the lines of the list of a conversation, safe to show; in short where it was shown. None where nothing is
+        left to do, and that was shown, or nobody saw the list.
+        """
+        items, before = todo_of(messages), self._shown
         self._shown = items
-        return todo_lines(items)
+        open_items = [item for item in items if item.status != DONE]
+        if items == before and open_items:
+            return [visible_line(in_words(items), 200)]
+        return [] if items == before or not (before or open_items) else todo_lines(items)
 
 
 def todo_of(messages: Sequence[Message]) -> tuple[TodoItem, ...]:

@@ -131,7 +131,7 @@ class ClientApprover:
         return Question(
             action=action,
             verdict=verdict,
-            confinement=self._confinement(action.tool, verdict.effects),
+            confinement=action.held or self._confinement(action.tool, verdict.effects),
             variables=own,
             set_variables=len(given) - len(own),
             destroys=reasons,

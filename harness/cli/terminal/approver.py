@@ -25,6 +25,7 @@ from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
+from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.tools.ask_user import UserAnswer, UserQuestion
@@ -140,15 +141,18 @@ class TerminalApprover:
                 self._screen.settle()
                 with self._seat() as seat:
                     dialog = UserQuestionDialog(question, seat, self._echo)
-                    return dialog.answer(away_since=self._last, began=self._monotonic())
+                    answer = dialog.answer(away_since=self._last, began=self._monotonic())
             except OSError:
-                return UserAnswer(replied=Replied.NOBODY)
+                answer = UserAnswer(replied=Replied.NOBODY)
             except KeyboardInterrupt:
-                return UserAnswer(replied=Replied.STOP)
+                answer = UserAnswer(replied=Replied.STOP)
             finally:
                 self._screen.keep()  # what was asked stays told
                 self._screen.settle()
                 self._last = self._monotonic()
+            if answer.text:
+                self._screen.line(f"  you answered: {visible_line(answer.text, 1_000)}", Tone.QUIET)
+            return answer
 
     def _ask(self, action: Action, verdict: Verdict, began: float) -> Approval:
         given = child_environment(self._environment)
@@ -156,7 +160,7 @@ class TerminalApprover:
         question = Question(
             action=action,
             verdict=verdict,
-            confinement=self._confinement(action.tool, verdict.effects),
+            confinement=action.held or self._confinement(action.tool, verdict.effects),
             usual=self._usual(),
             variables=own if self._asker is None else None,
             set_variables=len(given) - len(own),

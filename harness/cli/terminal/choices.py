@@ -41,7 +41,7 @@ WORDS = Choice(
 EDIT = Choice(key="e", word="edit", does="edits it in your editor")
 HALT = Choice(key="h", word="halt", does="refuses and ends the turn: nothing else of it runs")
 VIEW = Choice(key="v", word="view", does="shows it again from the top")
-HELP = Choice(key="?", word="help", does="shows all keys, what is as always, and of every part what decided it")
+HELP = Choice(key="?", word="help", does="shows all keys, what every command gets, and what decided each part")
 NEXT = Choice(key="space", word="next page", does="shows the next page, End all that is left")
 ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
 SAID_ELSEWHERE = "Esc, Ctrl-D and Ctrl-C refuse. Enter answers nothing."

@@ -230,9 +230,10 @@ def _of_tool(part: FacetVerdict, width: int, *, is_command: bool) -> Iterator[Ro
     if use.says_reads and not use.only_reads:
         yield from prose("its server says that it only reads; nobody made sure", width, gutter=_TEXT, tone=Tone.QUIET)
     if use.bounds is not None and not is_command:
-        places = ", ".join(map(one_line, use.bounds.write)) or "nothing"
-        network = "reach the network" if use.bounds.network else "not reach the network"
-        yield from prose(f"it may write {places}, and {network}", width, gutter=_TEXT, tone=Tone.QUIET)
+        places = ", ".join(map(one_line, use.bounds.write))
+        writes = f"may write {places}" if places else "writes nothing"
+        network = "may reach" if use.bounds.network else "does not reach"
+        yield from prose(f"it {writes}, and {network} the network", width, gutter=_TEXT, tone=Tone.QUIET)
 
 
 def _by_hook(part: FacetVerdict, width: int) -> Iterator[Row]:
@@ -293,7 +294,7 @@ def facts_of(question: Question) -> Iterator[Fact]:
         yield Fact(name="undo", text=f"yes, {kept}", usual=True)
     elif action.cwd and (effects.write != () or effects.granted):
         yield Fact(name="undo", text="no, what a command changes is not kept", usual=True)
-    elif not action.cwd and effects.write != () and by_model(action) and not action.kind.is_of_files:
+    elif not action.cwd and effects.write != () and by_model(action) and not action.kind.tells_changes:
         yield Fact(name="undo", text="no, what this tool changes is not kept", usual=False)
 
 

@@ -1,4 +1,4 @@
-"""What `?` says of a call besides what its question shows: what is as always, and of every part what decided it."""
+"""What `?` says of a call besides what its question shows: what every command gets, and what decided each part."""
 
 from __future__ import annotations
 

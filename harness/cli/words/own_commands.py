@@ -78,7 +78,13 @@ def said_in_run(prompt: str, own: OwnWords, settings: Settings, *, plans: bool) 
         raise UsageError(f"{word} is for another model: give --model {visible_line(model, 100)}")
     if command.plans and not plans:
         raise UsageError(f"{word} is for plan mode: give --plan")
-    return SaidInRun(words=expanded(command.body, prompt[len(word) :].strip()), notes=(note,) if note else ())
+    words = expanded(command.body, prompt[len(word) :].strip())
+    return SaidInRun(words=words, notes=tuple(filter(None, (note, not_run_in(command)))))
+
+
+def not_run_in(command: OwnCommand) -> str:
+    """Return what is told of commands in the words, which another agent would run first: nothing here does."""
+    return visible_line(f"/{command.name}: !`...` is not run, and stays text", 200) if "!`" in command.body else ""
 
 
 def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
@@ -132,8 +138,8 @@ def _say(command: OwnCommand, conversation: Conversation, rest: str) -> None:
 
     now = conversation.parts.settings
     model, note = model_of(command, now)
-    if note:
-        conversation.say_line(note, Tone.WARNING)
+    for told in filter(None, (note, not_run_in(command))):
+        conversation.say_line(told, Tone.WARNING)
     if model:
         change_model(conversation, model)
         conversation.settings_after = now

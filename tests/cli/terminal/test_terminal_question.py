@@ -111,10 +111,10 @@ def test_a_row_of_the_question(root: str, line: str, expected: str) -> None:
         ({}, '    {"path": "a.py"}'),
         ({"says_reads": True}, "    its server says that it only reads; nobody made sure"),
         ({"says_destroys": True}, "  ! this destroys: the server of mcp__srv__do says that it may destroy"),
-        ({"bounds": ToolBounds(write=("build", "~/x"))}, "    it may write build, ~/x, and not reach the network"),
-        ({"bounds": ToolBounds(network=True)}, "    it may write nothing, and reach the network"),
+        ({"bounds": ToolBounds(write=("build", "~/x"))}, "    it may write build, ~/x, and does not reach the network"),
+        ({"bounds": ToolBounds(network=True)}, "    it writes nothing, and may reach the network"),
         ({"unseen": "nobody has seen it"}, "  ! nobody has seen it"),
-        ({"says_reads": True, "bounds": ToolBounds()}, "    it may write nothing, and not reach the network"),
+        ({"says_reads": True, "bounds": ToolBounds()}, "    it writes nothing, and does not reach the network"),
     ],
 )
 def test_a_question_says_what_the_server_of_a_tool_claims_and_what_holds_it(
