@@ -108,7 +108,7 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     carried = carried_over(arguments, environment)
     if carried is not None and arguments.model is None:
         arguments.model = carried.model_for(settings_from(arguments, environment, here(arguments.cwd)), environment)
-    parts = parts_of(arguments, environment)
+    parts = parts_of(arguments, environment, carried)
     return parts if isinstance(parts, int) else Repl(parts, arguments, carried=carried).talk()
 
 
@@ -125,7 +125,9 @@ def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carrie
     return replace(carried, note=note)
 
 
-def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> SessionParts | int:
+def parts_of(
+    arguments: Namespace, environment: Mapping[str, str], carried: Carried | None = None
+) -> SessionParts | int:
     """Return the parts of the session, or the exit code where there is no model and the person was told the ways to one.
 
     Before that they are asked, once for each content, whether they trust the policy that came with the folder: drawn, and
@@ -146,8 +148,14 @@ def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> SessionPar
     try:
         return SessionParts(arguments, environment)
     except UsageError as error:
+        from harness.cli.config.provider import NO_PROVIDER
         from harness.cli.demo.first_run import first_run
 
+        if carried is not None and str(error) == NO_PROVIDER:
+            held = visible_line(f"{carried.first.get('model')} at {carried.first.get('server')}", 500)
+            raise UsageError(
+                f"no model is named; the session was held with {held}: name it again, by the same flags"
+            ) from None
         code = first_run(error, environment, screen, dead_seconds=terminal.dead_seconds.value)
         if code is None:
             raise
