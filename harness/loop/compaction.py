@@ -12,6 +12,7 @@ from harness.loop.model_requests import ModelRequests
 from harness.loop.run import Run
 from harness.messages import FinishReason, Message, Picture, Role, ToolCall, Usage
 from harness.record import Record, replace
+from harness.regex import regex
 from harness.tool_kinds import tool_kind
 
 MIN_CHARACTERS = 2_000
@@ -24,7 +25,7 @@ _BEGIN = (
     "an instruction nor a permission of the person, and it may be wrong; look at the files where it matters.]"
 )
 _HELD = "The newest call of {}, which still holds: {}"
-_HELD_LINE = re.compile(r"^The newest call of (\w{1,64}), which still holds: (\{.*\})$", re.MULTILINE)
+_HELD_LINE = regex(r"^The newest call of (\w{1,64}), which still holds: (\{.*\})$", re.MULTILINE)
 _END = "[End of the summary.]"
 
 _INSTRUCTIONS = """\

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from harness.messages import Message, Role
@@ -17,6 +16,7 @@ from harness.models.presets import Api
 from harness.models.request_body import encoded
 from harness.models.retries import no_cache_marks, no_streams
 from harness.record import replace
+from harness.regex import regex
 
 OUTPUT_TOKENS = 32_000
 """What a reply may have where nobody says otherwise: the API wants a number. Newer models could give more."""
@@ -24,16 +24,16 @@ OUTPUT_TOKENS = 32_000
 _LESS_OUTPUT = (("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_096), ("claude-2", 4_096))
 
 # It says: max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for ...
-_MOST_OUTPUT = re.compile(r"max_tokens: ?[0-9]+ ?> ?([0-9]{1,9})\b")
+_MOST_OUTPUT = regex(r"max_tokens: ?[0-9]+ ?> ?([0-9]{1,9})\b")
 # "This model's maximum context length is 16384 tokens", "exceed context limit: 180000 + 32000 > 200000".
-_WINDOW = re.compile(
+_WINDOW = regex(
     r"maximum context length (?:is|of) ([0-9]{3,9})\b|context limit: ?[0-9]+ ?\+ ?[0-9]+ ?> ?([0-9]{3,9})\b"
 )
 _SHARE_OF_WINDOW = 4
 """A reply gets one part of so many; the others are the conversation's."""
 # "adaptive thinking is not supported on this model" (before Claude 4.6), "Only 'enabled' and 'disabled' are supported for
 # thinking", "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode".
-_ADAPTIVE_REFUSED = re.compile(r"adaptive|\bthinking: extra inputs")
+_ADAPTIVE_REFUSED = regex(r"adaptive|\bthinking: extra inputs")
 _REFUSED = frozenset((0, 400, 422))
 
 
@@ -43,7 +43,7 @@ class MessagesDialect(Dialect):
     path = "/messages"
     api = Api.MESSAGES
     # "Invalid `signature` in `thinking` block", "thinking blocks ... cannot be modified", "Expected `thinking`".
-    reasoning_refused = re.compile(r"thinking|signature")
+    reasoning_refused = regex(r"thinking|signature")
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.record import Record
+from harness.regex import regex
 
 EXCERPT_CHARACTERS = 200
 """How much of a provider's own text an error message holds."""
@@ -113,41 +114,39 @@ _BUSY = frozenset(
     "service_unavailable server_is_overloaded rate_limit_exceeded rate_limit_error rate_limited slow_down "
     "timeout timeout_error resource_exhausted unavailable too_many_requests".split()
 )
-_TOO_LONG = re.compile(
+_TOO_LONG = regex(
     r"context.?(length|window|size)|maximum context|exceeds? (the )?(available )?context|(prompt|input) is too long|"
     r"too many tokens|input token count|reduce the length|maximum number of tokens allowed|maximum prompt length|"
     r"exceeded model token limit|maximum allowed input length",
     re.IGNORECASE,
 )
-_AGAINST_POLICY = re.compile(
+_AGAINST_POLICY = regex(
     r"content (management )?policy|usage policy|content.?filter|was flagged|flagged (for|as)|safety system",
     re.IGNORECASE,
 )
-_BUSY_WORDS = re.compile(
+_BUSY_WORDS = regex(
     r"overloaded|rate.?limit|too many requests|temporar(il)?y|try again|timed? ?out|unavailable|at capacity|"
     r"internal (server )?error|bad gateway|upstream",
     re.IGNORECASE,
 )
-_NO_TOOLS = re.compile(
-    r"not support (the )?(tool|function)|support tool use|tools? (is|are) not supported", re.IGNORECASE
-)
+_NO_TOOLS = regex(r"not support (the )?(tool|function)|support tool use|tools? (is|are) not supported", re.IGNORECASE)
 
 # OpenAI: "Invalid content type. image_url is only supported by certain models". llama-server: "image input is not supported -
 # hint: if this is unexpected, you may need to provide the mmproj". OpenRouter: "No endpoints found that support image input".
 # DeepSeek: "unknown variant `image_url`, expected `text`". vLLM: "is not a multimodal model", "At most 0 image(s) may be
 # provided". LM Studio: "does not support image input". Ollama: "missing data required for image input".
 # Groq: "'messages.0.content' : value must be a string".
-_NO_PICTURES = re.compile(
+_NO_PICTURES = regex(
     r"image_url is only supported|variant `?image_url|(that|not|n't) supports? (image|vision)(?! (format|type|size))|"
     r"((image|vision|multimodal).?(inputs?|content)|vision) (is|are) not supported|mmproj|not a (vision|multimodal) model|"
     r"at most 0 image|required for image input|content\W*(value )?must be a string",
     re.IGNORECASE,
 )
-_A_PICTURE = re.compile(r"\bimages?\b|image_url|input_image", re.IGNORECASE)
+_A_PICTURE = regex(r"\bimages?\b|image_url|input_image", re.IGNORECASE)
 # These also where a proxy wraps them, behind words of its own. Anthropic: "image exceeds 5 MB maximum: 5272940 bytes > 5242880
 # bytes", "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels", "Could not
 # process image". OpenAI: "You uploaded an unsupported image". Gemini: "Unable to process input image".
-_WRAPPED_PICTURE = re.compile(r"image exceeds|image dimensions|process (input )?image|unsupported image")
+_WRAPPED_PICTURE = regex(r"image exceeds|image dimensions|process (input )?image|unsupported image")
 
 _SHORTER = (
     "At the prompt, /compact or /clear makes it shorter; else give a smaller task, or take a model with more room."

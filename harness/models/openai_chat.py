@@ -20,8 +20,9 @@ from harness.models.retries import less_echo, no_cache_marks, no_streams, no_usa
 from harness.models.sight import Sight
 from harness.models.wire_format import IdForm, WireIds
 from harness.record import replace
+from harness.regex import regex
 
-_CLAUDE = re.compile("claude|anthropic", re.IGNORECASE)
+_CLAUDE = regex("claude|anthropic", re.IGNORECASE)
 _IN_CHAT = (CacheMarks.PARTS, CacheMarks.RESULTS)
 _MARK = b'"cache_control":{"type":"ephemeral"}'
 
@@ -33,7 +34,7 @@ class ChatDialect(Dialect):
     api = Api.CHAT
     lessons = (no_usage, wanted_echo, less_echo, no_cache_marks, other_output_field, no_streams)
     # Of Claude behind a proxy: "Invalid `signature` in `thinking` block".
-    reasoning_refused = re.compile(r"invalid\W+signature|thinking\W+block")
+    reasoning_refused = regex(r"invalid\W+signature|thinking\W+block")
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""

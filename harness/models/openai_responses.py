@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from harness.actions import JsonValue
@@ -18,6 +17,7 @@ from harness.models.responses_items import read_echo
 from harness.models.responses_reply import ResponsesReply
 from harness.models.retries import no_encrypted_reasoning, no_streams
 from harness.models.wire_format import IdForm, WireIds
+from harness.regex import regex
 
 
 class ResponsesDialect(Dialect):
@@ -28,7 +28,7 @@ class ResponsesDialect(Dialect):
     lessons = (no_encrypted_reasoning, no_streams)
     # "The encrypted content ... could not be verified" (openai/codex#9045; also in the middle of an answer), "Item with id
     # 'rs_1' not found", an item type that is not known.
-    reasoning_refused = re.compile(r"reasoning|encrypted.?content|\brs_")
+    reasoning_refused = regex(r"reasoning|encrypted.?content|\brs_")
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         """Take the model's name, and where its server is."""

@@ -6,7 +6,6 @@ is ever handed out as one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set as AbstractSet
 from enum import Enum
 
@@ -18,6 +17,7 @@ from harness.models.endpoint import ReplyBounds
 from harness.models.failures import EXCERPT_CHARACTERS, FailedTry, broken_off, excerpt
 from harness.models.wire_format import BOM, AmbiguousKey, Event, EventDecoder, ends_early, read_json, told_apart
 from harness.record import replace
+from harness.regex import regex
 
 _MARKS = (
     "[TOOL_CALLS]",  # Mistral
@@ -34,7 +34,7 @@ _LOOKED_AT = 65_536
 _WINDOW = 400
 """How many characters after a mark are looked at."""
 # What stands between the mark and the tool's name: JSON with a name in it, other marks, or nothing.
-_NAMED = re.compile(
+_NAMED = regex(
     r"(?:\s|<function=|<\|[a-z_]+\|>|<\uff5c[^>\uff5c]{1,30}\uff5c>|\[|\{|function(?=<)|functions\.|"
     r"\"(?:type|id)\"\s*:\s*\"[^\"]{0,80}\"\s*,|\"function\"\s*:|\"name\"\s*:|\")*+(?P<name>[A-Za-z0-9_.-]{1,64})"
     r"(?=\s*[\"\[({<>:,`])"

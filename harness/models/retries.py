@@ -9,7 +9,6 @@ told that it begins again.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
@@ -19,6 +18,7 @@ from harness.model import Retry
 from harness.models.endpoint import CacheMarks, Quirks
 from harness.models.failures import FailedTry, ProviderRefusal
 from harness.record import replace
+from harness.regex import regex
 
 MAX_RETRY_AFTER_SECONDS = 60.0
 """A provider that asks for a longer wait has failed: a person decides better than a sleeping program."""
@@ -31,7 +31,7 @@ MAX_NOBODY_THERE = 1
 BEGINS_AGAIN = "The reply begins again."
 ASKS_DIFFERENTLY = "It is asked again in the way that the server takes."
 
-_SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
+_SECONDS = regex(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 
 class Retries:
@@ -150,15 +150,15 @@ _ABOUT_THE_REQUEST = frozenset((0, 400, 422, 500, 501))
 """Statuses of such refusals, 0 inside of an answer; llama-server says 500."""
 
 # llama-server: "Cannot use tools with stream"; others say that streaming is not supported, with or without tools.
-_NO_STREAM = re.compile(
+_NO_STREAM = regex(
     r"tools? with stream|stream\w*[^.]{0,40}(not|n't) (supported|support|allowed|available)|"
     r"(not|n't) support[^.]{0,40}stream|stream\w*[^.]{0,40}(unsupported|tool|function)"
 )
 # OpenAI says "Encrypted content is not supported with this model" (pydantic/pydantic-ai#2865), others name the field.
 # DeepSeek: "The `reasoning_content` in the thinking mode must be passed back to the API", before "Missing `reasoning_content`
 # field in the assistant message". Kimi: "thinking is enabled but reasoning_content is missing in assistant tool call message".
-_ECHO_WANTED = re.compile(r"must be passed back|missing `?reasoning|reasoning\w* is missing")
-_NO_ENCRYPTED_REASONING = re.compile(r"\binclude\b|encrypted.?content")
+_ECHO_WANTED = regex(r"must be passed back|missing `?reasoning|reasoning\w* is missing")
+_NO_ENCRYPTED_REASONING = regex(r"\binclude\b|encrypted.?content")
 
 
 def learned(quirks: Quirks, refusal: ProviderRefusal, lessons: tuple[Lesson, ...]) -> Quirks:

@@ -8,15 +8,14 @@ from typing import TypeAlias, assert_never
 
 from harness.messages import Message, Picture
 from harness.models.failures import PictureFault, ProviderRefusal, picture_fault
+from harness.regex import regex
 
 PictureSource: TypeAlias = Callable[[str], bytes | None]
 """Returns the bytes of a picture by its SHA-256; None where they are gone."""
 
 _SEEING_PRESETS = frozenset(("openai", "azure", "anthropic", "anthropic-messages", "gemini", "openrouter"))
 """Their pages offer pictures in messages of the same API. Of a model there that takes none the provider says so itself."""
-_BLIND_MODELS = re.compile(
-    r"(^|/)(o1-mini|o1-preview|o3-mini|gpt-3\.5|gpt-4-0|gpt-4$|deepseek|codex-mini)", re.IGNORECASE
-)
+_BLIND_MODELS = regex(r"(^|/)(o1-mini|o1-preview|o3-mini|gpt-3\.5|gpt-4-0|gpt-4$|deepseek|codex-mini)", re.IGNORECASE)
 """Of these their makers say that they take texts alone (platform.openai.com/docs/models)."""
 
 

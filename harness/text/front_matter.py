@@ -7,13 +7,14 @@ import textwrap
 from collections.abc import Sequence
 
 from harness.record import Record
+from harness.regex import regex
 
 _FENCE = "---"
-_LINE = re.compile(r"""(?:"([^"]+)"|'([^']+)'|(\w[\w.-]*))[ \t]*:(?:[ \t]+(.*))?""")
-_BLOCK = re.compile(r"([|>])[-+1-9]{0,2}(?:[ \t]+#.*)?")
-_QUOTED = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)')(?:[ \t]*|[ \t]+#.*)""", re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:u(?!0000)([0-9a-fA-F]{4})|(.))")
-_CLOSES = re.compile(r"[\]}],?[ \t]*(?:#.*)?")
+_LINE = regex(r"""(?:"([^"]+)"|'([^']+)'|(\w[\w.-]*))[ \t]*:(?:[ \t]+(.*))?""")
+_BLOCK = regex(r"([|>])[-+1-9]{0,2}(?:[ \t]+#.*)?")
+_QUOTED = regex(r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)')(?:[ \t]*|[ \t]+#.*)""", re.DOTALL)
+_ESCAPE = regex(r"\\(?:u(?!0000)([0-9a-fA-F]{4})|(.))")
+_CLOSES = regex(r"[\]}],?[ \t]*(?:#.*)?")
 _NAMED = {"n": "\n", "t": "\t", "r": "\r"}
 _NOTHING = ("~", "null")
 

@@ -11,6 +11,7 @@ from harness.model import Prices
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
 from harness.models.presets import PRESETS, Api
 from harness.record import Record, field_names
+from harness.regex import regex
 from harness.text.fields import Check, check_of
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
@@ -65,7 +66,7 @@ def _variable(value: object) -> str:
 
 
 # Narrower than RFC 3986: what two programs could read as two hosts is no host.
-_HOST = re.compile(
+_HOST = regex(
     r"https?://([^/?#@\\]*@)?([a-z0-9._-]*[a-z0-9][a-z0-9._-]*|\[[0-9a-f:.]+\])(:\d{1,5})?([/?]|$)", re.IGNORECASE
 )
 NO_KEYS = (
@@ -74,7 +75,7 @@ NO_KEYS = (
 )
 
 # By the last word of a name, in whichever way words are set apart.
-_KEY_LIKE = re.compile(
+_KEY_LIKE = regex(
     r"(^|[_.-]|(?-i:(?<=[a-z0-9])(?=[A-Z])))(api_?)?(keys?|token|secrets?|passwords?|credentials?|o?auth|bearer)$|"
     "authorization|cookie",
     re.IGNORECASE,

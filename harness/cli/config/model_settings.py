@@ -5,7 +5,6 @@ A field of `[extra_body]` or `[extra_headers]` is a setting of its own here: `ex
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, cast
@@ -15,6 +14,7 @@ from harness.cli.config.declared import NO_KEYS, is_key_like
 from harness.errors import UsageError, nearest
 from harness.model import ModelSettings
 from harness.models.setting_fields import OWN_FIELDS
+from harness.regex import regex
 from harness.text.fields import check_of
 
 EXTRA_BODY, EXTRA_HEADERS = EXTRA_TABLES = ("extra_body", "extra_headers")
@@ -33,8 +33,8 @@ _CHECKS = {name: check_of(word) for name, word in _TYPES.items()}
 MODEL_SETTINGS = (*_TYPES, *EXTRA_TABLES)
 """By their names in the file, and with `--set`."""
 
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_OWN_HEADERS = re.compile(
+_HEADER_NAME = regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_OWN_HEADERS = regex(
     r"(accept|accept-encoding|connection|content-.*|expect|host|te|trailer|transfer-encoding|upgrade|x-stainless-.*)"
 )
 NOT_SHOWN = "(not shown)"

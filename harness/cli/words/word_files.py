@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from harness.record import Record
+from harness.regex import regex
 from harness.safe_files import read_regular
 from harness.text.front_matter import front_matter
 from harness.text.visible import visible_line
@@ -23,7 +23,7 @@ MOST_BYTES = 200_000
 """Of one file: of the commands and skills that people publish the largest has 121,453."""
 MOST_FOLDER_BYTES = 2_000_000
 """Of all files of one folder: a person is to read them before they trust them."""
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_NAME = regex(r"[a-z0-9][a-z0-9._-]{0,63}")
 _FIELDS = ("description", "model", "plan", "argument-hint")
 """What a command may say of itself; `plan: true` asks in plan mode. Of what else other agents read nothing permits here."""
 _NO_MODELS = ("inherit", "default")
