@@ -287,6 +287,19 @@ def usage_in(record: LogRecord) -> Usage:
     return Usage(**{name: count_of(record, name) for name in field_names(Usage)})
 
 
+def objects_in(value: JsonValue) -> list[dict[str, JsonValue]]:
+    """Return the objects of a list in a record, which may hold anything."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def hosts_of(outcome: LogRecord, *, allowed: bool) -> list[str]:
+    """Return where a command with network by host connected to, or what it was refused: `HOST:PORT`, each once, not safe to
+    show.
+    """
+    alike = (one for one in objects_in(outcome.get("connections")) if (one.get("allowed") is True) is allowed)
+    return [*dict.fromkeys(f"{word(one.get('host')) or '?'}:{word(one.get('port'))}" for one in alike)]
+
+
 def word(value: object) -> str:
     """Return any value of a record as text: a text as it is, a number in digits."""
     match value:

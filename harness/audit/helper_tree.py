@@ -66,7 +66,8 @@ class HelperTree:
             self._helpers[session] = Helper(session, parent, called_by, count_of(record, "helper"))
         elif kind == "outcome" and (path := text(record, "patch_file")):
             for one in self.of(session):
-                one.patch_file = path if one.call == word(record.get("call")) else one.patch_file
+                if one.call == word(record.get("call")):
+                    one.patch_file = path
         helper = self._helpers.get(session)
         if helper is None:
             return None

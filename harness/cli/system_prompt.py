@@ -11,7 +11,7 @@ from harness.actions import JsonValue
 from harness.cli.config.config_file import Setting, read_own
 from harness.cli.config.settings import Settings
 from harness.errors import UsageError
-from harness.files.repository import folders_up, git_top
+from harness.files.repository import folders_up
 from harness.loop.agent import DEFAULT_SYSTEM
 from harness.paths import is_within
 from harness.record import Record
@@ -61,9 +61,10 @@ def find_instructions(root: str, *, own: Instructions | Skipped | None = None) -
     workspace lies in no repository, its own file alone is read. A folder above the workspace, or a file in it, that
     belongs to neither the person nor root is passed over: anybody may have laid it there.
     """
-    top = git_top(root)
+    folders = folders_up(root)
+    top = folders[-1]
     read = [own]
-    for folder in reversed(folders_up(root)):
+    for folder in reversed(folders):
         first = os.path.join(folder, NAME)
         found = _read(first, top, foreign_is_skipped=folder != root)
         read.append(found)

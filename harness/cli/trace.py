@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import answerer, is_typed, number, sign_of, word
+from harness.audit.calls import answerer, hosts_of, is_typed, number, objects_in, sign_of, word
 from harness.audit.helper_tree import Helper, HelperTree
 from harness.cli.terminal.styles import Line, Tone
 from harness.gate.approval import Answer
@@ -153,8 +153,8 @@ def _hook_answered(record: LogRecord) -> Line | None:
 
 
 def _tools_changed(record: LogRecord) -> Line | None:
-    told, notes = record.get("told"), record.get("notes")
-    new = [word(one.get("name")) for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+    notes = record.get("notes")
+    new = [word(one.get("name")) for one in objects_in(record.get("told"))]
     said = [f"new tools: {', '.join(new)}"] if new else []
     said += [word(one) for one in notes] if isinstance(notes, list) else []
     tools = record.get("tools")
@@ -225,8 +225,7 @@ def _places_changed(record: LogRecord) -> str:
 def _places_answered(record: LogRecord) -> Line:
     """Return what became of them."""
     grants = _listed(record.get("grants"))
-    left = record.get("not_put_back")
-    kept = [one for one in left if isinstance(one, dict)] if isinstance(left, list) else []
+    kept = objects_in(record.get("not_put_back"))
     problems = "; ".join(f"{word(one.get('path'))}: {word(one.get('why'))}" for one in kept[:MOST_PLACES_NAMED])
     back = f"put back: {_listed(record.get('put_back')) or 'nothing'}"
     but = f"; not put back: {problems}" if problems else ""
@@ -351,11 +350,7 @@ def _kept(outcome: LogRecord) -> str:
 
 def _refused_hosts(outcome: LogRecord) -> str:
     """Return which host a command with network by host was refused, and how many more."""
-    told = outcome.get("connections")
-    refused = (
-        [one for one in told if isinstance(one, dict) and one.get("allowed") is False] if isinstance(told, list) else []
-    )
-    hosts = [*dict.fromkeys(f"{word(one.get('host'))}:{word(one.get('port'))}" for one in refused)]
+    hosts = hosts_of(outcome, allowed=False)
     more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
     return f"; refused: {visible_line(hosts[0], 100)}{more}" if hosts else ""
 

@@ -154,10 +154,10 @@ _NO_STREAM = regex(
     r"tools? with stream|stream\w*[^.]{0,40}(not|n't) (supported|support|allowed|available)|"
     r"(not|n't) support[^.]{0,40}stream|stream\w*[^.]{0,40}(unsupported|tool|function)"
 )
-# OpenAI says "Encrypted content is not supported with this model" (pydantic/pydantic-ai#2865), others name the field.
 # DeepSeek: "The `reasoning_content` in the thinking mode must be passed back to the API", before "Missing `reasoning_content`
 # field in the assistant message". Kimi: "thinking is enabled but reasoning_content is missing in assistant tool call message".
 _ECHO_WANTED = regex(r"must be passed back|missing `?reasoning|reasoning\w* is missing")
+# OpenAI says "Encrypted content is not supported with this model" (pydantic/pydantic-ai#2865), others name the field.
 _NO_ENCRYPTED_REASONING = regex(r"\binclude\b|encrypted.?content")
 
 

@@ -7,4 +7,6 @@ Read `visible.py` first: what is shown goes through it.
     toml_places.py   a TOML text, and the line of each key
     amounts.py       numbers in words: how many, how long, how large
     template.py      texts with {{variables}}
+    front_matter.py  what a Markdown file says of itself
+    cut.py           a long text without its middle
 """

@@ -113,10 +113,7 @@ class CommandWalls:
         notes = (
             ("hidden if bubblewrap works", [p for p in walls.hide if _is_in_any(p, walls.write) or _is_socket(p)]),
             (OPENED, [path for path in walls.write if path not in named and path not in trees]),
-            (
-                CLOSED,
-                [path for path in effects.named if not _is_in_any(path, walls.write)],
-            ),
+            (CLOSED, [path for path in effects.named if not _is_in_any(path, walls.write)]),
             ("cannot be moved or removed", [path for path in effects.entries if _is_held(path, walls.write)]),
             ("not protected", [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)]),
         )

@@ -16,7 +16,7 @@ from harness.gate.arguments import text
 from harness.gate.tool import Arguments, Neighbour, ToolOutput
 from harness.messages import ResultStatus, StopReason, ToolCall
 from harness.model import ToolSpec
-from harness.record import Record
+from harness.text.cut import without_middle
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import OPTIONAL_TOOLS
 
@@ -135,11 +135,6 @@ class DelegateTool:
         return ToolOutput(content=content, status=status, truncated=cut, patch_file=result.changes.patch_file)
 
 
-class _Bounded(Record):
-    text: str
-    cut: bool = False
-
-
 def _told(result: DelegatedResult) -> tuple[str, bool]:
     """Return what the model reads of a helper, and whether something of it was cut."""
     ended, changes = result.ended, result.changes
@@ -148,19 +143,11 @@ def _told(result: DelegatedResult) -> tuple[str, bool]:
     lines = [f"[helper {result.helper}: {ended.stop.value}; turns: {ended.turns}, tokens: {tokens}{cost}]"]
     if ended.stop is not StopReason.COMPLETED and ended.detail:
         lines.append(f"It did not finish: {ended.detail}")
-    answer = _bounded(ended.text, MOST_RESULT_CHARACTERS)
-    lines.append(answer.text or "It said nothing.")
-    patch = _bounded(changes.patch, MOST_PATCH_CHARACTERS)
+    lines.append(without_middle(ended.text, MOST_RESULT_CHARACTERS) or "It said nothing.")
+    is_patch_cut = len(changes.patch) > MOST_PATCH_CHARACTERS
     if changes.patch_file:
-        whole = "; what follows is cut in the middle" if patch.cut else ""
-        lines += [f"[its changes, not applied; the patch is kept in {changes.patch_file}{whole}]", patch.text]
+        whole = "; what follows is cut in the middle" if is_patch_cut else ""
+        lines += [f"[its changes, not applied; the patch is kept in {changes.patch_file}{whole}]"]
+        lines += [without_middle(changes.patch, MOST_PATCH_CHARACTERS)]
     lines += [f"[{note}]" for note in changes.notes]
-    return "\n".join(lines), answer.cut or patch.cut
-
-
-def _bounded(whole: str, most: int) -> _Bounded:
-    if len(whole) <= most:
-        return _Bounded(text=whole)
-    half = most // 2
-    left_out = len(whole) - 2 * half
-    return _Bounded(text=f"{whole[:half]}\n[... {left_out} characters left out ...]\n{whole[-half:]}", cut=True)
+    return "\n".join(lines), is_patch_cut or len(ended.text) > MOST_RESULT_CHARACTERS

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from harness.actions import JsonValue
 from harness.audit.call_effects import CallEffects, effects_of
 from harness.audit.calls import (
     QUICK_SECONDS,
@@ -15,6 +14,7 @@ from harness.audit.calls import (
     Who,
     count_of,
     did_fail,
+    objects_in,
     rule_of,
     standing_of,
     text,
@@ -221,11 +221,6 @@ class Figures:
             self.unreadable_waits += 1
         else:
             self.waits[wait_bin(call.waited)] += 1
-
-
-def objects_in(value: JsonValue) -> list[dict[str, JsonValue]]:
-    """Return the objects of a list in a record, which may hold anything."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def is_command(reach: CallEffects) -> bool:

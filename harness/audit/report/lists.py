@@ -7,10 +7,10 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from harness.actions import JsonValue
 from harness.audit.call_effects import CallEffects, effects_of_calls, effects_words
-from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, answerer, rule_of, standing_of, text
+from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, answerer, objects_in, rule_of, standing_of, text
 from harness.audit.questions import LoggedQuestion, LoggedRefusal, Refuser, questions
 from harness.audit.report.charts import waited_in_words
-from harness.audit.report.figures import Figures, ReadPath, is_command, objects_in
+from harness.audit.report.figures import Figures, ReadPath, is_command
 from harness.audit.report.markup import digest, line, moment, number, shown, table
 from harness.record import Record
 

@@ -226,8 +226,9 @@ class RunFacts:
                 pass
 
     def _count(self, what: str, session: str) -> None:
-        for counts in (self.counts, self._own_counts)[: 1 + (session == self.session)]:
-            counts[what] = counts.get(what, 0) + 1
+        self.counts[what] = self.counts.get(what, 0) + 1
+        if session == self.session:
+            self._own_counts[what] = self._own_counts.get(what, 0) + 1
 
     def _reported(self, call: LoggedCall) -> ReportedCall:
         helper = self.helpers.get(call.session)

@@ -8,7 +8,18 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import Fate, Joiner, LoggedCall, edited_from, edited_to, is_typed, text, word
+from harness.audit.calls import (
+    Fate,
+    Joiner,
+    LoggedCall,
+    edited_from,
+    edited_to,
+    hosts_of,
+    is_typed,
+    objects_in,
+    text,
+    word,
+)
 from harness.audit.helper_tree import HelperTree
 from harness.cli.audit.answer_writer import AnswerWriter, json_text, short_digest
 from harness.cli.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
@@ -274,8 +285,7 @@ def _connections(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
     """Yield where a command with network by host connected to, and what was refused."""
     said, tone = [], Tone.QUIET
     for verb, allowed in (("reached", True), ("was refused", False)):
-        told = [one for one in _objects(call.outcome, "connections") if (one.get("allowed") is True) is allowed]
-        hosts = [*dict.fromkeys(f"{word(one.get('host')) or '?'}:{word(one.get('port'))}" for one in told)]
+        hosts = hosts_of(call.outcome, allowed=allowed)
         shown = hosts if full else hosts[:MOST_HOSTS_SHOWN]
         if hosts:
             more = f" and {len(hosts) - len(shown)} more" if len(hosts) > len(shown) else ""
@@ -313,8 +323,7 @@ MOST_PLACES_SHOWN = 20
 
 def _places(record: LogRecord, *, full: bool) -> Iterator[Line]:
     """Yield the protected places that a record names, each with its digests before and after."""
-    places = record.get("places")
-    listed = [one for one in places if isinstance(one, dict)] if isinstance(places, list) else []
+    listed = objects_in(record.get("places"))
     shown = listed if full else listed[:MOST_PLACES_SHOWN]
     for one in shown:
         digests = " -> ".join(_state_words(one.get(name)) for name in ("before", "after"))
@@ -475,7 +484,7 @@ class CallFilter(Record):
         every = [
             text(call.decision, "rule"),
             call.by,
-            *(text(facet, "by") for facet in _objects(call.decision, "facets")),
+            *(text(facet, "by") for facet in objects_in(call.decision.get("facets"))),
         ]
         return any(self.rule in one for one in every)
 
@@ -494,14 +503,9 @@ def _named_paths(call: LoggedCall) -> Iterator[str]:
     change = call.intent.get("change")
     if isinstance(change, dict):
         yield text(change, "path")
-    for facet in _objects(call.decision, "facets"):
+    for facet in objects_in(call.decision.get("facets")):
         if text(facet, "kind") == "PathAccess":
             yield text(facet, "facet").partition(" ")[2]
-
-
-def _objects(record: LogRecord, name: str) -> list[dict[str, JsonValue]]:
-    values = record.get(name)
-    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
 _AGO = re.compile(r"([0-9]{1,6})([smhdw])", re.ASCII)

@@ -12,6 +12,7 @@ from harness.errors import ToolError
 from harness.gate.ruling import NO_DETOUR
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.programs.interactive import asks_for_keys
+from harness.text.cut import without_middle
 from harness.text.visible import visible
 from harness.tool_kinds import BASH
 
@@ -70,11 +71,8 @@ def _wish(conversation: Conversation, text: str) -> tuple[str, bool]:
 
 def _attachment(text: str, result: ToolResult) -> str:
     content = result.content if result.printed is None else result.printed
-    if len(content) > MOST_TOLD:
-        half = MOST_TOLD // 2
-        content = f"{content[:half]}\n[... {len(content) - 2 * half} characters left out ...]\n{content[-half:]}"
     ended = f"exit code {result.exit_code}" if result.exit_code is not None else result.status.value
-    return f"{RAN_BY_PERSON}\n$ {text}\n{content.rstrip()}\n[{ended}]"
+    return f"{RAN_BY_PERSON}\n$ {text}\n{without_middle(content, MOST_TOLD).rstrip()}\n[{ended}]"
 
 
 class _Shown:

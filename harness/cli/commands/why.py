@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.audit.calls import answerer, word
+from harness.audit.calls import answerer, objects_in, word
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.policy.explain import TONES
@@ -27,8 +27,7 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
     conversation.say_line(f"{word(record.get('tool'))}  {word(record.get('summary'))}")
     for name, value in _decided(record, conversation.answer):
         conversation.say_line(without_shipped_folder(f"  {name + ':':<11} {value}"), most=1_000)
-    facets = record.get("facets")
-    shown = [one for one in facets if isinstance(one, dict)] if isinstance(facets, list) else []
+    shown = objects_in(record.get("facets"))
     if shown:
         conversation.say("parts:", Tone.QUIET)
         conversation.screen.table(Table(columns=_COLUMNS, rows=tuple(map(_row, shown)), headed=False))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from harness.cli.commands.notes_to_model import FILES_READ
 from harness.cli.system_prompt import between_marks
@@ -49,23 +49,32 @@ class AttachedFiles(Record):
         return f"{words.rstrip()}\n\n{self.texts}" if self.texts else words
 
 
-def mentioned(words: str, is_file: Callable[[str], bool] | None = None, *, gone: bool = False) -> tuple[str, ...]:
-    """Return what `words` mention, each once, as it is written: the pictures, or, with `is_file`, all
-    that is a file by it; punctuation behind a bare name is none of it. `gone`: what looks like a path and is none of these.
+def mentioned(words: str) -> tuple[str, ...]:
+    """Return the pictures that `words` mention, each once, as they are written."""
+    return tuple(dict.fromkeys(_written(_PICTURE, words)))
+
+
+def files_in(words: str, is_file: Callable[[str], bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what `words` mention that is a file by `is_file`, and what else looks like a path; each once. Punctuation behind a
+    bare name is none of it.
     """
-    names: dict[str, None] = {}
-    for quoted, bare in (_FILE if is_file else _PICTURE).findall(words):
+    files, gone = dict[str, None](), dict[str, None]()
+    for name in _written(_FILE, words):
+        bare = name.rstrip(_NOT_OF_A_NAME)
+        if found := next((one for one in (name, bare) if is_file(one)), ""):
+            files[found] = None
+        elif "/" in name:
+            gone[bare] = None
+    return tuple(files), tuple(gone)
+
+
+def _written(mention: re.Pattern[str], words: str) -> Iterator[str]:
+    """Yield the names behind each `@` as they are meant: those in quotes without them."""
+    for quoted, bare in mention.findall(words):
         try:
-            name = str(json.loads(quoted)) if quoted else bare
+            yield str(json.loads(quoted)) if quoted else bare
         except ValueError:
             continue
-        if is_file is None:
-            names[name] = None
-        elif found := next((one for one in (name, name.rstrip(_NOT_OF_A_NAME)) if is_file(one)), ""):
-            names |= {} if gone else {found: None}
-        elif gone and "/" in name:
-            names[name.rstrip(_NOT_OF_A_NAME)] = None
-    return tuple(names)
 
 
 def attached(
@@ -94,8 +103,8 @@ def attached(
 
     pictures: dict[Picture, None] = {}
     texts: list[str] = []
-    names = mentioned(words, is_file if root else None)
-    for name in mentioned(words, is_file, gone=True) if root else ():
+    names, gone = files_in(words, is_file) if root else (mentioned(words), ())
+    for name in gone:
         tell(f"@{name} is not attached: there is no such file")
     for name in names[MOST_FILES:]:
         tell(f"@{name} is not attached: {MOST_FILES} files go with a prompt at the most")

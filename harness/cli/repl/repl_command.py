@@ -24,7 +24,6 @@ from harness.cli.commands.slash_command import (
     Effect,
     Meaning,
     RunAsPerson,
-    SlashCommand,
     Wrong,
     meaning_of,
     slash_commands,
@@ -46,6 +45,7 @@ from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, here, word
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.terminal.styles import Line, Tone
 from harness.cli.terminal.type_ahead import NEXT_MODE
+from harness.cli.words.own_commands import slash_of
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
 from harness.gate.approval import Approval, Approver
 from harness.gate.registry import ToolRegistry
@@ -233,7 +233,7 @@ class Repl:
         self._notes += [Line(tone=Tone.WARNING, text=visible_line(said, 2_000)) for said in warnings if said]
         self._conversation = self._begun(about, arguments, carried)
         parts.log.observers.append(self._conversation.record)
-        self._conversation.own, left_out = self._own_commands()
+        self._conversation.own, left_out = slash_of(self._parts.words.commands)
         self._notes += [Line(tone=Tone.WARNING, text=note) for note in left_out]
         offers = {one.name: partial(one.offers, self._conversation) for one in slash_commands() if one.offers}
         self._lines = self._terminal.prompt_line(
@@ -255,14 +255,6 @@ class Repl:
         self._went_well = True
         """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
         self._code = Exit.DONE
-
-    def _own_commands(self) -> tuple[Sequence[SlashCommand], Sequence[str]]:
-        """Return the commands of the user and the team, and what is told of those that are left out."""
-        if not self._parts.words.commands:
-            return (), ()
-        from harness.cli.words.own_commands import slash_of
-
-        return slash_of(self._parts.words.commands)
 
     def _approver_outside(self) -> AskOutside:
         """Return who is asked outside as well. What is configured is looked at now: raises UsageError."""

@@ -17,7 +17,6 @@ from harness.cli.approver.session_approver import approver_outside
 from harness.cli.commands.grants import asleep_words
 from harness.cli.commands.mode import SAID, Mode
 from harness.cli.commands.notes_to_model import NotesToModel
-from harness.cli.commands.slash_command import SlashCommand
 from harness.cli.config.settings import settings_from
 from harness.cli.console import complain
 from harness.cli.kept_grants import KeptGrants
@@ -43,6 +42,7 @@ from harness.cli.serve.stored_sessions import MODE, carried_session
 from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.cli.terminal.styles import Tone
+from harness.cli.words.own_commands import called, said_in_run, slash_of
 from harness.errors import LogError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.log.order import LogRecord
@@ -318,7 +318,7 @@ class _Opened:
         about = {**about_of(parts, MODE), **served.about}
         self.agent: Agent = agent_of(parts, approver=self.approver, about=about, on_text=self._text, kept=kept)
         held = kept.read()
-        self.commands, left_out = _commands_of(parts)
+        self.commands, left_out = slash_of(parts.words.commands)
         notes = (*parts.system.notes, *parts.notes, *left_out, held.problem, *map(asleep_words, held.grants))
         self.notes = [note for note in notes if note]
         if carried is None:
@@ -362,11 +362,9 @@ class _Opened:
         if not words.startswith("/"):
             return SaidPrompt(text=words.strip())
         from harness.cli.repl.attached_files import attached
-        from harness.cli.words.own_commands import said_in_run
-        from harness.cli.words.word_files import named
 
         parts = self._parts
-        command = named(parts.words.commands).get(words.split(maxsplit=1)[0].removeprefix("/").lower())
+        command = called(words, parts.words)
         if command is not None and command.plans and not self.plans:
             self.set_mode(Mode.PLAN)
             mode = Mode.PLAN.value
@@ -416,15 +414,6 @@ class _Opened:
 
     def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
         return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)
-
-
-def _commands_of(parts: SessionParts) -> tuple[Sequence[SlashCommand], Sequence[str]]:
-    """Return the commands of the team and the user, and what is told of those that are left out."""
-    if not parts.words.commands:
-        return (), ()
-    from harness.cli.words.own_commands import slash_of
-
-    return slash_of(parts.words.commands)
 
 
 def _ended(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue]:

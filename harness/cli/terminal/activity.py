@@ -226,9 +226,8 @@ class Activity:
         key = word(record.get("session")), word(record.get("call"))
         if record["kind"] == "session_started" and "parent" in record:
             self._helpers.add(key[0])
-        if (
-            self._beside and key[0] in self._helpers
-        ):  # what several do at once is told as the calls that they are had by
+        # What several do at once is told as the calls that they are had by.
+        if self._beside and key[0] in self._helpers:
             return UnshownOutput()
         match record["kind"]:
             case "model_request":

@@ -53,6 +53,18 @@ class SaidInRun(Record):
     notes: tuple[str, ...] = ()
 
 
+def called(prompt: str, own: OwnWords) -> OwnCommand | None:
+    """Return the command that a prompt calls by its first word, or None."""
+    name = _first_word(prompt).removeprefix("/").lower()
+    return None if f"/{name}" in _built_in() else named(own.commands).get(name)
+
+
+def _first_word(prompt: str) -> str:
+    """Return the word of a prompt that could be a command's name with its slash, or nothing."""
+    word = prompt.split(maxsplit=1)[0] if prompt.startswith("/") else ""
+    return word if word.strip("/") and "/" not in word[1:] else ""
+
+
 def said_in_run(prompt: str, own: OwnWords, settings: Settings, *, plans: bool) -> SaidInRun | None:
     """Return the words of the command that a prompt calls, `/name arguments`; None for one that is text: its first word has
     a further slash, as a path does, or it begins otherwise.
@@ -60,16 +72,15 @@ def said_in_run(prompt: str, own: OwnWords, settings: Settings, *, plans: bool) 
     Raises UsageError for a command that there is not, or not here, and where it is meant for another model, or for plan
     mode, than the run has.
     """
-    word = prompt.split(maxsplit=1)[0] if prompt.startswith("/") else ""
-    if not word.strip("/") or "/" in word[1:]:
+    word = _first_word(prompt)
+    if not word:
         return None
-    name = word[1:].lower()
-    command = named(own.commands).get(name)
-    if command is None or f"/{name}" in _built_in():
+    command = called(prompt, own)
+    if command is None:
         known = [f"/{one}" for one in named(own.commands)]
         why = (
             f"{word} is a command of the prompt, `harness`, and there is none here"
-            if f"/{name}" in _built_in()
+            if word.lower() in _built_in()
             else why_no_command(word, known, own.left_out)
         )
         raise UsageError(f"{why} (a prompt that begins with a blank is text)")
@@ -104,6 +115,8 @@ def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
 
 def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
     """Return the commands as the prompt knows them, and what is told of those that have the name of one that ships."""
+    if not commands:
+        return (), ()  # looks up none of those that ship
     known, names = _built_in(), named(commands)
     slashes, notes = [], []
     for one in commands.values():

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from harness.cli.config.config_file import refuse_place
 from harness.cli.extensions.project_trust import trusted_words
-from harness.cli.state import State, word_folders
+from harness.cli.state import State
 from harness.cli.words.word_files import OwnCommand, OwnWords, Skill, WordFolder, named, read_word_folder, words_in
 from harness.errors import UsageError
 from harness.paths import is_within
@@ -25,12 +25,11 @@ def words_here(state: State, workspace: str, home: str) -> OwnWords:
     `workspace` and `home` are absolute, links followed. Raises UsageError where the file of what is trusted cannot be read.
     """
     found, left_out, notes = _users_own(state, workspace), dict[str, str](), list[str]()
-    if any(word_folders(workspace)):
-        trusted = trusted_words(state, workspace)
-        notes += trusted.notes
-        found += [words_in(WordFolder(data=one.data, left_out=one.left_out), one.path) for one in trusted.files]
-        for file, why in trusted.left_out:
-            left_out |= dict.fromkeys(named(words_in(WordFolder(data=file.data), file.path).commands), why)
+    trusted = trusted_words(state, workspace)
+    notes += trusted.notes
+    found += [words_in(WordFolder(data=one.data, left_out=one.left_out), one.path) for one in trusted.files]
+    for file, why in trusted.left_out:
+        left_out |= dict.fromkeys(named(words_in(WordFolder(data=file.data), file.path).commands), why)
     for words in found:
         left_out |= words.left_out
         notes += words.notes

@@ -158,6 +158,7 @@ def test_a_command_of_the_users_is_offered_and_said_in_its_own_words(program: Pr
     (folder / "review.md").write_text(COMMAND.format(""))
     (folder / "design.md").write_text(COMMAND.format("plan: true\n"))
     (folder / "other.md").write_text(COMMAND.format("model: another\n"))
+    (folder / "help.md").write_text(COMMAND.format("plan: true\n"))
     (program.workspace / "a.txt").write_text("plum\n")
     editor = Editor()
 
@@ -167,6 +168,8 @@ def test_a_command_of_the_users_is_offered_and_said_in_its_own_words(program: Pr
             await at.ask(session, "/review @a.txt")
             await at.ask(session, " /unknown a.txt")
             assert "there is no command /reveiw" in (await refused(at.ask(session, "/reveiw a.txt")))[1]
+            assert "/help is a command of the prompt" in (await refused(at.ask(session, "/help a.txt")))[1]
+            assert editor.of_kind("current_mode_update") == []
             await at.ask(session, "/design b.txt")
             await at.ask(session, "/design c.txt")
             assert "/other is for another model" in (await refused(at.ask(session, "/other a.txt")))[1]
