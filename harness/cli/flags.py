@@ -518,6 +518,10 @@ def batch_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=filled, metavar="DIR", required=True, help="the folder of what comes of them")
     parser.add_argument("-j", "--jobs", type=whole, metavar="N", help="so many at once (else one a processor)")
     parser.add_argument("--shard", type=shard, metavar="I/N", help="the I-th of N parts of the tasks alone")
+    parser.add_argument("--from", dest="source", choices=("swebench",), help="TASKS holds the instances of a benchmark")
+    parser.add_argument(
+        "--repos", type=filled, metavar="PREFIX", help="where their repositories are (else https://github.com/)"
+    )
     work_flags(parser)
     _outcome_flags(parser)
 

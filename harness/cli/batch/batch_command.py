@@ -13,6 +13,7 @@ from harness.actions import JsonValue
 from harness.audit.batch_results import is_summary, summary_name
 from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome, by_exit_code, tell, worst
 from harness.cli.batch.pool import Pool
+from harness.cli.batch.swebench import REPOS, is_predictions, read_instances, write_predictions
 from harness.cli.batch.task import Task, in_shard, of_task, read_tasks, settings_of
 from harness.cli.batch.task_folder import TaskFolder, refuse_other_settings
 from harness.cli.console import Console, look_here
@@ -141,7 +142,7 @@ def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[st
     for given in reports:
         path = os.path.realpath(given.partition(":")[2])
         name = os.path.relpath(path, os.path.realpath(out)).partition("/")[0]
-        if name in names or is_summary(name):
+        if name in names or is_summary(name) or is_predictions(name):
             yield os.path.join(out, name)
 
 
@@ -220,6 +221,15 @@ def _without_facts(one: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
     )
 
 
+def tasks_of(arguments: Namespace) -> tuple[Task, ...]:
+    """Return the tasks of a batch, out of a file of tasks or of instances of a benchmark. Raises UsageError."""
+    if arguments.source:
+        return read_instances(arguments.tasks, arguments.repos or REPOS)
+    if arguments.repos:
+        raise UsageError("--repos needs --from swebench: it says where the repositories of its instances are")
+    return read_tasks(arguments.tasks)
+
+
 def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Do the tasks of a file that are not done yet. Return the worst of their exit codes.
 
@@ -227,7 +237,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     where the folder holds what was done under other settings.
     """
     fix_modes(State.of(environment))
-    mine = [task for task in read_tasks(arguments.tasks) if in_shard(task.id, arguments.shard)]
+    mine = [task for task in tasks_of(arguments) if in_shard(task.id, arguments.shard)]
     out = check_out(arguments.out, folders_of(arguments, mine), mine)
     refuse_other_settings(_with_result(arguments, out, mine))
     reports = BatchReports(arguments, environment, out, mine)
@@ -241,6 +251,8 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     seconds = time.monotonic() - began
     summary = write_summary(out, outcomes, int(code), shard=arguments.shard, seconds=seconds)
     problems = [*summary, *reports.write(outcomes, int(code))]
+    if arguments.source:
+        problems += write_predictions(out, outcomes, shard=arguments.shard, tell=progress.tell)
     for problem in problems:
         progress.tell(problem)
     if problems and is_soft(code):
