@@ -99,7 +99,7 @@ class Pool:
         """Tasks whose lease another process holds."""
         self._lock = Lock()
         """Held while a process is started or its end noted, and while all of them are sent a signal."""
-        self._workers: set[Worker] = set()
+        self._processes: set[TaskProcess] = set()
         self._untaken = 0
         """How many tasks no thread has taken yet."""
         self._given_up = False
@@ -120,7 +120,7 @@ class Pool:
             for place, task in enumerate(tasks):
                 hand_out(_Queued(task, place, TaskFolder(os.path.join(self._out, task.id))))
             while taken or (self._elsewhere and not self._is_ending()):
-                self._progress.now(len(self._workers), len(self._elsewhere))
+                self._progress.now(len(self._processes), len(self._elsewhere))
                 if not taken:
                     time.sleep(EVERY_SECONDS)
                 for future in wait(taken, EVERY_SECONDS, FIRST_COMPLETED).done:
@@ -131,8 +131,8 @@ class Pool:
         finally:
             with self._lock:
                 self._given_up = True
-                for worker in self._workers:
-                    worker.kill()
+                for running in self._processes:
+                    running.kill()
             threads.shutdown(cancel_futures=True)
             lifeline.close()
         for queued in self._elsewhere:
@@ -164,14 +164,14 @@ class Pool:
         if done is not None:
             how = TaskEnd.RAN if queued.tries else TaskEnd.EARLIER
             return queued.outcome(how, done.code, result=done.result, work=done.work)
-        worker = self._started(queued, lifeline)
-        if worker is None:
+        running = self._started(queued, lifeline)
+        if running is None:
             return self._not_run(queued)
-        code = self._waited_for(worker)
+        code = self._waited_for(running)
         if code == HELD:
             raise HeldElsewhere(queued.folder.path)
         queued.tries += 1
-        queued.seconds += time.monotonic() - worker.began
+        queued.seconds += time.monotonic() - running.began
         if code >= 0 and code not in _ENDED_BY_SIGNAL:
             return self._ended(queued, code)
         how_it_ended = f"its process was ended ({_signal(code)})"
@@ -189,7 +189,7 @@ class Pool:
         done = finished_task(queued.folder, queued.task, settings_of(flags, queued.task))
         return done if done is not None and done.is_clean and not (done.damage or done.log_damage) else None
 
-    def _started(self, queued: _Queued, lifeline: Lifeline) -> Worker | None:
+    def _started(self, queued: _Queued, lifeline: Lifeline) -> TaskProcess | None:
         """Start the process of a task; None where the batch is ending. Raises UsageError (also HeldElsewhere) and OSError."""
         with self._lock:
             if self._is_ending():
@@ -198,16 +198,16 @@ class Pool:
             if is_held(queued.folder.path):
                 raise HeldElsewhere(queued.folder.path)
             queued.folder.claim(queued.task)
-            worker = start_worker(queued.folder, self._arguments, self._environment, lifeline)
-            self._workers.add(worker)
-            return worker
+            running = start_process(queued.folder, self._arguments, self._environment, lifeline)
+            self._processes.add(running)
+            return running
 
-    def _waited_for(self, worker: Worker) -> int:
+    def _waited_for(self, running: TaskProcess) -> int:
         """Return the exit code of a process when it has ended. Until then a signal to its number reaches no other process."""
-        os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
+        os.waitid(os.P_PID, running.process.pid, os.WEXITED | os.WNOWAIT)
         with self._lock:
-            self._workers.remove(worker)
-            return worker.process.wait()
+            self._processes.remove(running)
+            return running.process.wait()
 
     def _ended(self, queued: _Queued, code: int) -> TaskOutcome:
         """Return the outcome of a task whose process ended by itself."""
@@ -279,13 +279,13 @@ class Pool:
         with self._lock:
             if not self._kill_at:
                 self._kill_at = now + GRACE_SECONDS
-                told = f"{counted(len(self._workers), 'task')} asked to end"
+                told = f"{counted(len(self._processes), 'task')} asked to end"
                 self._progress.tell(f"ending: {told}; once more kills what is still run")
-                for worker in self._workers:
-                    worker.ask_to_end()
+                for running in self._processes:
+                    running.ask_to_end()
             if asked > 1 or now > self._kill_at:
-                for worker in self._workers:
-                    worker.kill()
+                for running in self._processes:
+                    running.kill()
 
 
 def _is_key_refused(result: Mapping[str, JsonValue]) -> bool:
@@ -317,7 +317,7 @@ _VALUES = (
 _SWITCHES = ("no_instructions", "dry_run", "plan", "allow_refusals", "quiet")
 
 
-class Worker:
+class TaskProcess:
     """A process that does a task."""
 
     def __init__(self, process: Popen[bytes]) -> None:
@@ -339,9 +339,9 @@ class Worker:
             pass  # it has ended
 
 
-def start_worker(
+def start_process(
     folder: TaskFolder, arguments: Namespace, environment: Mapping[str, str], lifeline: Lifeline
-) -> Worker:
+) -> TaskProcess:
     """Start `harness run --task ... --out ...` for the task in a folder. Raises OSError.
 
     Its stderr is appended to a file in the folder; its stdout goes nowhere. It has a process group of its own, so that
@@ -353,7 +353,7 @@ def start_worker(
     try:
         process = Popen(
             # -P: no module of the current folder is taken for one of ours.
-            [sys.executable, "-P", "-c", _CODE, package, *_worker_words(folder, arguments)],
+            [sys.executable, "-P", "-c", _CODE, package, *_words(folder, arguments)],
             stdin=DEVNULL,
             stdout=DEVNULL,
             stderr=errors,
@@ -366,7 +366,7 @@ def start_worker(
         )
     finally:
         os.close(errors)
-    return Worker(process)
+    return TaskProcess(process)
 
 
 def last_words(folder: TaskFolder) -> str:
@@ -380,7 +380,7 @@ def last_words(folder: TaskFolder) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def _worker_words(folder: TaskFolder, arguments: Namespace) -> list[str]:
+def _words(folder: TaskFolder, arguments: Namespace) -> list[str]:
     """Return the command line. A value stands behind `=`, so that it is no flag even if it begins with a dash."""
     words = ["run", f"--task={folder.task}", f"--out={folder.path}"]
     for name in _VALUES:
