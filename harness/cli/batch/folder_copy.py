@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from harness.audit.batch_results import ATTEMPTS, TASK
 from harness.cli.batch.git_runner import Git
 from harness.cli.batch.work_folder import GIT, INDEX, TREE, WorkFolder, identity_of, note_place
+from harness.cli.state import State
 from harness.errors import UsageError
+from harness.paths import is_within
 from harness.record import Record
 
 
@@ -54,15 +56,24 @@ MAX_COPY_FILES = 100_000
 _ATTRIBUTES = b"* -text -ident -working-tree-encoding -filter !eol !diff !merge\n"
 
 
-class _Copy(Record):
+class Copy(Record):
     """What a copy holds."""
 
     files: Collection[bytes]
     """The paths of files and links from the root, but for the data of repositories."""
     repositories: Collection[bytes]
     """The paths of all that is called `.git`."""
-    passed: tuple[str, ...]
+    passed: tuple[str, ...] = ()
     """The paths that were left out, since they are neither file, folder nor link."""
+
+
+def check_plain(source: str, environment: Mapping[str, str]) -> None:
+    """Raise UsageError for a folder (absolute, links followed) that lies in no repository, and is not to be copied either."""
+    if all(os.path.lexists(os.path.join(source, name)) for name in ("HEAD", "objects", "refs")):
+        raise UsageError(f"{source} is a repository without a work tree; name a folder that has one")
+    held = [folder for folder in State.of(environment).guarded if is_within(folder, source)]
+    if held:
+        raise UsageError(f"{source} holds the harness's own files ({', '.join(held)}), and is not copied for a task")
 
 
 def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) -> WorkFolder:
@@ -71,12 +82,29 @@ def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) 
     The copy leaves out the folders of tasks, the folder `out` (links followed), and what is neither file, folder nor link.
     Raises UsageError for a folder that is too large, that cannot be read, or that is a task's own.
     """
-    if _is_of_a_task(source):
+    if is_of_a_task(source):
         raise UsageError(f"{source} is the folder of a task: it cannot be what the task works on")
     root = os.path.join(attempt, TREE)
     note_place(attempt, "")
     try:
         copy = _copied(source, root, out)
+    except OSError as error:
+        raise UsageError(f"the folder cannot be copied: {error}") from None
+    notes = [f"it is a copy: {source} lies in no repository"]
+    if copy.passed:
+        notes.append(f"left out of the copy, as neither file, folder nor link: {', '.join(copy.passed[:5])}")
+    return as_work_folder(attempt, copy, source, tuple(notes), environment)
+
+
+def as_work_folder(
+    attempt: str, copy: Copy, source: str, notes: tuple[str, ...], environment: Mapping[str, str]
+) -> WorkFolder:
+    """Return the work folder of an attempt, TREE, in which a copy was made: make the repository beside it.
+
+    `source` says what it was made of, and `notes` how it differs. Raises UsageError.
+    """
+    root = os.path.join(attempt, TREE)
+    try:
         inner = {path: fingerprint(root, path) for path in copy.repositories}
     except OSError as error:
         raise UsageError(f"the folder cannot be copied: {error}") from None
@@ -90,9 +118,6 @@ def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) 
         [*here, "update-index", "-z", "--add", "--stdin"], given=b"\0".join(sorted(copy.files)), variables=variables
     )
     base = git.run([*here, "write-tree"], variables=variables).decode().strip()
-    notes = [f"it is a copy: {source} lies in no repository"]
-    if copy.passed:
-        notes.append(f"left out of the copy, as neither file, folder nor link: {', '.join(copy.passed[:5])}")
     return WorkFolder(
         root=root,
         identity=identity_of(root),
@@ -103,11 +128,11 @@ def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) 
         repository="",
         source=source,
         inner=inner,
-        notes=tuple(notes),
+        notes=notes,
     )
 
 
-def _copied(source: str, root: str, out: str) -> _Copy:
+def _copied(source: str, root: str, out: str) -> Copy:
     """Copy a tree. Raises OSError, and UsageError where it is too large."""
     start, target = os.fsencode(source), os.fsencode(root)
     left_out = os.fsencode(os.path.relpath(out, source))
@@ -117,7 +142,7 @@ def _copied(source: str, root: str, out: str) -> _Copy:
     size = count = 0
 
     def goes_into(path: bytes) -> bool:
-        return path != left_out and not _is_of_a_task(os.path.join(start, path))
+        return path != left_out and not is_of_a_task(os.path.join(start, path))
 
     os.mkdir(root)
     for path, status in walk(source, goes_into):
@@ -140,7 +165,7 @@ def _copied(source: str, root: str, out: str) -> _Copy:
             passed.append(os.fsdecode(path))
         elif b".git" not in parts:
             files.append(path)
-    return _Copy(files=files, repositories=repositories, passed=tuple(passed))
+    return Copy(files=files, repositories=repositories, passed=tuple(passed))
 
 
 def _is_copied(path: bytes, to: bytes, status: os.stat_result) -> bool:
@@ -167,6 +192,6 @@ def _write_attributes(git_dir: str) -> None:
         raise UsageError(f"{git_dir} cannot be written: {error.strerror}") from None
 
 
-def _is_of_a_task(folder: str | bytes) -> bool:
+def is_of_a_task(folder: str | bytes) -> bool:
     """Say whether a folder is that of a task. A copy of it would hold itself."""
     return all(os.path.lexists(os.path.join(os.fsencode(folder), name.encode())) for name in (TASK, ATTEMPTS))

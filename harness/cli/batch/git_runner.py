@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 from _thread import start_new_thread
@@ -104,7 +105,9 @@ class GitTimeout(GitFailure):
 
 
 class Git:
-    """Runs git commands in one folder or repository, and waits for each."""
+    """Runs git commands in one folder or repository, and waits for each. None of them uses a transport."""
+
+    seconds = SECONDS
 
     def __init__(
         self, environment: Mapping[str, str], *, folder: str, filters: Iterable[str] = (), hooks: Iterable[str] = ()
@@ -118,6 +121,7 @@ class Git:
         self._program = _found()
         self._passed = {name: environment[name] for name in _PASSED if name in environment}
         self._settings = [*_SETTINGS]
+        self._variables: Mapping[str, str] = OFFLINE_VARIABLES
         for name in filters:
             keys = ("clean", "smudge", "process")
             self._settings += [(f"filter.{name}.{key}", "") for key in keys]
@@ -138,7 +142,8 @@ class Git:
     ) -> bytes:
         """Run one command. Return what it printed, or write that to the descriptor `into`.
 
-        `given` is its input. Raises GitFailure for an exit code that is not in `fine`, and after SECONDS.
+        `given` is its input. Raises GitFailure for an exit code that is not in `fine`, and after `seconds`. No message holds
+        what stands before the host in an address.
         """
         import subprocess
 
@@ -150,16 +155,17 @@ class Git:
                 stderr=subprocess.PIPE,
                 cwd=self.folder,
                 env={**self._environment(), **(variables or {})},
-                timeout=SECONDS,
+                timeout=self.seconds,
                 check=False,
                 start_new_session=self._own_session,
             )
         except subprocess.TimeoutExpired:
-            raise GitTimeout(f"git {_named(arguments)} took more than {SECONDS:.0f} seconds") from None
+            raise GitTimeout(f"git {_named(arguments)} took more than {self.seconds:.0f} seconds") from None
         except (OSError, ValueError) as error:
             raise GitFailure(f"git cannot be started: {error}") from None
         if done.returncode not in fine:
             told = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+            told = re.sub(r"(\w+://)[^\s'\"]*@", r"\1", told)
             raise GitFailure(f"git {_named(arguments)}: {visible_line(told, 1_000)}")
         return done.stdout or b""
 
@@ -172,7 +178,7 @@ class Git:
             "GIT_PAGER": "cat",
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_ATTR_NOSYSTEM": "1",
-            **OFFLINE_VARIABLES,
+            **self._variables,
             **as_variables(self._settings),
         }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import is_summary
+from harness.cli.batch.transport import address_problem
 from harness.errors import UsageError
 from harness.record import Record, field_names
 from harness.text.fields import Fields, check_of
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+SOURCES = ("repo", "bundle", "archive")
+_KEYS = {"file_sha256": "sha256"}
+"""The names of fields that are called otherwise in a task file: `Task.sha256` is the digest of the task."""
 
 
 class Task(Record):
@@ -32,9 +36,23 @@ class Task(Record):
     prompt: str
     """A template, where `var` gives its {{variables}}."""
     cwd: str | None = None
-    """The repository or folder to work on; relative to the current folder."""
+    """The repository or folder to work on; relative to the current folder. With a source, the folder in it."""
     revision: str | None = None
     """Which commit of the repository; HEAD where it is None."""
+    repo: str | None = None
+    """Where a repository is fetched from (see transport.address_problem). This and the next two are sources."""
+    bundle: str | None = None
+    """The path of a file that `git bundle` made; relative to the current folder."""
+    archive: str | None = None
+    """The path of a tar; relative to the current folder."""
+    commit: str | None = None
+    """The full ID of the commit that is worked on, of `repo` or `bundle`."""
+    file_sha256: str | None = None
+    """The digest of the bundle or the archive; `sha256` in the task file."""
+    priority: int | None = None
+    """Its place in a queue: lower numbers first. A batch on one machine does not look at it, nor at the next."""
+    group: str | None = None
+    """The name of the tasks in a queue that share a limit."""
     policy: str | None = None
     policy_sha256: str | None = None
     model: str | None = None
@@ -45,9 +63,14 @@ class Task(Record):
     var: Mapping[str, str] | None = None
 
     @property
+    def source(self) -> str | None:
+        """The name of the field that says what the task brings to work on: one of SOURCES; None where it names a folder."""
+        return next((name for name in SOURCES if getattr(self, name) is not None), None)
+
+    @property
     def given(self) -> dict[str, JsonValue]:
         """What the task file said, defaults left out."""
-        fields: dict[str, JsonValue] = {name: getattr(self, name) for name in field_names(Task)}
+        fields: dict[str, JsonValue] = {_KEYS.get(name, name): getattr(self, name) for name in field_names(Task)}
         return {name: value for name, value in fields.items() if value is not None}
 
     @property
@@ -109,9 +132,9 @@ def task_of(line: bytes, where: str) -> Task:
         found: Any = read_line(line)  # each field is looked at below
     except NotJsonError as error:
         raise UsageError(f"{where}: it is not JSON: {error}") from None
-    if problem := _TASK.problem(found):
+    if problem := _TASK.problem(found) or _source_problem(found):
         raise UsageError(f"{where}: {problem}")
-    return Task(**found)
+    return Task(**{name: found[key] for name in field_names(Task) if (key := _KEYS.get(name, name)) in found})
 
 
 def _read(path: str) -> bytes:
@@ -138,6 +161,40 @@ def _var_problem(value: Any) -> str:
     return check_of("object of text")(value) or _surrogate_problem("".join((*value, *value.values())))
 
 
+def _repo_problem(value: Any) -> str:
+    return _text_problem(value) or address_problem(value)
+
+
+def _commit_problem(value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", value):
+        return ""
+    return "must be the full ID of a commit: 40 or 64 hexadecimal digits in lower case"
+
+
+_GOES_WITH = {"commit": ("repo", "bundle"), "sha256": ("bundle", "archive")}
+
+
+def _source_problem(found: Mapping[str, Any]) -> str:
+    """Return which fields of a task do not go together, or nothing. Each for itself is right."""
+    sources = [name for name in SOURCES if name in found]
+    if len(sources) > 1:
+        return f"{sources[1]}: {sources[0]} stands there too; a task names one thing to work on"
+    for key, owners in _GOES_WITH.items():
+        if key in found and not set(owners) & set(sources):
+            more = "; `revision` names a commit of the repository in cwd" if key == "commit" and not sources else ""
+            return f"{key}: it goes with {' or '.join(owners)}{more}"
+        if sources and sources[0] in owners and key not in found:
+            return f"{sources[0]}: it needs {key} beside it"
+    if not sources:
+        return ""
+    if "revision" in found:
+        return f"revision: it does not go with {sources[0]}"
+    cwd = found.get("cwd", "")
+    if cwd.startswith("/") or ".." in cwd.split("/"):
+        return f"cwd: with {sources[0]} it is a folder in it: a relative path without `..`"
+    return ""
+
+
 def _surrogate_problem(text: str) -> str:
     return "holds a lone surrogate, which is no character" if re.search("[\ud800-\udfff]", text) else ""
 
@@ -148,6 +205,13 @@ _TASK = Fields(
         "prompt": "text",
         "cwd?": "text",
         "revision?": "text",
+        "repo?": "repo",
+        "bundle?": "text",
+        "archive?": "text",
+        "commit?": "commit",
+        "sha256?": "digest",
+        "priority?": "whole from 0 to 2147483647",
+        "group?": "text",
         "policy?": "text",
         "policy_sha256?": "digest",
         "model?": "text",
@@ -157,7 +221,7 @@ _TASK = Fields(
         "max_cost?": "number above 0, at most 1e12",
         "var?": "var",
     },
-    {"id": _id_problem, "text": _text_problem, "var": _var_problem},
+    {"id": _id_problem, "text": _text_problem, "var": _var_problem, "repo": _repo_problem, "commit": _commit_problem},
 )
 
 
@@ -210,7 +274,7 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
         raise UsageError(f"task {task.id} is meant for another content of the policy than --policy-sha256 says")
     flags.policy_sha256 = flags.policy_sha256 or task.policy_sha256
     flags.model = task.model or flags.model
-    flags.cwd = task.cwd or flags.cwd or os.getcwd()
+    flags.cwd = (task.cwd if task.source is None else None) or flags.cwd or os.getcwd()
     for name in _LIMITS:
         limits = [limit for limit in (getattr(task, name), getattr(flags, name)) if limit is not None]
         setattr(flags, name, min(limits, default=None))
@@ -220,6 +284,6 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
 def settings_of(flags: Namespace, task: Task) -> dict[str, JsonValue]:
     """Return the settings of a task's run as its folder keeps them: only those given. The model's address is not among them."""
     settings: dict[str, JsonValue] = {name: getattr(flags, name, None) for name in _TOLD}
-    settings["cwd"] = os.path.realpath(flags.cwd)
+    settings["cwd"] = os.path.realpath(flags.cwd) if task.source is None else None
     settings["revision"] = task.revision
     return {name: value for name, value in settings.items() if value not in (None, False, [])}

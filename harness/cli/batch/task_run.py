@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.batch.folder_copy import copied
+from harness.cli.batch.folder_copy import check_plain, copied
 from harness.cli.batch.git_runner import is_of_a_batch, watch_lifeline
+from harness.cli.batch.mirror import mirror_of, mirror_of_bundle
+from harness.cli.batch.packed import unpack
 from harness.cli.batch.task import Task, checked_flags, of_task, read_task, settings_of
 from harness.cli.batch.task_folder import Finished, HeldElsewhere, Lease, TaskFolder, changed_patch, finished_task
+from harness.cli.batch.transport import local_path
 from harness.cli.batch.work_folder import WorkFolder, is_kept, keep
-from harness.cli.batch.worktree import add_worktree, remove_work_folder
+from harness.cli.batch.worktree import add_worktree, add_worktree_of, remove_work_folder
 from harness.cli.console import complain
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import output_path, workspace_folders
@@ -22,10 +25,10 @@ from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.files.repository import git_top
 from harness.paths import is_within
+from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable
     from typing import TypeAlias
 
     from harness.cli.batch.changes import Changes
@@ -48,8 +51,10 @@ def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: Run
     task = read_task(arguments.task)
     flags = of_task(arguments, task)
     settings = settings_of(flags, task)
-    folder = TaskFolder(output_path(arguments.out, workspace_folders(flags), shown_as="--out"))
-    output_path(folder.log(0), workspace_folders(flags), shown_as="--out")
+    # What a task brings with it is in no folder yet: there is no link to fear but in what was added.
+    folders = workspace_folders(flags)[0 if task.source is None else 1 :]
+    folder = TaskFolder(output_path(arguments.out, folders, shown_as="--out"))
+    output_path(folder.log(0), folders, shown_as="--out")
     folder.make()
     try:
         with Lease(folder.path) as lease:
@@ -136,13 +141,14 @@ class _Attempt:
         # A batch has all its folders there. None of them belongs into a copy.
         out = os.path.dirname(self._folder.path) if is_of_a_batch(self._environment) else self._folder.path
         try:
-            work_folder = make_work_folder(attempt, self._flags.cwd, self._task.revision, out, self._environment)
+            tell = _ignore if self._flags.quiet else complain
+            work_folder = work_folder_of(self._task, attempt, self._flags.cwd, out, self._environment, tell)
             if not self._flags.quiet:
                 for note in work_folder.notes:
                     complain(note)
             flags = copy(self._flags)
             flags.cwd, flags.log, flags.task, flags.out = work_folder.workspace, self._folder.log(number), None, None
-            flags.copied_from = self._flags.cwd
+            flags.copied_from = self._flags.cwd if self._task.source is None else work_folder.repository or None
             end = self._run_once(flags, self._environment, partial(self._settle, work_folder, attempt))
         except BaseException:
             if os.path.lexists(self._folder.log(number)):
@@ -244,19 +250,56 @@ def make_work_folder(
         return add_worktree(attempt, source, revision, environment)
     if revision is not None:
         raise UsageError(f"a revision needs a repository, and {source} lies in none")
-    if all(os.path.lexists(os.path.join(source, name)) for name in ("HEAD", "objects", "refs")):
-        raise UsageError(f"{source} is a repository without a work tree; name a folder that has one")
-    state = State.of(environment)
-    held = [folder for folder in state.guarded if is_within(folder, source)]
-    if held:
-        raise UsageError(f"{source} holds the harness's own files ({', '.join(held)}), and is not copied for a task")
+    check_plain(source, environment)
     return copied(attempt, source, out, environment)
+
+
+def work_folder_of(
+    task: Task, attempt: str, cwd: str, out: str, environment: Mapping[str, str], tell: Callable[[str], None]
+) -> WorkFolder:
+    """Make the work folder of one attempt at a task: out of `cwd`, or of the repository, bundle or archive that it names.
+
+    See `make_work_folder`. `tell` is told, in words, what takes long. Raises UsageError.
+    """
+    folder = task.cwd or "."
+    if task.repo is not None and task.commit is not None:
+        mirror = mirror_of(task.repo, task.commit, environment, tell)
+        return add_worktree_of(mirror, task.commit, folder, attempt, task.repo, environment)
+    if task.bundle is not None and task.commit is not None:
+        mirror = mirror_of_bundle(task.bundle, task.file_sha256 or "", task.commit, environment)
+        return add_worktree_of(mirror, task.commit, folder, attempt, task.bundle, environment)
+    if task.archive is not None:
+        return unpack(attempt, task.archive, task.file_sha256 or "", folder, environment)
+    return make_work_folder(attempt, cwd, task.revision, out, environment)
+
+
+def refuse_outside(task: Task, folders: Iterable[str]) -> None:
+    """Raise UsageError where a task names a place on this machine that lies below none of `folders`, links followed.
+
+    For a worker, who takes tasks from others: they choose no folder, repository, bundle or archive of its machine. A task
+    that names no place at all works where the worker was started.
+    """
+    allowed = [os.path.realpath(folder) for folder in folders]
+    repository = None if task.repo is None else local_path(task.repo)
+    named = {"cwd": task.cwd if task.source is None else None, "bundle": task.bundle, "archive": task.archive}
+    places = {**{key: os.path.realpath(path) for key, path in named.items() if path is not None}, "repo": repository}
+    for key, place in places.items():
+        if place is not None and not any(is_within(place, folder) for folder in allowed):
+            below = ", ".join(allowed) or "no folder"
+            raise UsageError(
+                f"task {task.id}: {key}: {visible_line(place, 300)} is a place on this machine that tasks may not name; "
+                f"allowed is what lies below {below}"
+            )
 
 
 def _heads(environment: Mapping[str, str]) -> HeadsFile:
     from harness.log.heads_file import HeadsFile
 
     return HeadsFile(State.of(environment).heads)
+
+
+def _ignore(_: str) -> None:
+    pass
 
 
 def _complain(problem: str) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from harness.cli.batch.git_runner import Git, GitFailure, Programs, programs_of
 from harness.cli.batch.work_folder import (
+    ARCHIVE,
     GIT,
     INDEX,
     NOTE,
@@ -36,35 +37,44 @@ def add_worktree(attempt: str, source: str, revision: str | None, environment: M
 
     Raises UsageError where the repository has no such revision, or the revision does not hold the folder `source`.
     """
-    top, common = _repository(source, environment)
-    plain = Git(environment, folder=top)
-    commit = _commit(plain, top, revision)
-    programs = programs_of(common, environment)
-    git = Git(environment, folder=top, filters=programs.filters, hooks=programs.hooks)
+    top, common = repository_of(source, environment)
+    commit = commit_of(top, revision, environment)
+    return add_worktree_of(common, commit, os.path.relpath(source, top), attempt, top, environment)
+
+
+def add_worktree_of(
+    repository: str, commit: str, folder: str, attempt: str, source: str, environment: Mapping[str, str]
+) -> WorkFolder:
+    """Add a worktree of the repository with the git folder `repository` (absolute) at a commit. Return it.
+
+    `folder` is the one in it that is worked in, and `source` says for a person where the repository comes from. Raises
+    UsageError where the commit does not hold the folder.
+    """
+    programs = programs_of(repository, environment)
+    git = Git(environment, folder=repository, filters=programs.filters, hooks=programs.hooks)
     root = os.path.join(attempt, TREE)
-    note_place(attempt, common)
+    note_place(attempt, repository)
     # Of an earlier folder of that name that was removed or moved away: git refuses to add a path that it knows.
-    problem = forget_worktrees(common, os.path.dirname(attempt), environment)
+    problem = forget_worktrees(repository, os.path.dirname(attempt), environment)
     if problem:
         raise UsageError(problem)
     with _one_at_a_time(environment):
-        _add(git, common, root, commit)
+        _add(git, repository, root, commit)
     git_dir = (read_small(os.path.join(root, ".git"), 10_000) or b"").decode("utf-8", "surrogateescape")
     git_dir = git_dir.removeprefix("gitdir: ").rstrip("\n")
     # Outside the lock, since checking out takes long. Plumbing runs no hook of a checkout.
     here = Git(environment, folder=root, filters=programs.filters, hooks=programs.hooks)
     here.run([f"--git-dir={git_dir}", f"--work-tree={root}", "read-tree", "--reset", "-u", commit])
     _keep_index(git_dir, attempt)
-    workspace = _inside(root, os.path.relpath(source, top), commit)
     return WorkFolder(
         root=root,
         identity=identity_of(root),
-        workspace=workspace,
+        workspace=inside(root, folder, f"revision {commit}"),
         git_dir=git_dir,
-        objects=os.path.join(common, "objects"),
+        objects=os.path.join(repository, "objects"),
         base=commit,
-        repository=common,
-        source=top,
+        repository=repository,
+        source=source,
         notes=_notes(root, programs),
     )
 
@@ -97,8 +107,11 @@ def forget_worktrees(repository: str, folder: str, environment: Mapping[str, str
     return ""
 
 
-def _repository(source: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the top of the work tree and the common git folder, both absolute, links followed."""
+def repository_of(source: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the top of the work tree that `source` lies in and its common git folder, both absolute, links followed.
+
+    Raises UsageError where it lies in none that can be worked in.
+    """
     git = Git(environment, folder=source)
     try:
         told = git.run(["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"])
@@ -110,8 +123,9 @@ def _repository(source: str, environment: Mapping[str, str]) -> tuple[str, str]:
     return os.path.realpath(lines[0]), os.path.realpath(lines[1])
 
 
-def _commit(git: Git, top: str, revision: str | None) -> str:
-    """Return the commit that a revision names. Raises UsageError."""
+def commit_of(top: str, revision: str | None, environment: Mapping[str, str]) -> str:
+    """Return the commit that a revision (else HEAD) names in the work tree `top`. Raises UsageError."""
+    git = Git(environment, folder=top)
     # Git runs in the work tree, which may be a worktree itself: it has a HEAD of its own.
     named = revision or "HEAD"
     try:
@@ -144,17 +158,17 @@ def _keep_index(git_dir: str, attempt: str) -> None:
         raise UsageError(f"the index cannot be copied: {error}") from None
 
 
-def _inside(root: str, relative: str, commit: str) -> str:
-    """Return the folder of the worktree that is worked in.
+def inside(root: str, relative: str, what: str) -> str:
+    """Return the folder `relative` in a work folder; `what` says for a message what that was made of.
 
     INVARIANT: no part of it is a link. A revision may hold a link instead of any folder, and it may lead out of the worktree:
     what is done there would be in no patch. Raises UsageError.
     """
     workspace = os.path.normpath(os.path.join(root, relative))
     if not os.path.isdir(workspace):
-        raise UsageError(f"revision {commit} does not hold the folder {relative}")
+        raise UsageError(f"{what} does not hold the folder {relative}")
     if os.path.realpath(workspace) != os.path.normpath(os.path.join(os.path.realpath(root), relative)):
-        raise UsageError(f"in revision {commit}, {relative} is or lies behind a link, and no folder of the repository")
+        raise UsageError(f"in {what}, {relative} is or lies behind a link, and no folder of the repository")
     return workspace
 
 
@@ -196,7 +210,9 @@ def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:
     This works also after a kill at any moment. It touches only what was made for the attempt.
     """
     root = os.path.join(attempt, TREE)
-    problems = [removed(path) for path in (root, *(os.path.join(attempt, name) for name in (GIT, OBJECTS, INDEX)))]
+    problems = [
+        removed(path) for path in (root, *(os.path.join(attempt, name) for name in (GIT, OBJECTS, INDEX, ARCHIVE)))
+    ]
     try:
         with open(os.path.join(attempt, NOTE), "rb") as file:
             noted = json.loads(file.read(100_000))
