@@ -56,6 +56,7 @@ FOREIGN = {
     "acp": "cli",
     "argparse": "cli",
     "duckdb": "cli",
+    "fsspec": "cli",
     "pypdf": "tools",
     "jsonschema": "cli mcp",
     "jsonschema_specifications": "cli",

@@ -1,0 +1,395 @@
+"""A place of files, by name: a folder, or what fsspec reads behind a URL. Each file is written whole, and read back."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from harness.errors import HarnessError, UsageError
+from harness.safe_files import NEW_FILE, name_beside, remove_if_there, replace_file, sync_path
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Pieces: TypeAlias = Callable[[], Iterable[bytes]]
+    """Gives the content of a file, piece by piece, as often as it is asked: a write may have to be tried again."""
+
+PIECE_BYTES = 8 << 20
+READ_BACK_BYTES = 1 << 20
+"""A file of so many bytes is read back after it is written; of a longer one the end is."""
+PAUSES = (1.0, 4.0, 15.0)
+"""Seconds before each further try, where a store fails in a way that may pass."""
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]*)://(.*)", re.DOTALL)
+_FOR_GOOD = frozenset(
+    (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+)
+_NOT_EXCLUSIVE = frozenset((errno.ENOSYS, errno.EOPNOTSUPP))
+_T = TypeVar("_T")
+
+
+class ResultsError(HarnessError):
+    """What a place of results cannot do: it is full, it cannot be reached, it may not be written, a file is not as it was."""
+
+
+class Store(Protocol):
+    """Files by name, `/` between the parts. Every method but `names` and `size` raises ResultsError for what fails."""
+
+    where: str
+    """The place, for a message."""
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Return the names in a folder; none where there is no such folder. Raises ResultsError."""
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of a file; None where there is none. Raises ResultsError."""
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield the content of a file."""
+
+    def create(self, name: str, pieces: Pieces) -> bool:
+        """Write a file that is not there yet. Return False, and write nothing, where it is there."""
+
+    def replace(self, name: str, pieces: Pieces) -> None:
+        """Write a file, in the place of what is there."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+
+def is_url(out: str) -> bool:
+    """Say whether results go to a URL, and not to a folder."""
+    return bool(_URL.match(out))
+
+
+def store_at(out: str, *, pauses: Sequence[float] = PAUSES) -> Store:
+    """Return the place that `out` names: a folder, or a URL. `file://` is a folder too. Nothing is read or written yet.
+
+    `pauses` are the seconds before each further try. Raises UsageError for a URL that makes no sense or holds a key, and
+    where what reads it is not installed.
+    """
+    found = _URL.match(out)
+    if found is None:
+        return FolderStore(os.path.abspath(out))
+    protocol, rest = found[1].lower(), found[2]
+    _check_url(out, rest)
+    if protocol == "file":
+        path = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
+        if not path.startswith("/"):
+            raise UsageError(f"{_shown(out)}: a file:// URL has an absolute path, as in file:///srv/results")
+        return FolderStore(os.path.abspath(path))
+    return UrlStore(f"{protocol}://{rest}".rstrip("/"), pauses=pauses)
+
+
+def _check_url(out: str, rest: str) -> None:
+    if "@" in rest.partition("/")[0]:
+        # The text is not repeated: it holds a secret.
+        raise UsageError(
+            "the URL of the results holds a name or a key before '@': give credentials to the store's own settings"
+        )
+    if "?" in rest or "#" in rest:
+        raise UsageError(
+            "the URL of the results ends in '?' or '#' and more: leave that out; settings are the store's own"
+        )
+    if "::" in out:
+        raise UsageError(f"{_shown(out)}: '::' is not taken in the URL of results")
+    if not rest.strip("/"):
+        raise UsageError(f"{_shown(out)}: it names no place, as in s3://bucket/run")
+    if ".." in rest.split("/"):
+        raise UsageError(f"{_shown(out)}: '..' is not taken in the URL of results")
+
+
+def _shown(text: str) -> str:
+    return visible_line(text, 300)
+
+
+class FolderStore:
+    """Files below a folder. They are on disk when a method returns, and readable for their owner alone."""
+
+    def __init__(self, folder: str, *, link: Callable[[str, str], None] = os.link) -> None:
+        """Take the folder, which need not exist yet. `link` makes a second name for a file, and none where one is there."""
+        self.where = folder
+        self._link = link
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Return the names in a folder; none where there is no such folder. Raises ResultsError."""
+        try:
+            return sorted(os.listdir(self._path(folder)))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+        except OSError as error:
+            raise self._failed("read", folder, error) from None
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of a file; None where there is none. Raises ResultsError."""
+        try:
+            status = os.stat(self._path(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise self._failed("read", name, error) from None
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield the content of a file. Raises ResultsError."""
+        try:
+            with open(os.open(self._path(name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                while piece := file.read(PIECE_BYTES):
+                    yield piece
+        except OSError as error:
+            raise self._failed("read", name, error) from None
+
+    def create(self, name: str, pieces: Pieces) -> bool:
+        """Write a file that is not there yet. Return False where it is there. Raises ResultsError."""
+        path = self._path(name)
+        try:
+            if os.path.lexists(path):
+                return False
+            made = name_beside(path)
+            _make_folder(os.path.dirname(path))
+            replace_file(made, pieces())
+            try:
+                self._name(made, path)
+            finally:
+                remove_if_there(made)
+            sync_path(os.path.dirname(path))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise self._failed("written", name, error) from None
+        return True
+
+    def replace(self, name: str, pieces: Pieces) -> None:
+        """Write a file, in the place of what is there. Raises ResultsError."""
+        path = self._path(name)
+        try:
+            _make_folder(os.path.dirname(path))
+            replace_file(path, pieces())
+            sync_path(os.path.dirname(path))
+        except OSError as error:
+            raise self._failed("written", name, error) from None
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there. Raises ResultsError."""
+        try:
+            os.unlink(self._path(name))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise self._failed("removed", name, error) from None
+
+    def _name(self, made: str, path: str) -> None:
+        """Give a file its name, which nothing has yet. Raises OSError, FileExistsError where something has it."""
+        try:
+            self._link(made, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without second names
+            os.close(os.open(path, NEW_FILE, 0o600))
+            os.rename(made, path)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.where, name) if name else self.where
+
+    def _failed(self, what: str, name: str, error: OSError) -> ResultsError:
+        return ResultsError(f"{_shown(self._path(name))} cannot be {what}: {error.strerror or error}")
+
+
+def _make_folder(path: str) -> None:
+    """Make a folder and those above it, for their owner alone (makedirs gives its mode to the last only). Raises OSError."""
+    if not os.path.isdir(path):
+        _make_folder(os.path.dirname(path))
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            pass
+
+
+class UrlStore:
+    """Files below a URL, by fsspec. Whoever reads a store must be able to list it: nothing is kept of what was listed.
+
+    A file is made exclusively where the store can do that (fsspec's mode "xb"). Elsewhere it is looked for before.
+    """
+
+    def __init__(self, url: str, *, pauses: Sequence[float] = PAUSES) -> None:
+        """Take a URL that was checked. Raises UsageError where fsspec, or its part for this protocol, is not installed."""
+        self.where = _shown(url)
+        self._pauses = pauses
+        try:
+            import fsspec
+        except ImportError:
+            raise UsageError(
+                f"{self.where}: results at a URL need fsspec: pip install 'permission-harness[fleet]'"
+            ) from None
+        protocol = url.partition("://")[0]
+        try:
+            kind = fsspec.get_filesystem_class(protocol)
+        except ImportError as error:
+            raise UsageError(f"{self.where}: {_shown(str(error))}") from None
+        except ValueError:
+            raise UsageError(f"{self.where}: nothing that is installed reads {protocol}:// URLs") from None
+        try:
+            self._files: Any = kind()
+        except Exception as error:  # noqa: BLE001 - each store raises its own
+            raise UsageError(f"{self.where}: {_words(error)}") from None
+        self._root: str = kind._strip_protocol(url)  # noqa: SLF001 - fsspec's own word for it, of every store
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Return the names in a folder; none where there is no such folder. Raises ResultsError."""
+
+        def listed() -> Sequence[str]:
+            self._files.invalidate_cache()
+            try:
+                found = self._files.ls(self._path(folder), detail=False)
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
+            return sorted({str(path).rstrip("/").rpartition("/")[2] for path in found})
+
+        return self._tried("listed", folder, listed)
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of a file; None where there is none. Raises ResultsError."""
+        return self._tried("read", name, partial(self._size, name))
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield the content of a file. Raises ResultsError."""
+        size = self.size(name)
+        if size is None:
+            raise ResultsError(f"{self._shown(name)} is not there")
+        for start in range(0, size, PIECE_BYTES):
+            yield self._part(name, start, min(start + PIECE_BYTES, size))
+
+    def create(self, name: str, pieces: Pieces) -> bool:
+        """Write a file that is not there yet. Return False where it is there. Raises ResultsError."""
+
+        def made() -> bool:
+            if self._size(name) is not None:
+                return False
+            try:
+                return self._write(name, pieces, "xb")
+            except FileExistsError:
+                return False
+            except (NotImplementedError, ValueError, TypeError):
+                return self._write(name, pieces, "wb")
+            except OSError as error:
+                if error.errno not in _NOT_EXCLUSIVE:
+                    raise
+                return self._write(name, pieces, "wb")
+
+        return self._tried("written", name, made)
+
+    def replace(self, name: str, pieces: Pieces) -> None:
+        """Write a file, in the place of what is there. Raises ResultsError."""
+        self._tried("written", name, lambda: self._write(name, pieces, "wb"))
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there. Raises ResultsError."""
+
+        def removed() -> None:
+            try:
+                self._files.rm_file(self._path(name))
+            except FileNotFoundError:
+                pass
+
+        self._tried("removed", name, removed)
+
+    def _size(self, name: str) -> int | None:
+        self._files.invalidate_cache()
+        try:
+            found = self._files.info(self._path(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        size = found.get("size")
+        return size if found.get("type") == "file" and isinstance(size, int) else None
+
+    def _part(self, name: str, start: int, end: int) -> bytes:
+        """Return bytes of a file from `start` to `end`. Raises ResultsError."""
+        part = self._tried("read", name, lambda: bytes(self._files.cat_file(self._path(name), start=start, end=end)))
+        if len(part) != end - start:
+            raise ResultsError(f"{self._shown(name)} cannot be read: {len(part)} bytes came of {end - start}")
+        return part
+
+    def _write(self, name: str, pieces: Pieces, mode: str) -> bool:
+        """Write a file and look at what was written: at its size, and at its last bytes. Raises what the store raises."""
+        path = self._path(name)
+        size, end = 0, b""
+        with self._opened(path, mode) as file:
+            for piece in pieces():
+                file.write(piece)
+                size += len(piece)
+                end = (end + piece)[-READ_BACK_BYTES:]
+        there = self._size(name)
+        if there != size:
+            raise OSError(errno.EIO, f"{size} bytes were written, and {there} are there")
+        if size and bytes(self._files.cat_file(path, start=size - len(end), end=size)) != end:
+            raise OSError(errno.EIO, "other bytes are there than were written")
+        return True
+
+    def _opened(self, path: str, mode: str) -> Any:
+        """Open a file to be written. Make its folder where the store needs that, but never a bucket. Raises what it raises."""
+        try:
+            return self._files.open(path, mode)
+        except FileNotFoundError:
+            top = path.partition("/")[0] or "/"
+            if not self._files.exists(top):
+                raise
+            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            return self._files.open(path, mode)
+
+    def _tried(self, what: str, name: str, call: Callable[[], _T]) -> _T:
+        """Call, and call again after each pause where what failed may pass. Raises ResultsError."""
+        for pause in (*self._pauses, None):
+            try:
+                return call()
+            except ResultsError:
+                raise
+            except Exception as error:  # noqa: BLE001 - each store raises its own
+                if pause is None or (isinstance(error, OSError) and error.errno in _FOR_GOOD) or _is_for_good(error):
+                    raise ResultsError(f"{self._shown(name)} cannot be {what}: {_words(error)}") from None
+                time.sleep(pause)
+        raise AssertionError(what)  # the last pause is None
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}" if name else self._root
+
+    def _shown(self, name: str) -> str:
+        return f"{self.where}/{_shown(name)}" if name else self.where
+
+
+def _is_for_good(error: Exception) -> bool:
+    """Say whether trying again makes no sense: no credentials, no right, no such place (some stores give no errno)."""
+    return (
+        isinstance(error, FileNotFoundError | PermissionError | NotImplementedError)
+        or "Credentials" in type(error).__name__
+    )
+
+
+def _words(error: Exception) -> str:
+    """Return what a store said: one line, without what stands behind the '?' of an address, which may be a signature."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return _shown(re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", str(said)) or type(error).__name__)
+
+
+def pieces_of_file(path: str) -> Pieces:
+    """Return the content of a local file in pieces. Reading raises ResultsError where it cannot be read."""
+    return lambda: FolderStore(os.path.dirname(path)).read(os.path.basename(path))
+
+
+def digest_of_pieces(pieces: Iterable[bytes], most: int | None = None) -> str:
+    """Return the SHA-256 of a content, or of its first `most` bytes, in hex."""
+    import hashlib
+
+    digest, left = hashlib.sha256(), most
+    for piece in pieces:
+        digest.update(piece if left is None else piece[:left])
+        if left is not None:
+            left -= min(left, len(piece))
+            if not left:
+                break
+    return digest.hexdigest()
