@@ -19,7 +19,7 @@ MIRRORS = "mirrors"
 """The folder of all mirrors in the state folder."""
 _COMMITS = "refs/worktree/commits"
 """The commits that are there with all that they need. References of this kind are the mirror's own: `git log --all` in the
-worktree of a task does not show what other tasks begin with (gitrepository-layout(5))."""
+worktree of a task does not show what others began with, but for those at work now (gitrepository-layout(5))."""
 _LEFT_SECONDS = 24 * 3600
 """After so long, no git still writes the part of a pack that a killed one left."""
 

@@ -16,9 +16,9 @@ FETCH_SECONDS = 3_600.0
 
 _HOST = r"(?:[A-Za-z0-9_](?:[A-Za-z0-9._-]*)|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
-_HTTP = re.compile(rf"{_HOST}(?:/[^?#]*)?")
-_SSH = re.compile(rf"(?:{_NAME}@)?{_HOST}/.+")
-_SHORT_SSH = re.compile(rf"(?:{_NAME}@)?(?:[A-Za-z0-9_][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):[^:].*")
+_HTTP = rf"{_HOST}(?:/[^?#]*)?"
+_SSH = rf"(?:{_NAME}@)?{_HOST}/.+"
+_SHORT_SSH = rf"(?:{_NAME}@)?(?:[A-Za-z0-9_][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):[^:].*"
 _KEYS_ELSEWHERE = (
     "leave it out: the keys are those of whoever fetches (an ssh key, a credential helper of their own git, ~/.netrc)"
 )
@@ -48,13 +48,13 @@ def address_problem(given: str) -> str:
         return f"holds a name or a password before the host; {_KEYS_ELSEWHERE}"
     if scheme != "ssh" and re.search("[?#]", rest):
         return f"holds a `?` or `#`, behind which a key may stand; {_KEYS_ELSEWHERE}"
-    return "" if (_SSH if scheme == "ssh" else _HTTP).fullmatch(rest) else "names no host that can be read"
+    return "" if re.fullmatch(_SSH if scheme == "ssh" else _HTTP, rest) else "names no host that can be read"
 
 
 def _short_problem(given: str) -> str:
     if re.match("[^/@]*:[^/@]*@", given):
         return f"holds a password before the host; {_KEYS_ELSEWHERE}"
-    return "" if _SHORT_SSH.fullmatch(given) else "names no host that can be read"
+    return "" if re.fullmatch(_SHORT_SSH, given) else "names no host that can be read"
 
 
 def local_path(address: str) -> str | None:
