@@ -26,6 +26,7 @@ ACTIONS = {
     "sessions": ("list", "resume", "fork"),
     "hook": ("install", "check", "status", "uninstall"),
     "mcp": ("proxy", "serve", "list", "check", "pin", "unpin"),
+    "queue": ("status", "cancel", "retry", "limit"),
 }
 """Commands that take an action, and the actions."""
 
@@ -40,6 +41,7 @@ Each call of the model is decided before it runs. No command: the prompt.
 work
   run PROMPT   one prompt, nobody to ask (CI)
   batch TASKS  many prompts, each in a folder of its own
+  worker       do what a queue holds, on this machine; queue: status, cancel, retry, limit
   demo         a scripted model, without key or network
   sessions     list, resume, fork; harness -c goes on with the newest one here
   serve        let an editor drive sessions (ACP)
@@ -124,7 +126,7 @@ def is_unquoted(message: str) -> bool:
     return words != message and not any(word.startswith("-") for word in words.split())
 
 
-def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901 - a case a command
+def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901, PLR0912 - a case a command
     """Return the parser of `harness COMMAND ACTION`; the empty command is the prompt."""
     name = " ".join(word for word in ("harness", command, action) if word)
     parser = ArgumentParser(name, formatter_class=_Formatter)
@@ -132,6 +134,10 @@ def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901 - a c
     match command, action:
         case (("run" | "batch"), _):
             (run_flags if command == "run" else batch_flags)(parser)
+        case (("worker" | "queue"), _):
+            from harness.cli.fleet.fleet_flags import add_fleet_flags
+
+            add_fleet_flags(parser, action)
         case "demo", _:
             _demo_flags(parser)
         case "approve", _:
@@ -515,13 +521,18 @@ def batch_flags(parser: ArgumentParser) -> None:
     parser.description = "Run many tasks, each in a folder of its own; a second start does what is not done yet."
     parser.epilog = 'A task: {"id": "parse-1", "prompt": "Make the test pass.", "cwd": "/srv/repo"}'
     parser.add_argument("tasks", metavar="TASKS", help="the file of tasks, one JSON object a line")
-    parser.add_argument("--out", type=filled, metavar="DIR", required=True, help="the folder of what comes of them")
+    parser.add_argument(
+        "--out", type=filled, metavar="DIR", required=True, help="the folder, or s3:// URL, of what comes of them"
+    )
     parser.add_argument("-j", "--jobs", type=whole, metavar="N", help="so many at once (else one a processor)")
     parser.add_argument("--shard", type=shard, metavar="I/N", help="the I-th of N parts of the tasks alone")
     parser.add_argument("--from", dest="source", choices=("swebench",), help="TASKS holds the instances of a benchmark")
     parser.add_argument(
         "--repos", type=filled, metavar="PREFIX", help="where their repositories are (else https://github.com/)"
     )
+    from harness.cli.fleet.fleet_flags import add_queued_batch_flags
+
+    add_queued_batch_flags(parser)
     work_flags(parser)
     _outcome_flags(parser)
 
@@ -531,12 +542,17 @@ def _outcome_flags(parser: ArgumentParser) -> None:
 
     *others, last = RUN_REPORTS
     forms = f"{', '.join(others)} or {last}"
-    parser.add_argument("--dry-run", action="store_true", help="judge and record every call, and run none")
-    parser.add_argument("--plan", action="store_true", help="put plan mode over the policy: nothing is changed")
-    parser.add_argument("--allow-refusals", action="store_true", help="exit 0 although calls were refused")
+    decision_flags(parser)
     parser.add_argument("--report", type=report, action="append", default=[], metavar="FORM:FILE", help=forms)
     parser.add_argument("--report-answer", action="store_true", help="the model's answer in the reports too, fenced")
     parser.add_argument("-q", "--quiet", action="store_true", help="no trace on stderr")
+
+
+def decision_flags(parser: ArgumentParser) -> None:
+    """Add what changes how calls are decided, and what refusals come to."""
+    parser.add_argument("--dry-run", action="store_true", help="judge and record every call, and run none")
+    parser.add_argument("--plan", action="store_true", help="put plan mode over the policy: nothing is changed")
+    parser.add_argument("--allow-refusals", action="store_true", help="exit 0 although calls were refused")
 
 
 def server_name(text: str) -> str:

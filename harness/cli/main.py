@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 LIGHT = ("--version", "help", "policy", "audit", "schema", "config", "sessions list", "mcp list")
 """Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
 COMMANDS = (
-    "run", "batch", "demo", "approve", "policy", "audit", "undo", "doctor", "config", "models", "sessions", "schema",
-    "hook", "mcp", "serve",
+    "run", "batch", "worker", "queue", "demo", "approve", "policy", "audit", "undo", "doctor", "config", "models",
+    "sessions", "schema", "hook", "mcp", "serve",
 )  # fmt: skip
 
 _WISHES = {"version": "--version"}
@@ -240,6 +240,10 @@ def _function_of(  # noqa: C901, PLR0912 - a case a command
             from harness.cli.run.run_command import run_command as run
         case "batch":
             from harness.cli.batch.batch_command import batch_command as run
+        case "worker":
+            from harness.cli.fleet.worker_command import worker_command as run
+        case "queue":
+            from harness.cli.fleet.queue_command import queue_command as run
         case "demo":
             from harness.cli.demo.demo_command import demo_command as run
         case "approve":

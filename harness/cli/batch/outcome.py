@@ -38,6 +38,9 @@ class TaskEnd(Enum):
     """Its process was killed each time."""
     CANNOT_BEGIN = "cannot begin"
     """What it asks for makes no sense here, or its process cannot be started."""
+    UNKNOWN = "unknown effect"
+    """Its workers were lost each time: nobody can say what it did."""
+    CANCELLED = "cancelled"
     NOT_RUN = "not run"
     """The batch ended before the task did."""
 

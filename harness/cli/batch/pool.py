@@ -213,7 +213,7 @@ class Pool:
         """Return the outcome of a task whose process ended by itself."""
         result = queued.folder.read_result() or {}
         problem = "" if result.get("exit_code") == code else last_words(queued.folder)
-        if code == Exit.MODEL and not problem and not queued.task.model and _is_key_refused(result):
+        if code == Exit.MODEL and not problem and not queued.task.model and is_key_refused(result):
             self._give_up(queued)
         return queued.outcome(
             TaskEnd.CANNOT_BEGIN if code == Exit.USAGE else TaskEnd.RAN,
@@ -288,7 +288,7 @@ class Pool:
                     running.kill()
 
 
-def _is_key_refused(result: Mapping[str, JsonValue]) -> bool:
+def is_key_refused(result: Mapping[str, JsonValue]) -> bool:
     """Say whether a run ended because the provider refused its key."""
     errors = result.get("errors")
     last = errors[-1] if isinstance(errors, list) and errors else None

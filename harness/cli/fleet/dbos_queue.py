@@ -1,0 +1,369 @@
+"""The queue on DBOS Transact (docs.dbos.dev): its tables hold the tasks, and its threads take them. Read `queue` first."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from threading import Semaphore
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions
+from sqlalchemy.exc import DBAPIError
+
+from harness.actions import JsonValue
+from harness.cli.fleet.ledger import DONE, LOST, Ledger, engine_of
+from harness.cli.fleet.open_queue import shown
+from harness.cli.fleet.queue import (
+    NAME_LENGTH,
+    Attempt,
+    Batch,
+    Beaten,
+    Done,
+    Growth,
+    Limits,
+    QueueAwayError,
+    QueuedTask,
+    TaskResult,
+    TaskRow,
+    TaskState,
+)
+from harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from dbos import DBOSConfig
+
+    from harness.cli.fleet.queue import Do
+
+APPLICATION = "harness"
+TASK = "task"
+"""The name of the one workflow: doing a task."""
+POLL_SECONDS = 1.0
+"""The pause between two looks for tasks."""
+AT_ONCE = 500
+"""So many tasks are put in one transaction."""
+SLOT_SECONDS = 10.0
+"""A worker that took more than it can do at once keeps the task so long, in case it gets free. Then the task goes back.
+
+DBOS holds one number of tasks a worker for a whole queue: the most that any worker can do."""
+_STATES = {
+    "ENQUEUED": TaskState.WAITING,
+    "DELAYED": TaskState.WAITING,
+    "PENDING": TaskState.RUNNING,
+    "CANCELLED": TaskState.CANCELLED,
+}
+
+
+class _HandedBack(BaseException):
+    """Ends a workflow whose task went back. As an Exception, DBOS would note it as the task's outcome."""
+
+
+class DbosQueue:
+    """The queue at a data base, `sqlite:///FILE` or `postgresql://...`."""
+
+    def __init__(self, url: str, *, key: str = "") -> None:
+        """Take the address, and the name of the API key whose tasks are meant. Raises UsageError where it cannot be opened."""
+        self._url = _checked(url)
+        self._name = f"{APPLICATION}-{key}" if key else APPLICATION
+        self._stopped = False
+        self._worker = ""
+        _quiet()
+        try:
+            DBOS.migrate(self._url)
+            self._engine = engine_of(self._url)
+            self.ledger = Ledger(self._engine, gone=lambda: self._stopped)
+            self.ledger.make()
+            self._client = DBOSClient(
+                system_database_url=self._url,
+                serializer=DBOSPortableJSONSerializer(),
+                application_name=APPLICATION,
+            )
+            self._client.register_queue(
+                self._name, polling_interval_sec=POLL_SECONDS, on_conflict="never_update", application_name=APPLICATION
+            )
+        except (DBAPIError, OSError) as error:
+            raise UsageError(f"--queue: {shown(url)} cannot be opened: {_first_line(error)}") from None
+        schema = None if self._engine.dialect.name == "sqlite" else "dbos"
+        columns = "workflow_uuid", "name", "status", "queue_name", "application_version", "executor_id"
+        self._tasks = sa.table("workflow_status", *(sa.column(name) for name in columns), schema=schema)
+
+    def put(self, batch: Batch, tasks: Sequence[QueuedTask], again: Callable[[TaskRow], bool]) -> int:
+        """Put tasks in, as `Queue.put`."""
+        self.ledger.note_batch(batch)
+        known = {row.task: row for row in self.list(batch.name)}
+        new = [task for task in tasks if task.name not in known]
+        for start in range(0, len(new), AT_ONCE):
+            self.ledger.within(partial(self._enqueue, tasks=new[start : start + AT_ONCE]))
+        repeated = [task for task in tasks if task.name in known and again(known[task.name])]
+        return len(new) + sum(self.retry(known[task.name], task.version) for task in repeated)
+
+    def _enqueue(self, connection: sa.Connection, tasks: Iterable[QueuedTask]) -> None:
+        for task in tasks:
+            options: EnqueueOptions = {
+                "workflow_name": TASK,
+                "queue_name": self._name,
+                "workflow_id": _id(task.batch, task.name),
+                "app_version": task.version,
+                "queue_partition_key": task.group,
+                "attributes": {"sha256": task.sha256},
+            }
+            if task.priority:  # DBOS says 0 by saying nothing
+                options["priority"] = task.priority
+            self._client.enqueue_in_transaction(connection, options, task.batch, dict(task.task))
+
+    def retry(self, row: TaskRow, version: str) -> bool:
+        """Have a task done again that is at its end, by workers of `version`. Return False where it is not at its end."""
+        identity = _id(row.batch, row.task)
+        if self._client.retrieve_workflow(identity).get_status().status in ("ENQUEUED", "DELAYED", "PENDING"):
+            return False
+        self.ledger.within(lambda connection: self.ledger.set_aside(connection, row.batch, row.task))
+        self._client.rewind_workflow(
+            identity, application_version=version, queue_name=self._name, queue_partition_key=row.group
+        )
+        return True
+
+    def cancel(self, rows: Sequence[TaskRow]) -> None:
+        """Take tasks out that wait. What runs of them is ended by its worker, at its next beat."""
+        for row in rows:
+            if row.state is TaskState.RUNNING:
+                self.ledger.cancel(row.batch, row.task)
+        self._client.cancel_workflows([_id(row.batch, row.task) for row in rows if row.state is TaskState.WAITING])
+
+    def limit(self, limits: Limits) -> None:
+        """Set the limits of the queue. They hold for all its workers, from their next look for tasks on."""
+        queue = self._client.register_queue(self._name, on_conflict="never_update", application_name=APPLICATION)
+        queue.set_global_concurrency(limits.at_once)
+        queue.set_partition_concurrency(limits.per_group)
+        queue.set_limiter(
+            {"limit": limits.starts, "period": limits.seconds} if limits.starts and limits.seconds else None
+        )
+
+    def join(self, *, version: str, jobs: int, lease: float, worker: str) -> None:
+        """Become a worker that can do `jobs` tasks at once, and is lost when silent for `lease` seconds."""
+        self._worker, self._version = worker, version
+        self._slots = Semaphore(jobs)
+        self._most = self.ledger.join(worker, version, jobs, lease)
+
+    def take(self, do: Do) -> None:
+        """Take tasks, as `Queue.take`."""
+        config: DBOSConfig = {
+            "name": APPLICATION,
+            "system_database_url": self._url,
+            "application_version": self._version,
+            "executor_id": self._worker,
+            "serializer": DBOSPortableJSONSerializer(),
+            "run_migrations": False,
+            "log_level": "CRITICAL",
+            "use_listen_notify": False,
+        }
+        DBOS(config=config)
+
+        @DBOS.workflow(name=TASK, max_recovery_attempts=None)
+        def task(batch: str, given: dict[str, Any]) -> int:
+            return self._do(QueuedTask(batch=batch, task=given, version=self._version), do)
+
+        DBOS.listen_queues([self._name])
+        DBOS.launch()
+        queue = DBOS.register_queue(self._name, polling_interval_sec=POLL_SECONDS, on_conflict="never_update")
+        queue.set_worker_concurrency(self._most)
+
+    def _do(self, queued: QueuedTask, do: Do) -> int:
+        """Do a task on a thread of DBOS. Return the number of the attempt, 0 where there was none."""
+        if not self._slots.acquire(timeout=SLOT_SECONDS):
+            self._give_back([_id(queued.batch, queued.name)])
+            raise _HandedBack
+        try:
+            attempt = self.ledger.begin(queued.batch, queued.name, self._worker)
+            if attempt is None:
+                return 0
+            done = do(queued, attempt)
+            if done is Done.BACK:
+                self._give_back([_id(queued.batch, queued.name)])
+            if done is not Done.FINISHED:
+                raise _HandedBack
+            return attempt.number
+        finally:
+            self._slots.release()
+
+    def stop_taking(self, seconds: float) -> None:
+        """Take nothing more, and return when what runs is done; after `seconds` at the latest."""
+        DBOS.destroy(workflow_completion_timeout_sec=max(1, int(seconds)))
+
+    def leave(self) -> None:
+        """Give back what this worker still has, and be no worker any more."""
+        self._give_back(self._held_by(self._worker))
+        self.ledger.leave(self._worker)
+
+    def beat(self, running: Mapping[tuple[str, str], Growth]) -> Beaten:
+        """Say that this worker lives, as `Queue.beat`."""
+        try:
+            beaten = self.ledger.beat(self._worker, running)
+        except DBAPIError as error:
+            raise QueueAwayError(_first_line(error)) from None
+        if beaten.is_alive:
+            self.give_back_lost()
+        return beaten
+
+    def give_back_lost(self) -> None:
+        """Give back what lost workers had. Raises QueueAwayError."""
+        try:
+            for name in self.ledger.reap():
+                self._give_back(self._held_by(name))
+                self.ledger.leave(name)
+        except DBAPIError as error:
+            raise QueueAwayError(_first_line(error)) from None
+
+    def finish(self, attempt: Attempt, how: str, result: Mapping[str, JsonValue] | None = None) -> bool:
+        """Note how an attempt ended, as `Queue.finish`."""
+        return self.ledger.finish(attempt, how, result)
+
+    def close(self) -> None:
+        """Give back the connections, and try nothing again."""
+        self._stopped = True
+        self._client.destroy()
+        self._engine.dispose()
+
+    def _rows(self, batch: str) -> Iterator[TaskRow]:
+        begun = {task: (now, rows) for task, now, rows in self.ledger.attempts(batch)}
+        for workflow in self._client.list_workflows(
+            workflow_id_prefix=f"{batch}:", name=TASK, load_input=False, load_output=False
+        ):
+            task = workflow.workflow_id.partition(":")[2]
+            now, attempts = begun.get(task, (time.time(), ()))
+            done = next((row for row in attempts if row.how == DONE), None)
+            last = done or (attempts[-1] if attempts else None)
+            state = _STATES.get(workflow.status, TaskState.RUNNING)
+            if done is not None:
+                state = (
+                    TaskState.UNKNOWN if done.result_object.get("how") == TaskState.UNKNOWN.value else TaskState.DONE
+                )
+            elif state is TaskState.RUNNING and (last is None or last.ended is not None):
+                state = TaskState.WAITING  # it was taken, and is not begun
+            yield TaskRow(
+                batch=batch,
+                task=task,
+                state=state,
+                version=workflow.app_version or "",
+                sha256=str((workflow.attributes or {}).get("sha256") or ""),
+                group=workflow.queue_partition_key or "-",
+                attempts=len(attempts),
+                lost=sum(row.how == LOST for row in attempts),
+                number=last.number if last is not None else 0,
+                worker=last.worker if last is not None else "",
+                began=last.began if last is not None else None,
+                ended=last.ended if last is not None else None,
+                now=now,
+                growth=last.growth if last is not None else None,
+                result=done.result_object if done is not None else {},
+            )
+
+    def results(self, batch: str, since: float = 0.0) -> Sequence[TaskResult]:
+        """Return the results of a batch that were noted after `since`, by the clock of the queue, in their order."""
+        return self.ledger.results(batch, since)
+
+    def undone(self, batch: str) -> int:
+        """Return how many tasks of a batch wait or run. The rows are counted, not read."""
+        query = sa.select(sa.func.count()).where(
+            self._tasks.c.workflow_uuid.startswith(f"{batch}:", autoescape=True),
+            self._tasks.c.status.in_(("ENQUEUED", "DELAYED", "PENDING")),
+        )
+        return int(self.ledger.within(lambda connection: connection.execute(query)).scalar() or 0)
+
+    def counts(self) -> Mapping[str, Mapping[TaskState, int]]:
+        """Return how many tasks of each batch are where, as DBOS has it."""
+        batch = sa.func.substr(self._tasks.c.workflow_uuid, 1, NAME_LENGTH)
+        query = sa.select(batch, self._tasks.c.status, sa.func.count()).where(self._tasks.c.name == TASK)
+        rows = self.ledger.within(
+            lambda connection: connection.execute(query.group_by(batch, self._tasks.c.status)).all()
+        )
+        found: dict[str, dict[TaskState, int]] = {}
+        for name, status, count in rows:
+            of_batch, state = found.setdefault(name, {}), _STATES.get(status, TaskState.DONE)
+            of_batch[state] = of_batch.get(state, 0) + count
+        return found
+
+    def waiting_for(self) -> Mapping[str, int]:
+        """Return how many tasks wait for workers of each version."""
+        version = self._tasks.c.application_version
+        query = sa.select(version, sa.func.count()).where(
+            self._tasks.c.name == TASK, self._tasks.c.status.in_(("ENQUEUED", "DELAYED"))
+        )
+        rows = self.ledger.within(lambda connection: connection.execute(query.group_by(version)).all())
+        return {str(name): int(count) for name, count in rows}
+
+    def is_idle(self, version: str) -> bool:
+        """Say whether nothing waits or runs that a worker of `version` could do."""
+        query = sa.select(sa.func.count()).where(
+            self._tasks.c.queue_name == self._name,
+            self._tasks.c.status.in_(("ENQUEUED", "DELAYED", "PENDING")),
+            self._tasks.c.application_version == version,
+        )
+        return not self.ledger.within(lambda connection: connection.execute(query)).scalar()
+
+    def _held_by(self, worker: str) -> list[str]:
+        """Return the ids of the tasks that DBOS has in the hands of a worker."""
+        query = sa.select(self._tasks.c.workflow_uuid).where(
+            self._tasks.c.executor_id == worker, self._tasks.c.status == "PENDING"
+        )
+        return list(self.ledger.within(lambda connection: connection.execute(query).scalars().all()))
+
+    def _give_back(self, ids: Sequence[str]) -> None:
+        if ids:
+            self._client.resume_workflows(list(ids), queue_name=self._name)
+
+    def list(self, batch: str | None = None) -> Iterator[TaskRow]:
+        """Yield the tasks of one batch, or all."""
+        for one in self.ledger.batches():
+            if batch in (None, one.name):
+                yield from self._rows(one.name)
+
+
+def _checked(url: str) -> str:
+    """Return the address with what bounds how long a dead connection is waited for. Raises UsageError."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise UsageError("--queue: it is no address: sqlite:///FILE or postgresql://USER@HOST/NAME") from None
+    if parsed.password:
+        raise UsageError(
+            "--queue: no password in the address, since every user of the machine can read a command line: set PGPASSWORD or "
+            "write it into ~/.pgpass"
+        )
+    match parsed.get_backend_name():
+        case "sqlite" if parsed.database and parsed.database != ":memory:":
+            folder = os.path.dirname(os.path.abspath(parsed.database))
+            if not os.path.isdir(folder):
+                raise UsageError(f"--queue: there is no folder {folder}")
+            if not os.path.exists(parsed.database):  # tasks are nobody else's to read
+                os.close(os.open(parsed.database, os.O_CREAT | os.O_RDWR, 0o600))
+            return url
+        case "postgresql":
+            bounds = {
+                "connect_timeout": "10",
+                "keepalives_idle": "10",
+                "keepalives_interval": "5",
+                "keepalives_count": "3",
+            }
+            bounds["tcp_user_timeout"] = "20000"
+            return parsed.update_query_dict({**bounds, **parsed.query}).render_as_string(hide_password=False)
+        case _:
+            raise UsageError("--queue: it is no address: sqlite:///FILE or postgresql://USER@HOST/NAME")
+
+
+def _quiet() -> None:
+    """Keep what DBOS logs off stderr: what goes wrong is said by whoever asked for it."""
+    import logging
+
+    logger = logging.getLogger("dbos")
+    logger.setLevel(logging.CRITICAL + 1)
+
+
+def _first_line(error: BaseException) -> str:
+    origin = getattr(error, "orig", None) or error
+    return next(iter(str(origin).strip().splitlines()), type(origin).__name__)
+
+
+def _id(batch: str, task: str) -> str:
+    return f"{batch}:{task}"

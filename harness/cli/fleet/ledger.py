@@ -1,0 +1,376 @@
+"""What the queue's engine has no rows for: batches, workers and attempts, in three tables beside its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+
+from harness.actions import JsonValue
+from harness.cli.fleet.queue import MAX_BROKEN, Attempt, Batch, Beaten, Growth, RunningRow, TaskResult, WorkerRow
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+T = TypeVar("T")
+
+DONE, LATE, LOST, BROKEN, RETRIED = "done", "late", "lost", "broken", "retried"
+"""How an attempt ended: it gave the result; another had; its worker was lost; it could not do it; its result counts no more."""
+AGAIN_SECONDS = 1.0
+"""The pause between two tries to reach the data base."""
+REAP_SECONDS = 30.0
+"""Who gives back what a lost worker had is given so long for it. Then another does it."""
+
+_TABLES = sa.MetaData()
+_BATCHES = sa.Table(
+    "harness_batches",
+    _TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("out", sa.Text, nullable=False),
+    sa.Column("budget", sa.Float),
+)
+_WORKERS = sa.Table(
+    "harness_workers",
+    _TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("jobs", sa.Integer, nullable=False),
+    sa.Column("lease", sa.Float, nullable=False),
+    sa.Column("seen", sa.Float, nullable=False),
+    sa.Column("is_lost", sa.Boolean, nullable=False),
+)
+_ATTEMPTS = sa.Table(
+    "harness_attempts",
+    _TABLES,
+    sa.Column("batch", sa.Text, primary_key=True),
+    sa.Column("task", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("worker", sa.Text, nullable=False, index=True),
+    sa.Column("began", sa.Float, nullable=False),
+    sa.Column("ended", sa.Float),
+    sa.Column("how", sa.Text),
+    sa.Column("records", sa.Integer),
+    sa.Column("head", sa.Text),
+    sa.Column("cost", sa.Float),
+    sa.Column("result", sa.Text),
+    sa.Column("reason", sa.Text),
+    sa.Column("cancelled", sa.Boolean, nullable=False, server_default=sa.false()),
+)
+sa.Index(  # INVARIANT: one attempt at a task counts, whoever else comes to an end at the same moment.
+    "harness_attempts_done",
+    _ATTEMPTS.c.batch,
+    _ATTEMPTS.c.task,
+    unique=True,
+    sqlite_where=_ATTEMPTS.c.how == DONE,
+    postgresql_where=_ATTEMPTS.c.how == DONE,
+)
+sa.Index(
+    "harness_attempts_running",
+    _ATTEMPTS.c.began,
+    sqlite_where=_ATTEMPTS.c.ended.is_(None),
+    postgresql_where=_ATTEMPTS.c.ended.is_(None),
+)
+
+
+def engine_of(url: str) -> Engine:
+    """Return what speaks to the data base at `url`: at most two connections, none that is dead."""
+    parsed = sa.make_url(url)
+    if parsed.get_backend_name() == "postgresql":
+        return sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=2, pool_pre_ping=True)
+    engine = sa.create_engine(parsed)
+
+    @sa.event.listens_for(engine, "connect")
+    def one_writer(connection: Any, _record: object) -> None:
+        connection.isolation_level = "IMMEDIATE"  # a reader that would write later cannot find itself behind another
+        connection.execute("PRAGMA busy_timeout=30000")
+
+    return engine
+
+
+class Row:
+    """An attempt as its table has it."""
+
+    __slots__ = ("_row",)
+
+    def __init__(self, row: Any) -> None:
+        self._row = row
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._row, name)
+
+    @property
+    def growth(self) -> Growth | None:
+        """How far its log got, as far as it was told."""
+        return Growth(records=self._row.records, head=self._row.head) if self._row.head else None
+
+    @property
+    def result_object(self) -> Mapping[str, JsonValue]:
+        """What it came to; empty where it did not."""
+        found: Mapping[str, JsonValue] = json.loads(self._row.result) if self._row.result else {}
+        return found
+
+
+class Ledger:
+    """Reads and writes the three tables. Each function is one transaction, done again while the data base is away."""
+
+    def __init__(self, engine: Engine, *, gone: Callable[[], bool] = lambda: False) -> None:
+        """Take the engine. Once `gone` says so, nothing is tried again: what fails is raised."""
+        self._engine = engine
+        self._gone = gone
+        is_postgres = engine.dialect.name == "postgresql"
+        self._now: sa.ColumnElement[float] = (
+            sa.literal_column("extract(epoch from clock_timestamp())", sa.Float)
+            if is_postgres
+            else sa.literal_column("(julianday('now') - 2440587.5) * 86400.0", sa.Float)
+        )
+
+    def make(self) -> None:
+        """Make the tables that are not there."""
+        for left in (True, True, False):
+            try:
+                _TABLES.create_all(self._engine)
+            except DBAPIError:
+                if not left:
+                    raise
+                time.sleep(AGAIN_SECONDS)  # another makes them at this moment
+            else:
+                return
+
+    def within(self, work: Callable[[Connection], T]) -> T:
+        """Do `work` in one transaction, and again while the data base is away. Return what it returns."""
+        while True:
+            try:
+                with self._engine.begin() as connection:
+                    return work(connection)
+            except DBAPIError as error:
+                is_away = error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
+                if not is_away or self._gone():
+                    raise
+            time.sleep(AGAIN_SECONDS)
+
+    def note_batch(self, batch: Batch) -> None:
+        """Note a batch, or its new budget."""
+
+        def write(connection: Connection) -> None:
+            known = connection.execute(
+                sa.update(_BATCHES).where(_BATCHES.c.name == batch.name).values(budget=batch.budget)
+            )
+            if not known.rowcount:
+                connection.execute(sa.insert(_BATCHES).values(name=batch.name, out=batch.out, budget=batch.budget))
+
+        self.within(write)
+
+    def batches(self) -> tuple[Batch, ...]:
+        """Return all batches."""
+        rows = self.within(lambda one: one.execute(sa.select(_BATCHES).order_by(_BATCHES.c.name)).all())
+        return tuple(Batch(name=row.name, out=row.out, budget=row.budget) for row in rows)
+
+    def begin(self, batch: str, task: str, worker: str) -> Attempt | None:
+        """Return a new attempt at a task, or the one that gave its result. Return None where it is given up here and now.
+
+        That is so where its workers were lost, or could not do it, MAX_BROKEN times, and where the budget is used up. The
+        attempt that says so is noted as its result.
+        """
+        while True:
+            try:
+                return self.within(lambda connection: self._begun(connection, batch, task, worker))
+            except IntegrityError:
+                continue  # another began the attempt of this number
+
+    def _begun(self, connection: Connection, batch: str, task: str, worker: str) -> Attempt | None:
+        of_batch = connection.execute(sa.select(_BATCHES).where(_BATCHES.c.name == batch)).one()
+        rows = connection.execute(sa.select(_ATTEMPTS).where(_is_of(batch, task))).all()
+        for row in rows:
+            if row.how == DONE:
+                told = json.loads(row.result or "{}")
+                if not told.get("has_result"):  # there is nothing to publish
+                    return None
+                return Attempt(batch=batch, task=task, number=row.number, out=of_batch.out, is_won=True)
+        number = max((row.number for row in rows), default=0) + 1
+        new = {"batch": batch, "task": task, "number": number, "worker": worker, "began": self._now}
+        if given_up := self._given_up(connection, rows, of_batch):
+            new |= {"ended": self._now, "how": DONE, "result": json.dumps(given_up), "reason": reason_of(given_up)}
+        connection.execute(sa.insert(_ATTEMPTS).values(**new))
+        return None if given_up else Attempt(batch=batch, task=task, number=number, out=of_batch.out)
+
+    def _given_up(self, connection: Connection, rows: Sequence[Any], batch: Any) -> dict[str, JsonValue]:
+        last = max((row.number for row in rows if row.how == RETRIED), default=0)
+        broken = [row for row in rows if row.how in (LOST, BROKEN) and row.number > last]
+        if len(broken) >= MAX_BROKEN:
+            lost = sum(row.how == LOST for row in broken)
+            told = f"its worker was lost {lost} times" if lost else "no worker could do it"
+            return {
+                "exit_code": None,
+                "how": "unknown effect" if lost else "not done",
+                "problem": f"{told}; see its attempts",
+            }
+        if batch.budget is None:
+            return {}
+        spent = connection.execute(sa.select(sa.func.sum(_ATTEMPTS.c.cost)).where(_ATTEMPTS.c.batch == batch.name))
+        if (spent.scalar() or 0.0) < batch.budget:
+            return {}
+        told = f"the budget of the batch, ${batch.budget:.2f}, is used up"
+        return {"exit_code": 4, "how": "not run", "end": "limit", "problem": told}
+
+    def finish(self, attempt: Attempt, how: str, result: Mapping[str, JsonValue] | None) -> bool:
+        """Note how an attempt ended. Return whether it is so noted: not where it was ended before, or another was first."""
+        cost = (result or {}).get("cost")
+        values: dict[str, Any] = {"ended": self._now, "cost": cost}
+        if result is not None:
+            values |= {"result": json.dumps(result), "reason": reason_of(result)}
+        growth = {key: result[key] for key in ("records", "head") if result and result.get(key)}
+        is_it = sa.and_(_is_of(attempt.batch, attempt.task), _ATTEMPTS.c.number == attempt.number)
+
+        def ended(how: str) -> bool:
+            change = sa.update(_ATTEMPTS).where(is_it, _ATTEMPTS.c.ended.is_(None)).values(how=how, **values, **growth)
+            return bool(self.within(lambda connection: connection.execute(change)).rowcount)
+
+        try:
+            if ended(how):
+                return True
+        except IntegrityError:
+            ended(LATE)
+            return False
+        # A try that was cut off may have been written all the same.
+        row = self.within(lambda one: one.execute(sa.select(_ATTEMPTS.c.how).where(is_it)).scalar())
+        return row == how
+
+    def set_aside(self, connection: Connection, batch: str, task: str) -> None:
+        """Let the result of a task count no more, so that it can be done again."""
+        connection.execute(sa.update(_ATTEMPTS).where(_is_of(batch, task), _ATTEMPTS.c.how == DONE).values(how=RETRIED))
+
+    def cancel(self, batch: str, task: str | None) -> int:
+        """Ask for the end of what runs of a batch, or of one task of it. Return how many attempts that are."""
+        which = [_ATTEMPTS.c.batch == batch, _ATTEMPTS.c.ended.is_(None)]
+        if task is not None:
+            which.append(_ATTEMPTS.c.task == task)
+        change = sa.update(_ATTEMPTS).where(*which).values(cancelled=True)
+        return int(self.within(lambda connection: connection.execute(change)).rowcount)
+
+    def join(self, worker: str, version: str, jobs: int, lease: float) -> int:
+        """Note a worker. Return the most jobs that one of the workers has."""
+
+        def write(connection: Connection) -> int:
+            values = {"name": worker, "version": version, "jobs": jobs, "lease": lease, "seen": self._now}
+            connection.execute(sa.insert(_WORKERS).values(**values, is_lost=False))
+            return int(connection.execute(sa.select(sa.func.max(_WORKERS.c.jobs))).scalar() or jobs)
+
+        return self.within(write)
+
+    def leave(self, worker: str) -> None:
+        """Forget a worker that has nothing left to do."""
+        self.within(lambda connection: connection.execute(sa.delete(_WORKERS).where(_WORKERS.c.name == worker)))
+
+    def beat(self, worker: str, running: Mapping[tuple[str, str], Growth]) -> Beaten:
+        """Note that a worker lives, and how far its logs got. Tried once. Raises DBAPIError."""
+        with self._engine.begin() as connection:
+            change = sa.update(_WORKERS).where(_WORKERS.c.name == worker, _WORKERS.c.is_lost == sa.false())
+            if not connection.execute(change.values(seen=self._now)).rowcount:
+                return Beaten(is_alive=False)
+            mine = [_ATTEMPTS.c.worker == worker, _ATTEMPTS.c.ended.is_(None)]
+            for (batch, task), growth in running.items():
+                grown = sa.update(_ATTEMPTS).where(_is_of(batch, task), *mine)
+                connection.execute(grown.values(records=growth.records, head=growth.head))
+            ended = sa.select(_ATTEMPTS.c.batch, _ATTEMPTS.c.task).where(*mine, _ATTEMPTS.c.cancelled == sa.true())
+            return Beaten(
+                is_alive=True, cancelled=frozenset((one.batch, one.task) for one in connection.execute(ended))
+            )
+
+    def reap(self) -> tuple[str, ...]:
+        """Declare workers lost that were silent for longer than their lease. Return those whose tasks the caller gives back."""
+        is_silent = sa.and_(_WORKERS.c.is_lost == sa.false(), _WORKERS.c.seen + _WORKERS.c.lease < self._now)
+        is_left = sa.and_(_WORKERS.c.is_lost == sa.true(), _WORKERS.c.seen + REAP_SECONDS < self._now)
+
+        def write(connection: Connection) -> tuple[str, ...]:
+            change = sa.update(_WORKERS).where(sa.or_(is_silent, is_left)).values(is_lost=True, seen=self._now)
+            names = tuple(row.name for row in connection.execute(change.returning(_WORKERS.c.name)))
+            ended = sa.update(_ATTEMPTS).where(_ATTEMPTS.c.worker.in_(names), _ATTEMPTS.c.ended.is_(None))
+            if names:
+                connection.execute(ended.values(ended=self._now, how=LOST))
+            return names
+
+        with self._engine.begin() as connection:
+            return write(connection)
+
+    def ends(self, batch: str) -> Mapping[str, int]:
+        """Return how many tasks of a batch ended for each reason (see `reason_of`)."""
+        query = sa.select(_ATTEMPTS.c.reason, sa.func.count()).where(
+            _ATTEMPTS.c.batch == batch, _ATTEMPTS.c.how == DONE
+        )
+        rows = self.within(lambda connection: connection.execute(query.group_by(_ATTEMPTS.c.reason)).all())
+        return {str(reason): int(count) for reason, count in rows}
+
+    def pace(self, batch: str, seconds: float) -> tuple[int, float, int]:
+        """Return the tasks of a batch that were done in the last `seconds`, its cost so far, and its lost attempts."""
+        is_done = _ATTEMPTS.c.how == DONE
+        query = sa.select(
+            sa.func.count(sa.case((sa.and_(is_done, _ATTEMPTS.c.ended > self._now - seconds), 1))),
+            sa.func.coalesce(sa.func.sum(_ATTEMPTS.c.cost), 0.0),
+            sa.func.count(sa.case((_ATTEMPTS.c.how == LOST, 1))),
+        ).where(_ATTEMPTS.c.batch == batch)
+        row = self.within(lambda connection: connection.execute(query).one())
+        return int(row[0]), float(row[1]), int(row[2])
+
+    def longest(self, batch: str | None, most: int) -> Sequence[RunningRow]:
+        """Return what runs longest, at most so many attempts."""
+        query = sa.select(_ATTEMPTS, (self._now - _ATTEMPTS.c.began).label("seconds")).where(
+            _ATTEMPTS.c.ended.is_(None)
+        )
+        if batch is not None:
+            query = query.where(_ATTEMPTS.c.batch == batch)
+        rows = self.within(lambda one: one.execute(query.order_by(_ATTEMPTS.c.began).limit(most)).all())
+        return tuple(
+            RunningRow(
+                batch=row.batch, task=row.task, number=row.number, worker=row.worker, seconds=float(row.seconds),
+                records=row.records or 0, head=row.head or "",
+            )
+            for row in rows
+        )  # fmt: skip
+
+    def workers(self) -> tuple[WorkerRow, ...]:
+        """Return the workers that are alive."""
+        query = sa.select(_WORKERS, (self._now - _WORKERS.c.seen).label("silent")).where(
+            _WORKERS.c.is_lost == sa.false()
+        )
+        rows = self.within(lambda connection: connection.execute(query.order_by(_WORKERS.c.name)).all())
+        return tuple(
+            WorkerRow(name=row.name, version=row.version, jobs=row.jobs, silent=float(row.silent)) for row in rows
+        )
+
+    def attempts(self, batch: str) -> Iterator[tuple[str, float, Sequence[Row]]]:
+        """Yield each task of a batch that was begun: its id, the clock now, and its attempts in order."""
+        query = sa.select(_ATTEMPTS, self._now.label("now")).where(_ATTEMPTS.c.batch == batch)
+        rows = self.within(lambda one: one.execute(query.order_by(_ATTEMPTS.c.task, _ATTEMPTS.c.number)).all())
+        by_task: dict[str, list[Row]] = {}
+        for row in rows:
+            by_task.setdefault(row.task, []).append(Row(row))
+        for task, found in by_task.items():
+            yield task, float(rows[0].now), found
+
+    def results(self, batch: str, since: float) -> Sequence[TaskResult]:
+        """Return the results of a batch that were noted after `since`, in their order."""
+        other = _ATTEMPTS.alias()
+        is_lost = sa.and_(other.c.batch == batch, other.c.task == _ATTEMPTS.c.task, other.c.how == LOST)
+        lost = sa.select(sa.func.count()).select_from(other).where(is_lost).scalar_subquery()
+        query = sa.select(_ATTEMPTS, lost.label("lost")).where(
+            _ATTEMPTS.c.batch == batch, _ATTEMPTS.c.how == DONE, _ATTEMPTS.c.ended > since
+        )
+        rows = self.within(lambda connection: connection.execute(query.order_by(_ATTEMPTS.c.ended)).all())
+        return tuple(
+            TaskResult(task=row.task, number=row.number, ended=row.ended, result=json.loads(row.result), lost=row.lost)
+            for row in rows
+        )
+
+
+def reason_of(result: Mapping[str, JsonValue]) -> str:
+    """Return why a task ended, in a word or two: `exit 4 limit`, `unknown effect`."""
+    code, end, how = (result.get(key) for key in ("exit_code", "end", "how"))
+    return f"exit {code} {end or how}" if code is not None else str(how)
+
+
+def _is_of(batch: str, task: str) -> sa.ColumnElement[bool]:
+    return sa.and_(_ATTEMPTS.c.batch == batch, _ATTEMPTS.c.task == task)

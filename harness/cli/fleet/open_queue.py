@@ -1,0 +1,30 @@
+"""Opens a queue. What it needs is loaded here, and only here."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.cli.fleet.dbos_queue import DbosQueue
+
+
+def open_queue(url: str, *, key: str | None = None) -> DbosQueue:
+    """Return the queue at `sqlite:///FILE` or `postgresql://USER@HOST/NAME`; with `key` the one of an API key's tasks.
+
+    Raises UsageError where the extra is not installed, and where the queue cannot be opened.
+    """
+    try:
+        from harness.cli.fleet.dbos_queue import DbosQueue
+    except ImportError as error:
+        if error.name not in ("dbos", "sqlalchemy"):
+            raise
+        raise UsageError("--queue needs DBOS: pip install 'permission-harness[fleet]'") from None
+    return DbosQueue(url, key=key or "")
+
+
+def shown(url: str) -> str:
+    """Return the address of a queue for a message, without a password."""
+    return re.sub(r"//([^/@:]*):[^/@]*@", r"//\1:***@", url)

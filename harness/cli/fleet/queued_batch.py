@@ -1,0 +1,256 @@
+"""`harness batch --queue`: puts tasks into a queue, waits for them, and checks what came of each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.cli.batch.growing_log import head_of
+from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome
+from harness.cli.batch.packed import Packed, pack
+from harness.cli.batch.results import Results
+from harness.cli.batch.store import ResultsError, is_url
+from harness.cli.batch.task import Task, of_task
+from harness.cli.batch.task_folder import FINISHED, TaskFolder
+from harness.cli.batch.transport import local_path
+from harness.cli.exits import Exit
+from harness.cli.fleet.open_queue import open_queue
+from harness.cli.fleet.queue import NAME_LENGTH, Batch, QueuedTask, TaskResult, TaskRow, TaskState
+from harness.cli.fleet.version import policy_digest, version_of
+from harness.cli.state import State
+from harness.errors import LogError, UsageError
+from harness.log.findings import judge_log
+from harness.log.heads_file import HeadsFile
+from harness.record import replace
+from harness.safe_files import replace_file
+from harness.text.amounts import counted
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from harness.cli.signals import Stopping
+
+EVERY_SECONDS = 1.0
+"""The pause between two looks at the queue."""
+FIRST_SECONDS = 5.0
+TELL_SECONDS = 60.0
+"""The pause between two messages that no worker takes the tasks."""
+HEADS = "heads.jsonl"
+"""In the folder of results: the head of each log, as the queue has it. `harness audit verify --heads` takes it."""
+_LIMITS = ("max_turns", "max_seconds", "max_tokens", "max_cost")
+
+
+def batch_name(out: str) -> str:
+    """Return the name of the batch whose results go to `out`, a URL or an absolute path: one place, one batch."""
+    return hashlib.sha256(out.encode()).hexdigest()[:NAME_LENGTH]
+
+
+def queued(
+    arguments: Namespace,
+    environment: Mapping[str, str],
+    local: str,
+    tasks: Sequence[Task],
+    progress: Progress,
+    stopping: Stopping,
+) -> list[TaskOutcome] | None:
+    """Put tasks into the queue that the flags name. With --wait return what came of each when all are done, else None.
+
+    `local` is the folder that the results are read in. Raises UsageError, PolicyError and OSError.
+    """
+    batch = QueuedBatch(arguments, environment, arguments.out if is_url(arguments.out) else local)
+    try:
+        count = batch.put(tasks)
+        there = f"; {counted(len(tasks) - count, 'task')} there already" if count < len(tasks) else ""
+        progress.tell(f"{counted(count, 'task')} put into the queue as batch {batch.name}{there}")
+        return batch.gather(batch.wait(tasks, progress, stopping), local) if arguments.wait else None
+    except ResultsError as error:
+        raise UsageError(f"--out: {error}") from None
+    finally:
+        batch.close()
+
+
+class QueuedBatch:
+    """A batch in a queue."""
+
+    def __init__(self, arguments: Namespace, environment: Mapping[str, str], out: str) -> None:
+        """Take the place of the results as workers see it, a URL or an absolute path. Raises UsageError and PolicyError."""
+        self._arguments = arguments
+        self._environment = environment
+        self._version = version_of(arguments)
+        self._policy = policy_digest(arguments)
+        self._results = Results.at(out)
+        self._batch = Batch(name=batch_name(out), out=out, budget=arguments.budget)
+        self._queue = open_queue(arguments.queue, key=arguments.key)
+        self._known = HeadsFile(State.of(environment).heads)
+        self._packed: dict[tuple[str, str | None], Packed] = {}
+        self._heads: dict[str, TaskResult] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the batch in the queue."""
+        return self._batch.name
+
+    def put(self, tasks: Sequence[Task]) -> int:
+        """Put in what is not there, and what ended in a way that another try may mend. Return how many tasks that are.
+
+        Raises UsageError where a task of that name is another one, or cannot be packed, and ResultsError.
+        """
+        queued = tuple(self._queued(tasks))
+        asked = {one.name: one for one in queued}
+        for row in self._queue.list(self.name):
+            if row.task in asked and row.sha256 != asked[row.task].sha256:
+                raise UsageError(
+                    f"task {row.task} lies in the queue with other contents: name another --out, or cancel and wait for it"
+                )
+        return self._queue.put(self._batch, queued, is_tried_again)
+
+    def wait(self, tasks: Sequence[Task], progress: Progress, stopping: Stopping) -> list[TaskOutcome]:
+        """Wait until the tasks are done. Return what came of each, in their order."""
+        places = {task.id: place for place, task in enumerate(tasks)}
+        found: dict[str, TaskOutcome] = {}
+        since, tell_at = 0.0, time.monotonic() + FIRST_SECONDS
+        while True:
+            left = self._queue.undone(self.name)
+            for one in self._queue.results(self.name, since):
+                since = one.ended
+                if one.task in places:
+                    self._heads[one.task] = one
+                    found[one.task] = outcome = outcome_of(one, places[one.task])
+                    how = outcome.how.value if outcome.code is None else f"exit {int(outcome.code)}"
+                    progress.ended(one.task, how, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why)
+            if not left or stopping.count:
+                break
+            workers = [one for one in self._queue.ledger.workers() if one.version == self._version]
+            progress.now(min(left, sum(one.jobs for one in workers)))
+            if time.monotonic() > tell_at and not workers:
+                tell_at = time.monotonic() + TELL_SECONDS
+                progress.tell(f"{counted(left, 'task')} left, and no worker takes tasks for {self._version}")
+            self._queue.give_back_lost()
+            time.sleep(EVERY_SECONDS)
+        if stopping.count and left:
+            on = f"{counted(left, 'task')} left; workers go on with them"
+            progress.tell(f"{on}. `harness queue cancel --queue URL {self.name}` ends them")
+        not_done = TaskOutcome(id="", place=0, how=TaskEnd.NOT_RUN, problem="it is not done")
+        return [found.get(task.id) or replace(not_done, id=task.id, place=places[task.id]) for task in tasks]
+
+    def gather(self, outcomes: Sequence[TaskOutcome], local: str) -> list[TaskOutcome]:
+        """Compare each log with the head that the queue has, and write these heads into the folder `local`, HEADS.
+
+        `local` is the folder of the results; where they lie at a URL, they are brought there. An outcome whose log is not what
+        the queue was told becomes one of Exit.LOG. Raises OSError.
+        """
+        checked, lines = [], []
+        for outcome in outcomes:
+            told = self._heads.get(outcome.id)
+            if told is not None and told.result.get("has_result"):
+                folder = TaskFolder(os.path.join(local, outcome.id))
+                problem, line = self._compared(folder, told)
+                lines.append(line)
+                if problem:
+                    outcome = replace(outcome, code=Exit.LOG, problem=problem)  # noqa: PLW2901 - the same, corrected
+            checked.append(outcome)
+        replace_file(os.path.join(local, HEADS), lines)
+        return checked
+
+    def _compared(self, folder: TaskFolder, told: TaskResult) -> tuple[str, bytes]:
+        """Return what is wrong with a log, or nothing, and the head that the queue has of it."""
+        path, head = folder.log(told.number), str(told.result.get("head"))
+        note = {"file": path, "records": told.result.get("records"), "head": head, "closed": True}
+        problem = ""
+        try:
+            if is_url(self._batch.out):
+                self._results.fetch(told.task, folder.path)
+            if (found := head_of(path)) is not None:
+                note |= {"session": found.session, "size": found.size}
+            findings = judge_log(path, self._known, given=head)
+            if findings.unfit or findings.found.head != head:
+                problem = f"{path}: {findings.unfit or findings.why}"
+        except (LogError, ResultsError) as error:
+            problem = str(error)
+        return problem, json.dumps(note, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._queue.close()
+
+    def _queued(self, tasks: Sequence[Task]) -> Iterator[QueuedTask]:
+        for task in tasks:
+            given = {**task.given, **self._source(task)}
+            flags = of_task(self._arguments, task)  # raises UsageError for what no run could take
+            limits = {name: getattr(flags, name) for name in _LIMITS if getattr(flags, name) is not None}
+            model = {"model": flags.model} if flags.model else {}
+            given = {**given, **limits, **model, "policy_sha256": self._policy}
+            left_out = ("policy", "priority", "group")
+            yield QueuedTask(
+                batch=self.name,
+                task={name: value for name, value in given.items() if value is not None and name not in left_out},
+                version=self._version,
+                priority=task.priority or 0,
+                group=task.group or task.repo or task.cwd or "-",
+            )
+
+    def _source(self, task: Task) -> dict[str, JsonValue]:
+        """Return what a worker makes the work folder of: a repository that it reaches, or a file beside the results."""
+        if task.bundle is not None:
+            return {"bundle": self._uploaded(task.bundle, f"{task.file_sha256}.bundle")}
+        if task.archive is not None:
+            return {"archive": self._uploaded(task.archive, f"{task.file_sha256}.tar")}
+        if task.repo is None:
+            return self._packed_source(task.cwd or self._arguments.cwd or os.getcwd(), task.revision)
+        place = local_path(task.repo)
+        if place is None:
+            return {}
+        return {**self._packed_source(place, task.commit), "repo": None, **({"cwd": task.cwd} if task.cwd else {})}
+
+    def _packed_source(self, folder: str, revision: str | None) -> dict[str, JsonValue]:
+        key = os.path.realpath(folder), revision
+        if key not in self._packed:
+            into = os.path.join(State.of(self._environment).state, "packed")
+            packed = self._packed[key] = pack(*key, into, self._environment)
+            self._uploaded(packed.path, os.path.basename(packed.path))
+            os.unlink(packed.path)
+        packed = self._packed[key]
+        source: dict[str, JsonValue] = {packed.kind: os.path.basename(packed.path), "sha256": packed.sha256}
+        return {**source, "commit": packed.commit or None, "cwd": packed.cwd or None, "revision": None}
+
+    def _uploaded(self, path: str, name: str) -> str:
+        self._results.put_input(path, name)
+        return name
+
+
+def is_tried_again(row: TaskRow) -> bool:
+    """Say whether a second start does a task again: as without a queue, and where it was cancelled or given up."""
+    if row.state is not TaskState.DONE:
+        return row.state in (TaskState.CANCELLED, TaskState.UNKNOWN)
+    return row.result.get("exit_code") not in FINISHED or row.result.get("how") == TaskEnd.NOT_RUN.value
+
+
+def outcome_of(one: TaskResult, place: int) -> TaskOutcome:
+    """Return the outcome that a worker, or the queue, noted of a task."""
+    told = one.result
+    lost = f"{counted(one.lost, 'earlier attempt')} lost with its worker: effect unknown" if one.lost else ""
+    code, cost, seconds = told.get("exit_code"), told.get("cost"), told.get("seconds")
+    return TaskOutcome(
+        id=one.task,
+        place=place,
+        how=TaskEnd(str(told.get("how"))),
+        code=code if isinstance(code, int) else None,
+        end=str(told.get("end") or ""),
+        turns=_count(told.get("turns")),
+        refused=_count(told.get("refused")),
+        changed=_count(told.get("files")),
+        cost=float(cost) if isinstance(cost, (int, float)) else None,
+        seconds=float(seconds) if isinstance(seconds, (int, float)) else 0.0,
+        tries=one.number,
+        problem="; ".join(part for part in (str(told.get("problem") or ""), lost) if part),
+        detail=str(told.get("detail") or ""),
+    )
+
+
+def _count(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,48 @@
+"""What a worker must be to take a task. The queue compares this text alone: it chooses work, never permissions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from harness import __version__
+from harness.actions import JsonValue
+from harness.cli.batch.task import DEFAULT_POLICY
+from harness.cli.policy.policies import load_named
+from harness.errors import PolicyError, UsageError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_SETTINGS = (
+    "provider", "calls", "effort", "set", "no_instructions", "add_dir", "tools", "allow_refusals", "dry_run", "plan",
+)  # fmt: skip
+"""The flags that must be the same where a batch is put and where it is done. Models and limits travel with each task."""
+
+
+def policy_digest(arguments: Namespace) -> str:
+    """Return the SHA-256 of the policy's file. Raises PolicyError, also where --policy-sha256 says another."""
+    (source,) = load_named(arguments.policy or DEFAULT_POLICY).sources
+    if arguments.policy_sha256 not in (None, source.sha256):
+        raise PolicyError(
+            f"{source.path}: its SHA-256 is {source.sha256}, and --policy-sha256 says {arguments.policy_sha256}"
+        )
+    return source.sha256
+
+
+def version_of(arguments: Namespace) -> str:
+    """Return what the flags come to: versions of the harness, of the policy and of the settings.
+
+    Raises PolicyError, and UsageError for a file that cannot be read.
+    """
+    given: dict[str, JsonValue] = {name: getattr(arguments, name) for name in _SETTINGS}
+    settings: dict[str, JsonValue] = {name: value for name, value in given.items() if value not in (None, False, [])}
+    if arguments.system is not None:
+        try:
+            with open(arguments.system, "rb") as file:
+                settings["system"] = hashlib.sha256(file.read()).hexdigest()
+        except OSError as error:
+            raise UsageError(f"--system: {arguments.system} cannot be read: {error.strerror}") from None
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    return f"harness {__version__} policy {policy_digest(arguments)[:12]} settings {digest[:12]}"

@@ -1,0 +1,343 @@
+"""A worker: takes tasks from a queue, does each in a process as `harness batch` does, and gives in what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.cli.batch.growing_log import GrowingLog
+from harness.cli.batch.outcome import TaskEnd, TaskOutcome, with_result
+from harness.cli.batch.pool import TaskProcess, is_key_refused, last_words, start_process
+from harness.cli.batch.results import Results
+from harness.cli.batch.store import ResultsError
+from harness.cli.batch.task import Task, task_of
+from harness.cli.batch.task_folder import TaskFolder
+from harness.cli.batch.task_run import refuse_outside
+from harness.cli.batch.worktree import remove_work_folder
+from harness.cli.exits import Exit
+from harness.cli.fleet.queue import Attempt, Done, Growth, QueueAwayError, QueuedTask
+from harness.errors import LogError, UsageError
+from harness.record import Record
+from harness.removal import remove_folder
+from harness.safe_files import replace_file
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import TypeAlias
+
+    from harness.cli.batch.git_runner import Lifeline
+    from harness.cli.fleet.queue import Queue
+
+    Key: TypeAlias = tuple[str, str]
+
+LEASE_SECONDS = 60.0
+"""A worker that is silent for so long is lost: others do its tasks."""
+BEATS = 6
+"""So often in a lease a worker says that it lives."""
+FENCE = 0.75
+"""A worker that could not say so for this share of its lease ends what it runs, before others begin it again."""
+HEAD_SECONDS = 30.0
+"""The head of a growing log is told so often."""
+NOTE = "attempt.json"
+"""In the folder of a task: whose attempt it is. Who finds it after the worker's death gives the log in."""
+_BY_SIGNAL = frozenset((Exit.INTERRUPTED, Exit.TERMINATED))
+
+
+class Running(Record):
+    """An attempt that a process is at."""
+
+    process: TaskProcess
+    log: GrowingLog
+
+
+class Worker:
+    """Does tasks, on threads of the queue."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        arguments: Namespace,
+        environment: Mapping[str, str],
+        *,
+        folder: str,
+        lifeline: Lifeline,
+        tell: Callable[[str], None],
+        lease: float,
+    ) -> None:
+        """Take the queue, the flags of every run, and the folder that this worker works in.
+
+        `lease` is in seconds. What the operator should know goes to `tell`, a line each.
+        """
+        self._queue = queue
+        self._arguments = arguments
+        self._environment = environment
+        self._folder = folder
+        self._inputs = os.path.join(folder, "inputs")
+        self._lifeline = lifeline
+        self._tell = tell
+        self._lease = lease
+        self._lock = Lock()
+        """Held while a process is started or its end noted, and while processes are sent a signal."""
+        self._running: dict[Key, Running] = {}
+        self._cancelled: frozenset[Key] = frozenset()
+        self._places: dict[str, Results] = {}
+        self._told_at: dict[Key, float] = {}
+        self._seen = _now()
+        self._is_ended = False
+        self.is_closing = False
+        """Whether it takes nothing more."""
+        self.is_lost = False
+        """Whether others do, or may do, its tasks."""
+        self.code = Exit.DONE
+        """What it exits with."""
+        self.done = 0
+        """How many tasks it brought to an end."""
+
+    @property
+    def running(self) -> int:
+        """How many tasks it is at."""
+        return len(self._running)
+
+    def do(self, queued: QueuedTask, attempt: Attempt) -> Done:
+        """Do one task, on a thread of the queue."""
+        if self.is_lost:
+            return Done.LOST
+        if self.is_closing:
+            self._queue.finish(attempt, "not begun")
+            return Done.BACK
+        folder = TaskFolder(os.path.join(self._folder, queued.batch, queued.name))
+        try:
+            if attempt.is_won:  # its worker was lost before it published the result
+                self._publish(attempt)
+                return Done.FINISHED
+            return self._done(queued, attempt, folder)
+        except UsageError as error:  # the task makes no sense, here and at any worker of this kind
+            self._clear(folder)
+            return self._finished(attempt, _outcome(attempt, TaskEnd.CANNOT_BEGIN, Exit.USAGE, problem=str(error)))
+        except (OSError, ResultsError) as error:
+            return self._broken(queued, attempt, str(error))
+
+    def _done(self, queued: QueuedTask, attempt: Attempt, folder: TaskFolder) -> Done:
+        task = self._made_ready(queued, attempt, folder)
+        began = time.monotonic()
+        code = self._waited_for(attempt, folder)
+        outcome = _outcome(attempt, TaskEnd.RAN, code, seconds=time.monotonic() - began)
+        if self.is_lost:
+            return Done.LOST
+        if code < 0 or code in _BY_SIGNAL:
+            return self._was_ended(queued, attempt, folder, code)
+        result = folder.read_result() or {}
+        has_result = result.get("exit_code") == code
+        if code == Exit.MODEL and task.model is None and is_key_refused(result):
+            self.close(f"nothing more is taken: the key was refused at {queued.name}", Exit.MODEL)
+            return self._back(attempt, folder, "key refused")
+        if not has_result and code in (Exit.LOG, Exit.INTERNAL):
+            return self._broken(queued, attempt, last_words(folder) or f"exit code {code}")
+        if has_result:
+            self._results(attempt).put(folder.path, attempt.task, attempt.number)
+            outcome = with_result(outcome, result, folder.read_work() or {})
+        else:
+            self._put_log(attempt, folder)
+            outcome = _outcome(attempt, TaskEnd.CANNOT_BEGIN, code, problem=last_words(folder))
+        told: dict[str, JsonValue] = {key: result[key] for key in ("records", "head") if has_result and key in result}
+        done = self._finished(attempt, outcome, told | {"has_result": has_result})
+        if "its folder is kept" not in outcome.problem:
+            self._clear(folder)
+        return done
+
+    def _made_ready(self, queued: QueuedTask, attempt: Attempt, folder: TaskFolder) -> Task:
+        """Lay out the folder of the task, as if the earlier attempts had been made here. Return the task.
+
+        Raises UsageError, OSError and ResultsError.
+        """
+        given = dict(queued.task)
+        for key in ("bundle", "archive"):
+            if isinstance(given.get(key), str):
+                given[key] = self._results(attempt).get_input(str(given[key]), self._inputs)
+        task = task_of(json.dumps(given).encode(), f"task {visible_line(queued.name, 80)}")
+        refuse_outside(task, [*self._arguments.folder, self._inputs])
+        self._clear(folder)
+        folder.make()
+        note = {"out": attempt.out, "batch": attempt.batch, "task": attempt.task, "number": attempt.number}
+        replace_file(os.path.join(folder.path, NOTE), (json.dumps(note).encode(),))
+        if attempt.number > 1:  # the next attempt in a folder gets the next number
+            os.makedirs(folder.attempt(attempt.number - 1), mode=0o700)
+        folder.claim(task)
+        return task
+
+    def _waited_for(self, attempt: Attempt, folder: TaskFolder) -> int:
+        """Start the process of a task, and return its exit code. Raises OSError."""
+        key = attempt.batch, attempt.task
+        with self._lock:
+            process = start_process(folder, self._arguments, self._environment, self._lifeline)
+            self._running[key] = Running(process=process, log=GrowingLog(folder.log(attempt.number)))
+            if self.is_lost:
+                process.kill()
+            elif self._is_ended:
+                process.ask_to_end()
+        os.waitid(os.P_PID, process.process.pid, os.WEXITED | os.WNOWAIT)
+        with self._lock:
+            del self._running[key]
+            return process.process.wait()
+
+    def _was_ended(self, queued: QueuedTask, attempt: Attempt, folder: TaskFolder, code: int) -> Done:
+        """A signal ended the process: it was cancelled, or the worker ends, or somebody killed it."""
+        self._put_log(attempt, folder)
+        if (attempt.batch, attempt.task) in self._cancelled:
+            self._clear(folder)
+            return self._finished(attempt, _outcome(attempt, TaskEnd.CANCELLED, None))
+        if self._is_ended:
+            return self._back(attempt, folder, "ended with its worker")
+        self._tell(f"{queued.name}: its process was ended ({code}); it goes back into the queue")
+        return self._back(attempt, folder, "broken")
+
+    def _broken(self, queued: QueuedTask, attempt: Attempt, why: str) -> Done:
+        """This machine, or the place of the results, is at fault: take nothing more. What the attempt left stays here."""
+        self.close(f"nothing more is taken, since {queued.name} failed: {visible_line(why, 1_000)}", Exit.INTERNAL)
+        self._queue.finish(attempt, "broken")
+        return Done.BACK
+
+    def _back(self, attempt: Attempt, folder: TaskFolder, how: str) -> Done:
+        self._clear(folder)
+        self._queue.finish(attempt, how)
+        return Done.BACK
+
+    def _finished(self, attempt: Attempt, outcome: TaskOutcome, told: Mapping[str, JsonValue] | None = None) -> Done:
+        """Note the result, and publish it where it is the one that counts. Raises ResultsError."""
+        result = {**outcome.as_json, **(told or {})}
+        if not self._queue.finish(attempt, "done", result):
+            self._tell(f"{attempt.task}: attempt {attempt.number} came too late: another attempt counts")
+            return Done.FINISHED
+        if result.get("has_result"):
+            self._publish(attempt)
+        self.done += 1
+        how = outcome.how.value if outcome.code is None else f"exit {int(outcome.code)}"
+        ended = f"{attempt.task}: {how}, {outcome.seconds:.1f} s"
+        self._tell(f"{ended}: {outcome.why}" if outcome.why else ended)
+        return Done.FINISHED
+
+    def _publish(self, attempt: Attempt) -> None:
+        """Make the attempt that counts the task's result, in the place of one that was set aside. Raises ResultsError."""
+        results = self._results(attempt)
+        results.publish(attempt.task, attempt.number, instead_of=results.published(attempt.task))
+
+    def _put_log(self, attempt: Attempt, folder: TaskFolder) -> None:
+        if os.path.lexists(folder.log(attempt.number)):
+            self._results(attempt).put_log(folder.path, attempt.task, attempt.number)
+
+    def _results(self, attempt: Attempt) -> Results:
+        with self._lock:
+            if attempt.out not in self._places:
+                self._places[attempt.out] = Results.at(attempt.out)
+            return self._places[attempt.out]
+
+    def _clear(self, folder: TaskFolder) -> None:
+        for number in folder.attempts():
+            remove_work_folder(folder.attempt(number), self._environment)
+        remove_folder(folder.path)
+
+    def close(self, why: str, code: Exit = Exit.DONE) -> None:
+        """Take nothing more. What runs goes on to its end."""
+        if not self.is_closing:
+            self.is_closing = True
+            self.code = code
+            self._tell(why)
+
+    def end(self, *, kill: bool = False) -> None:
+        """Ask what runs to end: it goes back into the queue. With `kill` end it at once."""
+        with self._lock:
+            if not self._is_ended or kill:
+                for one in self._running.values():
+                    one.process.kill() if kill else one.process.ask_to_end()
+            self._is_ended = True
+
+    def lose(self, why: str) -> None:
+        """End what runs at once, and give nothing back: others have these tasks, or will."""
+        with self._lock:
+            if self.is_lost:
+                return
+            self.is_lost, self.code = True, Exit.INTERNAL
+            for one in self._running.values():
+                one.process.kill()
+        self._tell(f"{why}: what ran here was killed, and others do it")
+
+    def check_lease(self) -> None:
+        """End what runs where the queue was not reached for too long."""
+        silent = _now() - self._seen
+        if silent > self._lease * FENCE:
+            self.lose(f"the queue was not told for {silent:.0f} s that this worker lives")
+
+    def beat(self) -> None:
+        """Say that this worker lives, and how far its logs got. End what was cancelled."""
+        now = _now()
+        try:
+            beaten = self._queue.beat(self._growing(now))
+        except QueueAwayError as error:
+            self._tell(f"the queue cannot be reached: {visible_line(str(error), 300)}")
+            return
+        if not beaten.is_alive:
+            self.lose(f"this worker was silent for more than {self._lease:.0f} s")
+            return
+        self._seen = now
+        with self._lock:
+            new, self._cancelled = beaten.cancelled - self._cancelled, self._cancelled | beaten.cancelled
+            for key in new & self._running.keys():
+                self._running[key].process.ask_to_end()
+
+    def _growing(self, now: float) -> dict[Key, Growth]:
+        """Return how far each log got whose head was not told for a while."""
+        with self._lock:
+            running = dict(self._running)
+        self._told_at = {key: at for key, at in self._told_at.items() if key in running}
+        grown: dict[Key, Growth] = {}
+        for key, one in running.items():
+            if now - self._told_at.get(key, 0.0) < min(HEAD_SECONDS, self._lease / 2):
+                continue
+            try:
+                head = one.log.look()
+            except LogError:
+                continue  # whoever reads the log says what is wrong with it
+            if head is not None:
+                grown[key] = Growth(records=head.records, head=head.head)
+                self._told_at[key] = now
+        return grown
+
+
+def bring_in(folder: str, environment: Mapping[str, str]) -> str:
+    """Give in the logs that a dead worker left in its folder, and remove the folder. Return what went wrong, or nothing."""
+    for batch in sorted(os.listdir(folder)):
+        for name in sorted(os.listdir(os.path.join(folder, batch))) if batch != "inputs" else ():
+            left = TaskFolder(os.path.join(folder, batch, name))
+            try:
+                with open(os.path.join(left.path, NOTE), "rb") as file:
+                    note = json.load(file)
+                if os.path.lexists(left.log(note["number"])):
+                    Results.at(note["out"]).put_log(left.path, note["task"], note["number"])
+            except (OSError, ValueError, KeyError) as error:
+                if left.attempts():
+                    return f"{left.path}: {error}"
+            except (ResultsError, UsageError) as error:
+                return f"{left.path} cannot be given in: {error}"
+            for number in left.attempts():
+                if problem := remove_work_folder(left.attempt(number), environment):
+                    return problem
+    return str(remove_folder(folder) or "")
+
+
+def _outcome(
+    attempt: Attempt, how: TaskEnd, code: int | None, *, seconds: float = 0.0, problem: str = ""
+) -> TaskOutcome:
+    return TaskOutcome(
+        id=attempt.task, place=0, how=how, code=code, seconds=seconds, tries=attempt.number, problem=problem
+    )
+
+
+def _now() -> float:
+    """Return seconds that go on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,178 @@
+"""`harness worker`: do what a queue holds, until it is told to end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from harness.cli.batch.git_runner import Lifeline
+from harness.cli.console import complain
+from harness.cli.exits import Exit
+from harness.cli.fleet.open_queue import open_queue, shown
+from harness.cli.fleet.version import version_of
+from harness.cli.fleet.worker import BEATS, LEASE_SECONDS, Worker, bring_in
+from harness.cli.own_folders import fix_modes
+from harness.cli.signals import Stopping
+from harness.cli.state import State
+from harness.errors import UsageError
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from harness.cli.fleet.dbos_queue import DbosQueue
+
+EVERY_SECONDS = 0.2
+"""The pause between two looks at signals and the lease."""
+IDLE_SECONDS = 2.0
+"""With --drain: the pause between two looks whether the queue is empty."""
+FOR_EVER = 1e9
+LOCK = "lock"
+
+
+def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Take tasks and do them. Return the exit code: 0 where it was to end, else what stood in the way.
+
+    A first signal lets what runs come to its end, a second gives it back, a third kills it. Raises UsageError and PolicyError
+    before anything is taken.
+    """
+    state = State.of(environment)
+    fix_modes(state)
+    version = version_of(arguments)
+    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    lease = arguments.lease or LEASE_SECONDS
+    queue = open_queue(arguments.queue, key=arguments.key)
+    name = f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    stopping = Stopping()
+    tell = _quiet if arguments.quiet else _tell
+    # Beside the state folder, and not in it: nothing that a task does may write there.
+    workers = os.path.join(os.path.dirname(state.state), "harness-workers")
+    with _own_folder(workers, name, environment) as folder:
+        lifeline = Lifeline()
+        worker = Worker(queue, arguments, environment, folder=folder, lifeline=lifeline, tell=tell, lease=lease)
+        queue.join(worker=name, version=version, jobs=jobs, lease=lease)
+        tell(f"worker {name}: {counted(jobs, 'task')} at once, from {shown(arguments.queue)}")
+        tell(f"it takes tasks for {version}")
+        _Work(queue, worker, arguments, stopping, version=version, lease=lease).until_ended()
+        if worker.is_lost:
+            # The threads of the queue may wait for the data base, for ever.
+            sys.stderr.flush()
+            os._exit(int(worker.code))
+        queue.leave()
+        queue.close()
+        lifeline.close()
+    tell(f"{counted(worker.done, 'task')} done")
+    return worker.code if worker.code is not Exit.DONE else _exit_code(stopping)
+
+
+class _Work:
+    """A worker at work: its beats on one thread, its tasks on the queue's, and the signals on this one."""
+
+    def __init__(
+        self, queue: DbosQueue, worker: Worker, arguments: Namespace, stopping: Stopping, *, version: str, lease: float
+    ) -> None:
+        self._queue = queue
+        self._worker = worker
+        self._arguments = arguments
+        self._stopping = stopping
+        self._version = version
+        self._lease = lease
+        self._ended = Event()
+        self._is_idle = False
+
+    def until_ended(self) -> None:
+        """Work until nothing is left to do: after a signal, a fault, or where the flags say so."""
+        Thread(target=self._beat, daemon=True).start()
+        self._queue.take(self._worker.do)
+        if self._arguments.drain:
+            Thread(target=self._look, daemon=True).start()
+        ends_at = time.monotonic() + (self._arguments.up_for or FOR_EVER)
+        last = None
+        while not self._worker.is_lost:
+            self._worker.check_lease()
+            if self._stopping.count and not self._worker.is_closing:
+                self._worker.close("ending: nothing more is taken; once more gives back what runs")
+            elif self._is_idle and not self._worker.running:
+                self._worker.close("nothing is left to do")
+            elif time.monotonic() > ends_at:
+                self._worker.close("its time is up: nothing more is taken")
+            if self._stopping.count > 1:
+                self._worker.end(kill=self._stopping.count > 2)
+            if self._worker.is_closing and last is None:
+                last = Thread(target=self._queue.stop_taking, args=(FOR_EVER,), daemon=True)
+                last.start()
+            if last is not None and not last.is_alive():
+                break
+            time.sleep(EVERY_SECONDS)
+        self._ended.set()
+
+    def _beat(self) -> None:
+        while not self._ended.is_set() and not self._worker.is_lost:
+            self._worker.beat()
+            self._ended.wait(self._lease / BEATS)
+
+    def _look(self) -> None:
+        while not self._ended.wait(IDLE_SECONDS):
+            self._is_idle = self._queue.is_idle(self._version)
+
+
+@contextmanager
+def _own_folder(workers: str, name: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """Make the folder of a worker, give in what dead ones of this machine left, and remove the folder at the end.
+
+    Each worker holds a lock on its own, so that another sees whether it lives. Raises UsageError.
+    """
+    folder = os.path.join(workers, name)
+    try:
+        os.makedirs(folder, mode=0o700)
+        descriptor = _locked(folder)
+        for other in sorted(os.listdir(workers)):
+            path = os.path.join(workers, other)
+            if other != name and (left := _locked(path)) is not None:
+                try:
+                    if problem := bring_in(path, environment):
+                        complain(f"what a dead worker left stays: {visible_line(problem, 500)}")
+                finally:
+                    os.close(left)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error}") from None
+    try:
+        yield folder
+    finally:
+        if problem := bring_in(folder, environment):
+            complain(f"what the worker left stays: {visible_line(problem, 500)}")
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _locked(folder: str) -> int | None:
+    """Return a descriptor that holds the lock of a worker's folder; None where the worker lives."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _exit_code(stopping: Stopping) -> Exit:
+    """Return 0 also after a first signal: all that was begun was done."""
+    return (stopping.exit_code or Exit.DONE) if stopping.count > 1 else Exit.DONE
+
+
+def _tell(line: str) -> None:
+    complain(line)
+
+
+def _quiet(line: str) -> None:
+    pass
