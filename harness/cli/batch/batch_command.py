@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
 from harness.actions import JsonValue
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from harness.audit.run_reports.facts import RunFacts
     from harness.audit.run_reports.reported import ReportedRun
+    from harness.cli.batch.uploads import Uploads
     from harness.cli.run.github import Actions
     from harness.cli.run.report_files import Reports
 
@@ -230,22 +232,40 @@ def tasks_of(arguments: Namespace) -> tuple[Task, ...]:
     return read_tasks(arguments.tasks)
 
 
+def place_of(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> tuple[str, Uploads | None]:
+    """Return the folder of a batch, as `check_out` does; where its results go to a URL, also what brings and uploads them.
+
+    What is done according to the URL lies in the folder then. Raises UsageError.
+    """
+    folders = folders_of(arguments, tasks)
+    if "://" not in arguments.out:
+        return check_out(arguments.out, folders, tasks), None
+    from harness.cli.batch.results import Results
+    from harness.cli.batch.uploads import Uploads, working_folder
+
+    results = Results.at(arguments.out)
+    out = check_out(working_folder(arguments.out, State.of(environment)), folders, tasks)
+    uploads = Uploads(results, out, tasks)
+    uploads.bring()
+    return out, uploads
+
+
 def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Do the tasks of a file that are not done yet. Return the worst of their exit codes.
 
-    Raises UsageError before anything is run: where a line of the file is no task, where a report could not be written, and
-    where the folder holds what was done under other settings.
+    Raises UsageError before anything is run: where a line of the file is no task, where a report could not be written, where
+    the folder holds what was done under other settings, and where the URL of the results cannot be used.
     """
     fix_modes(State.of(environment))
     mine = [task for task in tasks_of(arguments) if in_shard(task.id, arguments.shard)]
-    out = check_out(arguments.out, folders_of(arguments, mine), mine)
+    out, uploads = place_of(arguments, environment, mine)
     refuse_other_settings(_with_result(arguments, out, mine))
     reports = BatchReports(arguments, environment, out, mine)
     progress = Progress(sys.stderr, len(mine), look_here(sys.stderr, environment), quiet=arguments.quiet)
     stopping = Stopping()
     jobs = arguments.jobs or len(os.sched_getaffinity(0))
     began = time.monotonic()
-    with progress:
+    with progress, uploads or nullcontext():
         outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(mine)
     code = stopping.exit_code or worst(outcomes)
     seconds = time.monotonic() - began
@@ -253,6 +273,9 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     problems = [*summary, *reports.write(outcomes, int(code))]
     if arguments.source:
         problems += write_predictions(out, outcomes, shard=arguments.shard, tell=progress.tell)
+    if uploads is not None:
+        reported = [given.partition(":")[2] for given in arguments.report]
+        problems += uploads.finish(reported, is_ended=lambda: stopping.count > 1)
     for problem in problems:
         progress.tell(problem)
     if problems and is_soft(code):

@@ -76,7 +76,11 @@ class Results:
         """Return which attempt is the task's result; None where none is."""
         if self._store.size(f"{task}/{RESULT}") is None:
             return None
-        return _attempt_in(object_in(self.read_small(f"{task}/{WORK}")))
+        return _attempt_in(self.work(task))
+
+    def work(self, task: str) -> Mapping[str, JsonValue] | None:
+        """Return what is noted of the work of the published attempt (see `TaskFolder.read_work`); None where none is."""
+        return object_in(self.read_small(f"{task}/{WORK}"))
 
     def put(self, local_folder: str, task: str, attempt: int) -> None:
         """Upload a finished attempt out of the local folder of a task (see TaskFolder), where it has the same number.
@@ -248,7 +252,7 @@ class Results:
         result = self.read_small(f"{task}/{RESULT}")
         if result is None:
             return None
-        work = object_in(self.read_small(f"{task}/{WORK}")) or {}
+        work = self.work(task) or {}
         published = _attempt_in(work)
         if published is None or sha256_of(result) != work.get("result_sha256"):
             raise ResultsError(f"{self.where}/{task}/{RESULT} is not what was written")
