@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import importlib.util
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -494,3 +496,83 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     for out in (str(tmp_path / "file" / "sub"), f"local://{tmp_path / 'file' / 'sub'}"):
         with pytest.raises(ResultsError, match="cannot be written"):
             at(out).write_small("summary.json", b"1")
+
+
+ON_S3 = """
+import json, logging, sys, threading
+logging.disable()
+import boto3
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=int(sys.argv[1]), verbose=False)
+server.start()
+boto3.client("s3").create_bucket(Bucket="bucket")
+from harness.cli.batch.results import AttemptTaken, Results
+from harness.cli.batch.store import ResultsError, UrlStore
+results = Results.at("s3://bucket/run", pauses=())
+folder, into, other = sys.argv[2:5]
+told = {}
+for _ in range(2):
+    results.put(folder, "t", 1)
+    results.publish("t", 1)
+told["names"] = sorted(results.tasks()), results.attempts("t"), results.published("t")
+told["fetched"] = results.fetch("t", into)
+try:
+    results.put(other, "t", 1)
+except AttemptTaken:
+    told["other"] = "taken"
+# Many write one file at once, each through a client of its own that looked before: the store decides.
+stores = [UrlStore("s3://bucket/race", pauses=()) for _ in range(8)]
+barrier = threading.Barrier(8)
+def pieces(number):
+    barrier.wait()
+    yield b"%d" % number * 1000
+won = []
+def write(number):
+    if stores[number].create("file", lambda: pieces(number)):
+        won.append(number)
+threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+told["race"] = len(won), b"".join(stores[0].read("file")) == b"%d" % won[0] * 1000
+try:
+    Results.at("s3://no-such-bucket/run", pauses=()).write_small("summary.json", b"1")
+except ResultsError as error:
+    told["bucket"] = str(error)
+told["buckets"] = [one["Name"] for one in boto3.client("s3").list_buckets()["Buckets"]]
+server.stop()
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.skipif(
+    not (importlib.util.find_spec("s3fs") and importlib.util.find_spec("moto")),
+    reason="s3fs and moto are not installed",
+)
+def test_an_s3_store_is_written_exclusively(tmp_path: Path) -> None:
+    folder, other = finished(tmp_path / "a" / "t"), finished(tmp_path / "b" / "t", answer="another")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+    }
+    words = [str(port), str(folder), str(tmp_path / "c" / "t"), str(other)]
+    done = subprocess.run(
+        [sys.executable, "-c", ON_S3, *words], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told.pop("bucket").startswith("s3://no-such-bucket/run/summary.json cannot be written: ")
+    assert told == {
+        "names": [["t"], [1], 1],
+        "fetched": 1,
+        "other": "taken",
+        "race": [1, True],
+        "buckets": ["bucket"],
+    }
+    fetched = files_below(tmp_path / "c" / "t")
+    assert {name: data for name, data in fetched.items() if not name.endswith("head.json")} == files_below(folder)
