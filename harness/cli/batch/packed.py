@@ -219,9 +219,9 @@ def _taken(path: str, sha256: str, to: str, most: int | None) -> str:
     import hashlib
 
     digest, size = hashlib.sha256(), 0
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return "it is no file"
+            return "it is no file that can be read"
         with _new(to) as copy:
             while piece := file.read(_PIECE):
                 size += len(piece)
@@ -268,6 +268,7 @@ def _unpacked(copy: str, root: str, archive: str) -> list[bytes]:
                 if problem := _entry_problem(entry):
                     raise UsageError(f"the archive {archive}: {visible_line(entry.name, 300)} {problem}")
                 bounds.add(max(0, entry.size))
+            for entry in tar.getmembers():  # all of them are fine: only now is anything written
                 tar.extract(entry, root, filter="data")
                 if entry.isreg():
                     files.append(os.fsencode(os.path.normpath(entry.name)))
