@@ -34,7 +34,7 @@ def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: C
     if here is not None and not os.path.isdir(here):
         raise UsageError(f"repo: there is no repository in {here}")
     place = here or address
-    path = _path(_digest(place), environment)
+    path = _path(f"{_digest(place)}{'-sha256' if len(commit) == 64 else ''}", environment)
     if _has(path, commit, environment):
         return path
     with _held(path):

@@ -120,5 +120,5 @@ class FetchingGit(Git):
         self._settings += [*_SETTINGS, *((f"fetch.fsck.{name}", "ignore") for name in LET_PASS)]
         # The variable counts before `core.sshCommand`, also in a repository that serves us on this machine.
         told = Git(environment, folder="/").run(["config", "--global", "--get", "core.sshCommand"], fine=(0, 1, 128))
-        own = environment.get("GIT_SSH_COMMAND") or told.decode("utf-8", "surrogateescape").strip()
-        self._variables = {**_VARIABLES, "GIT_SSH_COMMAND": f"{own or 'ssh'} {_SSH_OPTIONS}"}
+        own = told.decode("utf-8", "surrogateescape").strip() or "ssh"
+        self._variables = {**_VARIABLES, "GIT_SSH_COMMAND": f"{own} {_SSH_OPTIONS}"}
