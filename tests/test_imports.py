@@ -67,9 +67,12 @@ LAZY = frozenset(("difflib", "duckdb", "jsonschema", "openai", "pathspec", "rich
 """Slow to import (10 to 500 ms): outside of cli/ only inside of functions."""
 NEVER = frozenset(("dataclasses", "httpx", "inspect", "pathlib", "pickle", "requests"))
 """What start-up cannot afford, or what openai alone is for."""
-OF_EXTRAS = frozenset(("acp", "anyio", "asyncio", "httpx2", "mcp", "mcp_types", "pydantic"))
-"""Packages of the extras `acp` and `mcp`, and what goes with them."""
-ON_EXTRAS = ("harness.cli.serve.", "harness.mcp.client.", "harness.mcp.client_link")
+OF_EXTRAS = frozenset(("acp", "anyio", "asyncio", "dbos", "httpx2", "mcp", "mcp_types", "pydantic", "sqlalchemy"))
+"""Packages of the extras `acp`, `mcp` and `fleet`, and what goes with them."""
+ON_EXTRAS = (
+    "harness.cli.serve.", "harness.mcp.client.", "harness.mcp.client_link", "harness.cli.fleet.dbos_queue",
+    "harness.cli.fleet.ledger",
+)  # fmt: skip
 """Modules that stand on them: nobody else imports them but inside of a function."""
 
 

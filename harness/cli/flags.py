@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-from argparse import ArgumentTypeError, RawDescriptionHelpFormatter
+from argparse import RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.cli.audit import VERBS, add_audit_flags
+from harness.cli.flag_values import count, filled, number, report, server_name, sha256, shard, whole
 from harness.text.visible import visible
-from harness.tool_kinds import BASH, SERVER_NAME, SHIPPED_TOOLS
+from harness.tool_kinds import BASH, SHIPPED_TOOLS
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -40,8 +40,7 @@ _COMMANDS = """\
 Each call of the model is decided before it runs. No command: the prompt.
 work
   run PROMPT   one prompt, nobody to ask (CI)
-  batch TASKS  many prompts, each in a folder of its own
-  worker       do what a queue holds, on this machine; queue: status, cancel, retry, limit
+  batch TASKS  many prompts, each in a folder; worker, queue: on many machines
   demo         a scripted model, without key or network
   sessions     list, resume, fork; harness -c goes on with the newest one here
   serve        let an editor drive sessions (ACP)
@@ -101,7 +100,7 @@ def _width() -> int:
 class _Formatter(RawDescriptionHelpFormatter):
     """Keeps the lines of descriptions that fit."""
 
-    def __init__(self, prog: str) -> None:
+    def _init__(self, prog: str) -> None:
         # With a width of its own, since argparse would import shutil (2 ms) to ask the terminal, at every flag.
         super().__init__(prog, width=_width())
 
@@ -126,7 +125,7 @@ def is_unquoted(message: str) -> bool:
     return words != message and not any(word.startswith("-") for word in words.split())
 
 
-def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901, PLR0912 - a case a command
+def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901, PLR0912, PLR0915 - a case a command
     """Return the parser of `harness COMMAND ACTION`; the empty command is the prompt."""
     name = " ".join(word for word in ("harness", command, action) if word)
     parser = ArgumentParser(name, formatter_class=_Formatter)
@@ -138,6 +137,9 @@ def parser_for(command: str, action: str) -> ArgumentParser:  # noqa: C901, PLR0
             from harness.cli.fleet.fleet_flags import add_fleet_flags
 
             add_fleet_flags(parser, action)
+            if command == "worker":
+                work_flags(parser, names_folder=False)
+                _decision_flags(parser)
         case "demo", _:
             _demo_flags(parser)
         case "approve", _:
@@ -542,78 +544,13 @@ def _outcome_flags(parser: ArgumentParser) -> None:
 
     *others, last = RUN_REPORTS
     forms = f"{', '.join(others)} or {last}"
-    decision_flags(parser)
+    _decision_flags(parser)
     parser.add_argument("--report", type=report, action="append", default=[], metavar="FORM:FILE", help=forms)
     parser.add_argument("--report-answer", action="store_true", help="the model's answer in the reports too, fenced")
     parser.add_argument("-q", "--quiet", action="store_true", help="no trace on stderr")
 
 
-def decision_flags(parser: ArgumentParser) -> None:
-    """Add what changes how calls are decided, and what refusals come to."""
+def _decision_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="judge and record every call, and run none")
     parser.add_argument("--plan", action="store_true", help="put plan mode over the policy: nothing is changed")
     parser.add_argument("--allow-refusals", action="store_true", help="exit 0 although calls were refused")
-
-
-def server_name(text: str) -> str:
-    """Return the name of an MCP server, of which names of tools can be made."""
-    if not re.fullmatch(SERVER_NAME, text):
-        raise ArgumentTypeError(
-            f"{text!r} is no name of a server: up to 32 of A-Z, a-z, 0-9, - and _, no _ at an end, no two in a row"
-        )
-    return text
-
-
-def count(text: str) -> int:
-    """Return a whole number, 0 too."""
-    return 0 if text == "0" else whole(text)
-
-
-def filled(text: str) -> str:
-    """Refuse an empty value: a variable of the shell that is not set must not count as a flag that was not given."""
-    if not text.strip():
-        raise ArgumentTypeError("it is empty")
-    return text
-
-
-def whole(text: str) -> int:
-    """Return a whole number above 0."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def number(text: str) -> float:
-    """Return a number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e12:
-        raise ArgumentTypeError(f"{text!r} is not a number above 0")
-    return value
-
-
-def sha256(text: str) -> str:
-    """Return a digest as it is written everywhere here: 64 hexadecimal digits, small ones."""
-    digest = text.strip().lower()
-    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise ArgumentTypeError(f"{text!r} is no SHA-256: 64 hexadecimal digits are wanted")
-    return digest
-
-
-def report(text: str) -> str:
-    """Return FORM:FILE; which forms there are is checked where they are made."""
-    form, colon, file = text.partition(":")
-    if not (form.strip() and colon and file.strip()):
-        raise ArgumentTypeError(f"{text!r} is not FORM:FILE, as in md:report.md")
-    return text
-
-
-def shard(text: str) -> tuple[int, int]:
-    """Return which part of how many: of `2/8` 2 and 8."""
-    part, _, parts = text.partition("/")
-    one, all_of_them = whole(part), whole(parts)
-    if one > all_of_them:
-        raise ArgumentTypeError(f"{text!r}: there is no part {one} of {all_of_them}")
-    return one, all_of_them

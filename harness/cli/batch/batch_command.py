@@ -19,6 +19,7 @@ from harness.cli.batch.task import Task, in_shard, of_task, read_tasks, settings
 from harness.cli.batch.task_folder import TaskFolder, refuse_other_settings
 from harness.cli.console import Console, look_here
 from harness.cli.exits import Exit, is_soft
+from harness.cli.fleet.fleet_flags import checked_queue_flags
 from harness.cli.own_folders import fix_modes, output_path
 from harness.cli.signals import Stopping
 from harness.cli.state import PROJECT_POLICY, State, here
@@ -257,16 +258,27 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     the folder holds what was done under other settings, and where the URL of the results cannot be used.
     """
     fix_modes(State.of(environment))
+    checked_queue_flags(arguments)
     mine = [task for task in tasks_of(arguments) if in_shard(task.id, arguments.shard)]
     out, uploads = place_of(arguments, environment, mine)
-    refuse_other_settings(_with_result(arguments, out, mine))
+    if not arguments.queue:
+        refuse_other_settings(_with_result(arguments, out, mine))
     reports = BatchReports(arguments, environment, out, mine)
     progress = Progress(sys.stderr, len(mine), look_here(sys.stderr, environment), quiet=arguments.quiet)
     stopping = Stopping()
     jobs = arguments.jobs or len(os.sched_getaffinity(0))
     began = time.monotonic()
-    with progress, uploads or nullcontext():
-        outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(mine)
+    if arguments.queue:
+        from harness.cli.fleet.queued_batch import queued
+
+        with progress:
+            found = queued(arguments, environment, out, mine, progress, stopping)
+        if found is None:
+            return Exit.DONE
+        outcomes = found
+    else:
+        with progress, uploads or nullcontext():
+            outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(mine)
     code = stopping.exit_code or worst(outcomes)
     seconds = time.monotonic() - began
     summary = write_summary(out, outcomes, int(code), shard=arguments.shard, seconds=seconds)

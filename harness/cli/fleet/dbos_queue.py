@@ -14,21 +14,21 @@ from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions
 from sqlalchemy.exc import DBAPIError
 
 from harness.actions import JsonValue
-from harness.cli.fleet.ledger import DONE, LOST, Ledger, engine_of
-from harness.cli.fleet.open_queue import shown
+from harness.cli.fleet.ledger import DONE, LOST, FleetLedger, engine_of
 from harness.cli.fleet.queue import (
     NAME_LENGTH,
-    Attempt,
     Batch,
     Beaten,
     Done,
     Growth,
-    Limits,
     QueueAwayError,
     QueuedTask,
+    QueueLimits,
+    TaskAttempt,
     TaskResult,
     TaskRow,
     TaskState,
+    shown,
 )
 from harness.errors import UsageError
 
@@ -73,7 +73,7 @@ class DbosQueue:
         try:
             DBOS.migrate(self._url)
             self._engine = engine_of(self._url)
-            self.ledger = Ledger(self._engine, gone=lambda: self._stopped)
+            self.ledger = FleetLedger(self._engine, gone=lambda: self._stopped)
             self.ledger.make()
             self._client = DBOSClient(
                 system_database_url=self._url,
@@ -131,7 +131,7 @@ class DbosQueue:
                 self.ledger.cancel(row.batch, row.task)
         self._client.cancel_workflows([_id(row.batch, row.task) for row in rows if row.state is TaskState.WAITING])
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: QueueLimits) -> None:
         """Set the limits of the queue. They hold for all its workers, from their next look for tasks on."""
         queue = self._client.register_queue(self._name, on_conflict="never_update", application_name=APPLICATION)
         queue.set_global_concurrency(limits.at_once)
@@ -215,7 +215,7 @@ class DbosQueue:
         except DBAPIError as error:
             raise QueueAwayError(_first_line(error)) from None
 
-    def finish(self, attempt: Attempt, how: str, result: Mapping[str, JsonValue] | None = None) -> bool:
+    def finish(self, attempt: TaskAttempt, how: str, result: Mapping[str, JsonValue] | None = None) -> bool:
         """Note how an attempt ended, as `Queue.finish`."""
         return self.ledger.finish(attempt, how, result)
 

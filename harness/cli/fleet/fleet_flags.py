@@ -6,10 +6,12 @@ import re
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from harness.cli.flags import decision_flags, filled, number, whole, work_flags
+from harness.cli.flag_values import filled, number, whole
+from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.cli.flags import ArgumentParser
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping
 
 
 def add_fleet_flags(parser: ArgumentParser, action: str) -> None:
@@ -49,15 +51,14 @@ def _worker_flags(parser: ArgumentParser) -> None:
         metavar="DIR",
         help="tasks may name places below this folder",
     )
+    parser.add_argument("--out", type=filled, metavar="PREFIX", help="results go below this folder or URL alone")
     parser.add_argument(
         "--lease",
         type=number,
         metavar="S",
         help="taken for lost when silent for so long, and its tasks done elsewhere (60)",
     )
-    work_flags(parser, names_folder=False)
     parser.set_defaults(cwd=None)
-    decision_flags(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but what is wrong")
 
 
@@ -87,6 +88,26 @@ def _queue_flags(parser: ArgumentParser, action: str) -> None:
 
 def _key_flag(parser: ArgumentParser) -> None:
     parser.add_argument("--key", type=key_name, metavar="NAME", help="the queue of the workers that hold this API key")
+
+
+_OF_A_QUEUE = {"wait": "--wait", "budget": "--budget", "key": "--key"}
+_AT_THE_END = {"report": "--report", "report_answer": "--report-answer"}
+_OF_WORKERS = {"jobs": "--jobs", "base_url": "--base-url"}
+
+
+def checked_queue_flags(arguments: Namespace) -> None:
+    """Raise UsageError for flags of `harness batch` that make no sense with a queue, or without one."""
+
+    def given(names: Mapping[str, str]) -> str:
+        return ", ".join(flag for name, flag in names.items() if getattr(arguments, name))
+
+    if not arguments.queue:
+        if told := given(_OF_A_QUEUE):
+            raise UsageError(f"{told}: this is for a batch in a queue; name one with --queue URL")
+    elif told := given(_OF_WORKERS):
+        raise UsageError(f"{told}: workers do the tasks; give this to `harness worker`")
+    elif not arguments.wait and (told := given(_AT_THE_END)):
+        raise UsageError(f"{told}: what came of the tasks is known at their end; add --wait")
 
 
 def key_name(text: str) -> str:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 
 from harness.actions import JsonValue
-from harness.cli.fleet.queue import MAX_BROKEN, Attempt, Batch, Beaten, Growth, RunningRow, TaskResult, WorkerRow
+from harness.cli.fleet.queue import MAX_BROKEN, Batch, Beaten, Growth, RunningRow, TaskAttempt, TaskResult, WorkerRow
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -59,20 +59,21 @@ _ATTEMPTS = sa.Table(
     sa.Column("result", sa.Text),
     sa.Column("reason", sa.Text),
     sa.Column("cancelled", sa.Boolean, nullable=False, server_default=sa.false()),
-)
-sa.Index(  # INVARIANT: one attempt at a task counts, whoever else comes to an end at the same moment.
-    "harness_attempts_done",
-    _ATTEMPTS.c.batch,
-    _ATTEMPTS.c.task,
-    unique=True,
-    sqlite_where=_ATTEMPTS.c.how == DONE,
-    postgresql_where=_ATTEMPTS.c.how == DONE,
-)
-sa.Index(
-    "harness_attempts_running",
-    _ATTEMPTS.c.began,
-    sqlite_where=_ATTEMPTS.c.ended.is_(None),
-    postgresql_where=_ATTEMPTS.c.ended.is_(None),
+    # INVARIANT: one attempt at a task counts, whoever else comes to an end at the same moment.
+    sa.Index(
+        "harness_attempts_done",
+        "batch",
+        "task",
+        unique=True,
+        sqlite_where=sa.text(f"how = '{DONE}'"),
+        postgresql_where=sa.text(f"how = '{DONE}'"),
+    ),
+    sa.Index(
+        "harness_attempts_running",
+        "began",
+        sqlite_where=sa.text("ended IS NULL"),
+        postgresql_where=sa.text("ended IS NULL"),
+    ),
 )
 
 
@@ -91,7 +92,7 @@ def engine_of(url: str) -> Engine:
     return engine
 
 
-class Row:
+class AttemptRow:
     """An attempt as its table has it."""
 
     __slots__ = ("_row",)
@@ -114,7 +115,7 @@ class Row:
         return found
 
 
-class Ledger:
+class FleetLedger:
     """Reads and writes the three tables. Each function is one transaction, done again while the data base is away."""
 
     def __init__(self, engine: Engine, *, gone: Callable[[], bool] = lambda: False) -> None:
@@ -169,7 +170,7 @@ class Ledger:
         rows = self.within(lambda one: one.execute(sa.select(_BATCHES).order_by(_BATCHES.c.name)).all())
         return tuple(Batch(name=row.name, out=row.out, budget=row.budget) for row in rows)
 
-    def begin(self, batch: str, task: str, worker: str) -> Attempt | None:
+    def begin(self, batch: str, task: str, worker: str) -> TaskAttempt | None:
         """Return a new attempt at a task, or the one that gave its result. Return None where it is given up here and now.
 
         That is so where its workers were lost, or could not do it, MAX_BROKEN times, and where the budget is used up. The
@@ -181,7 +182,7 @@ class Ledger:
             except IntegrityError:
                 continue  # another began the attempt of this number
 
-    def _begun(self, connection: Connection, batch: str, task: str, worker: str) -> Attempt | None:
+    def _begun(self, connection: Connection, batch: str, task: str, worker: str) -> TaskAttempt | None:
         of_batch = connection.execute(sa.select(_BATCHES).where(_BATCHES.c.name == batch)).one()
         rows = connection.execute(sa.select(_ATTEMPTS).where(_is_of(batch, task))).all()
         for row in rows:
@@ -189,13 +190,13 @@ class Ledger:
                 told = json.loads(row.result or "{}")
                 if not told.get("has_result"):  # there is nothing to publish
                     return None
-                return Attempt(batch=batch, task=task, number=row.number, out=of_batch.out, is_won=True)
+                return TaskAttempt(batch=batch, task=task, number=row.number, out=of_batch.out, is_won=True)
         number = max((row.number for row in rows), default=0) + 1
         new = {"batch": batch, "task": task, "number": number, "worker": worker, "began": self._now}
         if given_up := self._given_up(connection, rows, of_batch):
             new |= {"ended": self._now, "how": DONE, "result": json.dumps(given_up), "reason": reason_of(given_up)}
         connection.execute(sa.insert(_ATTEMPTS).values(**new))
-        return None if given_up else Attempt(batch=batch, task=task, number=number, out=of_batch.out)
+        return None if given_up else TaskAttempt(batch=batch, task=task, number=number, out=of_batch.out)
 
     def _given_up(self, connection: Connection, rows: Sequence[Any], batch: Any) -> dict[str, JsonValue]:
         last = max((row.number for row in rows if row.how == RETRIED), default=0)
@@ -216,7 +217,7 @@ class Ledger:
         told = f"the budget of the batch, ${batch.budget:.2f}, is used up"
         return {"exit_code": 4, "how": "not run", "end": "limit", "problem": told}
 
-    def finish(self, attempt: Attempt, how: str, result: Mapping[str, JsonValue] | None) -> bool:
+    def finish(self, attempt: TaskAttempt, how: str, result: Mapping[str, JsonValue] | None) -> bool:
         """Note how an attempt ended. Return whether it is so noted: not where it was ended before, or another was first."""
         cost = (result or {}).get("cost")
         values: dict[str, Any] = {"ended": self._now, "cost": cost}
@@ -341,13 +342,13 @@ class Ledger:
             WorkerRow(name=row.name, version=row.version, jobs=row.jobs, silent=float(row.silent)) for row in rows
         )
 
-    def attempts(self, batch: str) -> Iterator[tuple[str, float, Sequence[Row]]]:
+    def attempts(self, batch: str) -> Iterator[tuple[str, float, Sequence[AttemptRow]]]:
         """Yield each task of a batch that was begun: its id, the clock now, and its attempts in order."""
         query = sa.select(_ATTEMPTS, self._now.label("now")).where(_ATTEMPTS.c.batch == batch)
         rows = self.within(lambda one: one.execute(query.order_by(_ATTEMPTS.c.task, _ATTEMPTS.c.number)).all())
-        by_task: dict[str, list[Row]] = {}
+        by_task: dict[str, list[AttemptRow]] = {}
         for row in rows:
-            by_task.setdefault(row.task, []).append(Row(row))
+            by_task.setdefault(row.task, []).append(AttemptRow(row))
         for task, found in by_task.items():
             yield task, float(rows[0].now), found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
@@ -23,8 +22,3 @@ def open_queue(url: str, *, key: str | None = None) -> DbosQueue:
             raise
         raise UsageError("--queue needs DBOS: pip install 'permission-harness[fleet]'") from None
     return DbosQueue(url, key=key or "")
-
-
-def shown(url: str) -> str:
-    """Return the address of a queue for a message, without a password."""
-    return re.sub(r"//([^/@:]*):[^/@]*@", r"//\1:***@", url)

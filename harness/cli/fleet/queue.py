@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
@@ -62,7 +63,7 @@ class Batch(Record):
     """In dollars, for all tasks: none is started once so much was spent. None sets no bound."""
 
 
-class Limits(Record):
+class QueueLimits(Record):
     """What holds for all tasks of a queue together. None: no limit."""
 
     at_once: int | None = None
@@ -73,7 +74,7 @@ class Limits(Record):
     """... in so many seconds."""
 
 
-class Attempt(Record):
+class TaskAttempt(Record):
     """One try at a task by one worker."""
 
     batch: str
@@ -184,7 +185,7 @@ class Done(Enum):
 
 
 if TYPE_CHECKING:
-    Do: TypeAlias = Callable[[QueuedTask, Attempt], Done]
+    Do: TypeAlias = Callable[[QueuedTask, TaskAttempt], Done]
 
 
 class Queue(Protocol):
@@ -199,8 +200,13 @@ class Queue(Protocol):
     def beat(self, running: Mapping[tuple[str, str], Growth]) -> Beaten:
         """Say that this worker lives, and how far its logs got; give back what lost workers had. Raises QueueAwayError."""
 
-    def finish(self, attempt: Attempt, how: str, result: Mapping[str, JsonValue] | None = None) -> bool:
+    def finish(self, attempt: TaskAttempt, how: str, result: Mapping[str, JsonValue] | None = None) -> bool:
         """Note how an attempt ended, with its result if it has one. Return whether that counts: another may have been first."""
 
     def list(self, batch: str | None = None) -> Iterable[TaskRow]:
         """Return the tasks of one batch, or all."""
+
+
+def shown(url: str) -> str:
+    """Return the address of a queue for a message, without a password."""
+    return re.sub(r"//([^/@:]*):[^/@]*@", r"//\1:***@", url)

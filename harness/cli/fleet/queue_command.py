@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness.cli.console import Console, look_here
 from harness.cli.exits import Exit
 from harness.cli.fleet.open_queue import open_queue
-from harness.cli.fleet.queue import Limits, TaskRow, TaskState
+from harness.cli.fleet.queue import QueueLimits, TaskRow, TaskState
 from harness.cli.fleet.queued_batch import is_tried_again
 from harness.cli.fleet.status import status_of
 from harness.errors import UsageError
@@ -71,9 +71,9 @@ def _chosen(queue: DbosQueue, arguments: Namespace) -> Sequence[TaskRow]:
     return [row for row in rows if not arguments.tasks or row.task in arguments.tasks]
 
 
-def _limits(arguments: Namespace) -> Limits:
+def _limits(arguments: Namespace) -> QueueLimits:
     starts, seconds = arguments.starts or (None, None)
-    return Limits(at_once=arguments.at_once, per_group=arguments.per_group, starts=starts, seconds=seconds)
+    return QueueLimits(at_once=arguments.at_once, per_group=arguments.per_group, starts=starts, seconds=seconds)
 
 
 def _watch(queue: DbosQueue, batch: str | None, console: Console) -> None:

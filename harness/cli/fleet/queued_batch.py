@@ -13,7 +13,7 @@ from harness.actions import JsonValue
 from harness.cli.batch.growing_log import head_of
 from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome
 from harness.cli.batch.packed import Packed, pack
-from harness.cli.batch.results import Results
+from harness.cli.batch.results import INPUTS, Results
 from harness.cli.batch.store import ResultsError, is_url
 from harness.cli.batch.task import Task, of_task
 from harness.cli.batch.task_folder import FINISHED, TaskFolder
@@ -62,6 +62,9 @@ def queued(
 
     `local` is the folder that the results are read in. Raises UsageError, PolicyError and OSError.
     """
+    taken = {task.id for task in tasks} & {INPUTS, HEADS}
+    if taken:
+        raise UsageError(f"with --queue no task is called {min(taken)!r}: beside the results lies a file of that name")
     batch = QueuedBatch(arguments, environment, arguments.out if is_url(arguments.out) else local)
     try:
         count = batch.put(tasks)
@@ -203,7 +206,7 @@ class QueuedBatch:
         if task.repo is None:
             return self._packed_source(task.cwd or self._arguments.cwd or os.getcwd(), task.revision)
         place = local_path(task.repo)
-        if place is None:
+        if place is None or task.repo.startswith("file:"):  # who writes file: means a place that the workers have too
             return {}
         return {**self._packed_source(place, task.commit), "repo": None, **({"cwd": task.cwd} if task.cwd else {})}
 

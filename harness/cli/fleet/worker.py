@@ -20,7 +20,7 @@ from harness.cli.batch.task_folder import TaskFolder
 from harness.cli.batch.task_run import refuse_outside
 from harness.cli.batch.worktree import remove_work_folder
 from harness.cli.exits import Exit
-from harness.cli.fleet.queue import Attempt, Done, Growth, QueueAwayError, QueuedTask
+from harness.cli.fleet.queue import Done, Growth, QueueAwayError, QueuedTask, TaskAttempt
 from harness.errors import LogError, UsageError
 from harness.record import Record
 from harness.removal import remove_folder
@@ -46,6 +46,8 @@ HEAD_SECONDS = 30.0
 """The head of a growing log is told so often."""
 NOTE = "attempt.json"
 """In the folder of a task: whose attempt it is. Who finds it after the worker's death gives the log in."""
+_OF_THE_QUEUE = frozenset(("PGPASSWORD", "PGPASSFILE"))
+"""What opens the queue is nothing for a run."""
 _BY_SIGNAL = frozenset((Exit.INTERRUPTED, Exit.TERMINATED))
 
 
@@ -76,7 +78,7 @@ class Worker:
         """
         self._queue = queue
         self._arguments = arguments
-        self._environment = environment
+        self._environment = {name: value for name, value in environment.items() if name not in _OF_THE_QUEUE}
         self._folder = folder
         self._inputs = os.path.join(folder, "inputs")
         self._lifeline = lifeline
@@ -104,7 +106,7 @@ class Worker:
         """How many tasks it is at."""
         return len(self._running)
 
-    def do(self, queued: QueuedTask, attempt: Attempt) -> Done:
+    def do(self, queued: QueuedTask, attempt: TaskAttempt) -> Done:
         """Do one task, on a thread of the queue."""
         if self.is_lost:
             return Done.LOST
@@ -123,7 +125,7 @@ class Worker:
         except (OSError, ResultsError) as error:
             return self._broken(queued, attempt, str(error))
 
-    def _done(self, queued: QueuedTask, attempt: Attempt, folder: TaskFolder) -> Done:
+    def _done(self, queued: QueuedTask, attempt: TaskAttempt, folder: TaskFolder) -> Done:
         task = self._made_ready(queued, attempt, folder)
         began = time.monotonic()
         code = self._waited_for(attempt, folder)
@@ -151,7 +153,7 @@ class Worker:
             self._clear(folder)
         return done
 
-    def _made_ready(self, queued: QueuedTask, attempt: Attempt, folder: TaskFolder) -> Task:
+    def _made_ready(self, queued: QueuedTask, attempt: TaskAttempt, folder: TaskFolder) -> Task:
         """Lay out the folder of the task, as if the earlier attempts had been made here. Return the task.
 
         Raises UsageError, OSError and ResultsError.
@@ -171,7 +173,7 @@ class Worker:
         folder.claim(task)
         return task
 
-    def _waited_for(self, attempt: Attempt, folder: TaskFolder) -> int:
+    def _waited_for(self, attempt: TaskAttempt, folder: TaskFolder) -> int:
         """Start the process of a task, and return its exit code. Raises OSError."""
         key = attempt.batch, attempt.task
         with self._lock:
@@ -186,7 +188,7 @@ class Worker:
             del self._running[key]
             return process.process.wait()
 
-    def _was_ended(self, queued: QueuedTask, attempt: Attempt, folder: TaskFolder, code: int) -> Done:
+    def _was_ended(self, queued: QueuedTask, attempt: TaskAttempt, folder: TaskFolder, code: int) -> Done:
         """A signal ended the process: it was cancelled, or the worker ends, or somebody killed it."""
         self._put_log(attempt, folder)
         if (attempt.batch, attempt.task) in self._cancelled:
@@ -197,18 +199,20 @@ class Worker:
         self._tell(f"{queued.name}: its process was ended ({code}); it goes back into the queue")
         return self._back(attempt, folder, "broken")
 
-    def _broken(self, queued: QueuedTask, attempt: Attempt, why: str) -> Done:
+    def _broken(self, queued: QueuedTask, attempt: TaskAttempt, why: str) -> Done:
         """This machine, or the place of the results, is at fault: take nothing more. What the attempt left stays here."""
         self.close(f"nothing more is taken, since {queued.name} failed: {visible_line(why, 1_000)}", Exit.INTERNAL)
         self._queue.finish(attempt, "broken")
         return Done.BACK
 
-    def _back(self, attempt: Attempt, folder: TaskFolder, how: str) -> Done:
+    def _back(self, attempt: TaskAttempt, folder: TaskFolder, how: str) -> Done:
         self._clear(folder)
         self._queue.finish(attempt, how)
         return Done.BACK
 
-    def _finished(self, attempt: Attempt, outcome: TaskOutcome, told: Mapping[str, JsonValue] | None = None) -> Done:
+    def _finished(
+        self, attempt: TaskAttempt, outcome: TaskOutcome, told: Mapping[str, JsonValue] | None = None
+    ) -> Done:
         """Note the result, and publish it where it is the one that counts. Raises ResultsError."""
         result = {**outcome.as_json, **(told or {})}
         if not self._queue.finish(attempt, "done", result):
@@ -222,16 +226,21 @@ class Worker:
         self._tell(f"{ended}: {outcome.why}" if outcome.why else ended)
         return Done.FINISHED
 
-    def _publish(self, attempt: Attempt) -> None:
+    def _publish(self, attempt: TaskAttempt) -> None:
         """Make the attempt that counts the task's result, in the place of one that was set aside. Raises ResultsError."""
         results = self._results(attempt)
         results.publish(attempt.task, attempt.number, instead_of=results.published(attempt.task))
 
-    def _put_log(self, attempt: Attempt, folder: TaskFolder) -> None:
+    def _put_log(self, attempt: TaskAttempt, folder: TaskFolder) -> None:
         if os.path.lexists(folder.log(attempt.number)):
             self._results(attempt).put_log(folder.path, attempt.task, attempt.number)
 
-    def _results(self, attempt: Attempt) -> Results:
+    def _results(self, attempt: TaskAttempt) -> Results:
+        allowed: str | None = self._arguments.out
+        if allowed is not None and not f"{os.path.normpath(attempt.out)}/".startswith(f"{os.path.normpath(allowed)}/"):
+            raise UsageError(
+                f"results of this batch go to {attempt.out}, and here they go below {allowed} alone (--out)"
+            )
         with self._lock:
             if attempt.out not in self._places:
                 self._places[attempt.out] = Results.at(attempt.out)
@@ -331,7 +340,7 @@ def bring_in(folder: str, environment: Mapping[str, str]) -> str:
 
 
 def _outcome(
-    attempt: Attempt, how: TaskEnd, code: int | None, *, seconds: float = 0.0, problem: str = ""
+    attempt: TaskAttempt, how: TaskEnd, code: int | None, *, seconds: float = 0.0, problem: str = ""
 ) -> TaskOutcome:
     return TaskOutcome(
         id=attempt.task, place=0, how=how, code=code, seconds=seconds, tries=attempt.number, problem=problem

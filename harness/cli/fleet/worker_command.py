@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from harness.cli.batch.git_runner import Lifeline
 from harness.cli.console import complain
 from harness.cli.exits import Exit
-from harness.cli.fleet.open_queue import open_queue, shown
+from harness.cli.fleet.open_queue import open_queue
+from harness.cli.fleet.queue import shown
 from harness.cli.fleet.version import version_of
 from harness.cli.fleet.worker import BEATS, LEASE_SECONDS, Worker, bring_in
 from harness.cli.own_folders import fix_modes
