@@ -107,6 +107,12 @@ class _Formatter(RawDescriptionHelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(fitted(f"{indent}{line}", width) for line in text.splitlines())
 
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """Break no flag that is named in a help: its halves are no flags."""
+        import textwrap
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
 
 class ArgumentParser(argparse.ArgumentParser):
     """A parser that says what is wrong with an argument without writing it to the terminal as it is."""
