@@ -44,6 +44,7 @@ from harness.log.kept_pictures import pictures_beside
 from harness.loop.agent import Agent
 from harness.loop.offered_tools import OutsideTools, no_more_tools
 from harness.model import Model, OwnModel
+from harness.paths import is_within
 from harness.policy.policy import Policy
 from harness.policy.refused_tools import denies_altogether
 from harness.policy.verdict import Verdict
@@ -122,7 +123,8 @@ class SessionParts:
             environment.get("HOME"),
             outputs=self.state.new_outputs(),
             added=arguments.add_dir,
-            skills=self.words.skill_places,
+            # The git of a task's commands reads the mirror that the worktree is of, though what is around it is hidden.
+            skills=(*self.words.skill_places, *mirrors_of(arguments.copied_from, self.state)),
         )
         refuse_own_folders(self.workspace, self.state)
         log = named_log(arguments, self.workspace, self.state)
@@ -468,6 +470,15 @@ def checks_of(parts: GatedParts) -> SessionChecks:
         interrupt=parts.interrupt,
         tell=lambda said: parts.tell(said),  # noqa: PLW0108 - who shows it best is known later
     )
+
+
+def mirrors_of(copied_from: str | None, state: State) -> tuple[str, ...]:
+    """Return the mirror (cli/batch/mirror.py) that a workspace is a worktree of; nothing where it is none of those.
+
+    `copied_from` is the folder (absolute, links followed) that the workspace of a task was made of.
+    """
+    mirrors = os.path.join(os.path.realpath(state.state), "mirrors")
+    return (copied_from,) if copied_from and is_within(copied_from, mirrors) else ()
 
 
 def tools_in(

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 def folders_of(arguments: Namespace, tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Return the folders that the tasks work on, links followed. Raises UsageError."""
-    return tuple(dict.fromkeys(here(task.cwd or arguments.cwd) for task in tasks))
+    """Return the folders of this machine that the tasks work on, links followed. Raises UsageError."""
+    return tuple(dict.fromkeys(here(task.cwd or arguments.cwd) for task in tasks if task.source is None))
 
 
 def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:

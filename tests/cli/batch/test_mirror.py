@@ -525,6 +525,24 @@ def test_a_command_of_a_task_does_not_see_the_keys_that_fetched_it(scene: Scene,
             assert b"hunter2222" not in file.read_bytes(), file
 
 
+GIT = """\
+import json, subprocess
+words = ["status", "--porcelain"], ["log", "--all", "--format=%s"]
+told = [subprocess.run(["git", *one], capture_output=True, text=True) for one in words]
+open("seen.json", "w").write(json.dumps([(one.returncode, one.stdout, one.stderr) for one in told]))
+"""
+
+
+def test_commands_of_a_task_have_the_git_of_its_mirror(scene: Scene, tmp_path: Path) -> None:
+    (scene.repository / "s.py").write_text(GIT)
+    git(scene.repository, "add", "-A")
+    git(scene.repository, "commit", "--quiet", "-m", "git")
+    scene.tasks(str(scene.repository), "bash python3 s.py")
+    assert scene.program.run(*scene.words("run", "--task", str(scene.file))).code == 0
+    clone = applied(scene.repository, scene.out / CHANGES, tmp_path / "clone")
+    assert json.loads((clone / "seen.json").read_text()) == [[0, "", ""], [0, "git\none\n", ""]]
+
+
 def test_without_a_key_the_task_cannot_begin_and_nobody_is_asked(scene: Scene) -> None:
     with git_server(scene.served, login="me:hunter2222") as server:
         scene.tasks(server.url("repo/.git"), "write new.txt hello")
