@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 DEFAULT_WRITE = (".",)
 """What a command that a person approved may write, where no policy says anything: the workspace."""
 DEFAULT_HIDE = (
-    "~/.ssh", "~/.aws", "~/.azure", "~/.gnupg", "~/.kube", "~/.docker", "~/.netrc", "~/.git-credentials", "~/.config/git/credentials",
-    "~/.cache/git/credential", "~/.pypirc",
-    "~/.pgpass", "~/.password-store", "~/.config/gh", "~/.config/gcloud", "~/.config/op", "~/.local/share/keyrings",
+    "~/.ssh", "~/.aws", "~/.azure", "~/.gnupg", "~/.kube", "~/.docker", "~/.netrc", "~/.git-credentials",
+    "~/.config/git/credentials", "~/.cache/git/credential", "~/.pypirc", "~/.pgpass",
+    "~/.password-store", "~/.config/gh", "~/.config/gcloud", "~/.config/op", "~/.local/share/keyrings",
     "~/.cargo/credentials.toml", "~/.terraform.d", "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium",
     "~/.config/BraveSoftware", "~/.bash_history", "~/.zsh_history", "~/.python_history", "~/.psql_history",
     "~/.mysql_history", "~/.node_repl_history", "~/.local/share/fish",

@@ -478,7 +478,8 @@ seen = {"names": sorted(os.environ), "read": [], "agent": "closed"}
 for path in %r:
     for one in ([path] if os.path.isfile(path) else pathlib.Path(path).rglob("*")):
         try:
-            seen["read"].append(open(one, errors="replace").read())
+            open(one, errors="replace").read()
+            seen["read"].append(str(one))
         except OSError:
             pass
 try:
@@ -516,7 +517,7 @@ def test_a_command_of_a_task_does_not_see_the_keys_that_fetched_it(scene: Scene,
     assert done.code == 0, done
     applied(scene.repository, scene.out / "t0" / CHANGES, tmp_path / "clone")
     seen = json.loads((tmp_path / "clone" / "seen.json").read_text())
-    assert seen["read"] == []
+    assert [path for path in seen["read"] if not path.startswith(f"{scene.state}/mirrors/")] == []
     assert seen["agent"] == "closed" or not bubblewrap.find()
     assert "SSH_AUTH_SOCK" not in seen["names"]
     # Nor is the password in anything that was written.
