@@ -214,7 +214,8 @@ def _make_folder(path: str) -> None:
 class UrlStore:
     """Files below a URL, by fsspec. Whoever reads a store must be able to list it: nothing is kept of what was listed.
 
-    A file is made exclusively where the store can do that (fsspec's mode "xb"). Elsewhere it is looked for before.
+    A file is made exclusively where the store can do that (fsspec's mode "xb"). Elsewhere it is looked for before. Some stores
+    show a file before it is whole: there, two writers of one name at the same moment are not told apart.
     """
 
     def __init__(self, url: str, *, pauses: Sequence[float] = PAUSES) -> None:

@@ -113,7 +113,7 @@ class Uploads:
                 problems.append(f"{counted(len(names) - number, 'task')} not looked at any more")
                 break
             try:
-                self._settle(name, logs=True)
+                self._settle(name)
                 failed = 0
             except ResultsError as error:
                 problems.append(f"{name}: {error}")
@@ -167,17 +167,16 @@ class Uploads:
                     if _identity(folder.result) == result:  # else it is being run anew
                         raise
 
-    def _settle(self, name: str, *, logs: bool = False) -> None:
-        """Upload the finished attempt of a task and publish it; with `logs`, other logs too. Raises ResultsError."""
+    def _settle(self, name: str) -> None:
+        """Upload the finished attempt of a task, after the logs of its others, and publish it. Raises ResultsError."""
         folder = TaskFolder(os.path.join(self._folder, name))
         result = _identity(folder.result)
         if result is not None and result == self._settled.get(name):
             return
         attempt = (folder.read_work() or {}).get("attempt") if result is not None else None
-        if logs:
-            for number in folder.attempts():
-                if number != attempt and os.path.lexists(folder.log(number)):
-                    self._results.put_log(folder.path, name, number)
+        for number in folder.attempts():
+            if number != attempt and os.path.lexists(folder.log(number)):
+                self._results.put_log(folder.path, name, number)
         if result is not None and type(attempt) is int:
             self._results.put(folder.path, name, attempt)
             self._publish(name, attempt)

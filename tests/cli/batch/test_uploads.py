@@ -18,9 +18,11 @@ from results_scene import TASK, Failing, attempt_log, files_below, finished, hea
 
 from harness.cli.batch.results import Results
 from harness.cli.batch.task import Task
+from harness.cli.batch.task_folder import is_held
 from harness.cli.batch.uploads import Uploads, working_folder
 from harness.cli.state import State
 from harness.errors import UsageError
+from harness.process.procfs import children
 
 
 class Machines:
@@ -132,8 +134,12 @@ def test_a_machine_that_was_killed_loses_neither_a_result_nor_a_log(machines: Ma
     log = machines.folder("a") / "t1" / "attempts" / "1" / "log.jsonl"
     until(lambda: log.exists() and b'"intent"' in log.read_bytes())
     until((machines.place / "t0" / "result.json").exists)  # uploaded while the other goes on
+    os.kill(batch.pid, signal.SIGSTOP)  # so that it starts nothing again
+    for process in children(batch.pid):
+        os.kill(process, signal.SIGKILL)
     os.kill(batch.pid, signal.SIGKILL)
     batch.communicate()
+    until(lambda: not is_held(str(machines.folder("a") / "t1")))
     gate.write_text("")
     assert machines.run("a").code == 0
     assert machines.rows() == [("t0", 0, "earlier"), ("t1", 0, "ran")]
