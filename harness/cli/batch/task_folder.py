@@ -160,7 +160,7 @@ class TaskFolder:
         return os.path.join(self._attempts, str(number))
 
     def new_attempt(self, is_known: Callable[[str], bool]) -> int:
-        """Make the folder of one more attempt. Remove the result of an earlier one, but keep its log. Raises UsageError.
+        """Make the folder of one more attempt, and return its number. Raises UsageError.
 
         `is_known` says whether there was ever a log at a path. Its number is not used again, even after this folder was
         moved or removed: no log is begun anew under the name of another.
@@ -169,14 +169,17 @@ class TaskFolder:
         while is_known(self.log(number)):
             number += 1
         try:
-            # The result goes first: without it, the other files mean nothing.
-            for name in (RESULT, WORK, CHANGES, IGNORED):
-                remove_if_there(os.path.join(self.path, name))
             os.makedirs(self._attempts, mode=0o700, exist_ok=True)
             os.mkdir(self.attempt(number), 0o700)
         except OSError as error:
             raise UsageError(f"{self.attempt(number)} cannot be made: {error.strerror}") from None
         return number
+
+    def forget_result(self) -> None:
+        """Remove the result of an earlier attempt, whose log stays. Raises OSError."""
+        # The result goes first: without it, the other files mean nothing.
+        for name in (RESULT, WORK, CHANGES, IGNORED):
+            remove_if_there(os.path.join(self.path, name))
 
     def log(self, number: int) -> str:
         """Return the path of the action log of an attempt."""

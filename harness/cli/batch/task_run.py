@@ -143,6 +143,7 @@ class _Attempt:
         try:
             tell = _ignore if self._flags.quiet else complain
             work_folder = work_folder_of(self._task, attempt, self._flags.cwd, out, self._environment, tell)
+            self._folder.forget_result()
             if not self._flags.quiet:
                 for note in work_folder.notes:
                     complain(note)

@@ -63,18 +63,22 @@ class _HandedBack(BaseException):
 class DbosQueue:
     """The queue at a data base, `sqlite:///FILE` or `postgresql://...`."""
 
-    def __init__(self, url: str, *, key: str = "") -> None:
-        """Take the address, and the name of the API key whose tasks are meant. Raises UsageError where it cannot be opened."""
-        self._url = _checked(url)
+    def __init__(self, url: str, *, key: str = "", make: bool = True) -> None:
+        """Take the address, and the name of the API key whose tasks are meant.
+
+        With `make` the queue is made where there is none. Raises UsageError where it cannot be opened.
+        """
+        self._url = _checked(url, make)
         self._name = f"{APPLICATION}-{key}" if key else APPLICATION
         self._stopped = False
         self._worker = ""
         _quiet()
         try:
-            DBOS.migrate(self._url)
             self._engine = engine_of(self._url)
             self.ledger = FleetLedger(self._engine, gone=lambda: self._stopped)
-            self.ledger.make()
+            if make:
+                DBOS.migrate(self._url)
+                self.ledger.make()
             self._client = DBOSClient(
                 system_database_url=self._url,
                 serializer=DBOSPortableJSONSerializer(),
@@ -172,7 +176,7 @@ class DbosQueue:
     def _do(self, queued: QueuedTask, do: Do) -> int:
         """Do a task on a thread of DBOS. Return the number of the attempt, 0 where there was none."""
         if not self._slots.acquire(timeout=SLOT_SECONDS):
-            self._give_back([_id(queued.batch, queued.name)])
+            self._give_back({self._name: [_id(queued.batch, queued.name)]})
             raise _HandedBack
         try:
             attempt = self.ledger.begin(queued.batch, queued.name, self._worker)
@@ -180,7 +184,7 @@ class DbosQueue:
                 return 0
             done = do(queued, attempt)
             if done is Done.BACK:
-                self._give_back([_id(queued.batch, queued.name)])
+                self._give_back({self._name: [_id(queued.batch, queued.name)]})
             if done is not Done.FINISHED:
                 raise _HandedBack
             return attempt.number
@@ -302,16 +306,19 @@ class DbosQueue:
         )
         return not self.ledger.within(lambda connection: connection.execute(query)).scalar()
 
-    def _held_by(self, worker: str) -> list[str]:
-        """Return the ids of the tasks that DBOS has in the hands of a worker."""
-        query = sa.select(self._tasks.c.workflow_uuid).where(
-            self._tasks.c.executor_id == worker, self._tasks.c.status == "PENDING"
-        )
-        return list(self.ledger.within(lambda connection: connection.execute(query).scalars().all()))
+    def _held_by(self, worker: str) -> Mapping[str, Sequence[str]]:
+        """Return the ids of the tasks that DBOS has in the hands of a worker, by their queue."""
+        held = self._tasks.c.executor_id == worker, self._tasks.c.status == "PENDING"
+        query = sa.select(self._tasks.c.workflow_uuid, self._tasks.c.queue_name).where(*held)
+        found: dict[str, list[str]] = {}
+        for identity, queue in self.ledger.within(lambda connection: connection.execute(query).all()):
+            found.setdefault(str(queue), []).append(str(identity))
+        return found
 
-    def _give_back(self, ids: Sequence[str]) -> None:
-        if ids:
-            self._client.resume_workflows(list(ids), queue_name=self._name)
+    def _give_back(self, ids: Mapping[str, Sequence[str]]) -> None:
+        """Put tasks back into their queues."""
+        for queue, of_it in ids.items():
+            self._client.resume_workflows([*of_it], queue_name=queue)
 
     def list(self, batch: str | None = None) -> Iterator[TaskRow]:
         """Yield the tasks of one batch, or all."""
@@ -320,8 +327,11 @@ class DbosQueue:
                 yield from self._rows(one.name)
 
 
-def _checked(url: str) -> str:
-    """Return the address with what bounds how long a dead connection is waited for. Raises UsageError."""
+def _checked(url: str, make: bool) -> str:
+    """Return the address with what bounds how long a dead connection is waited for. Make the file of SQLite if `make` says so.
+
+    Raises UsageError.
+    """
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError:
@@ -336,7 +346,10 @@ def _checked(url: str) -> str:
             folder = os.path.dirname(os.path.abspath(parsed.database))
             if not os.path.isdir(folder):
                 raise UsageError(f"--queue: there is no folder {folder}")
-            if not os.path.exists(parsed.database):  # tasks are nobody else's to read
+            if not os.path.exists(parsed.database):
+                if not make:
+                    raise UsageError(f"--queue: there is no queue {os.path.abspath(parsed.database)}")
+                # The tasks are nobody else's to read.
                 os.close(os.open(parsed.database, os.O_CREAT | os.O_RDWR, 0o600))
             return url
         case "postgresql":

@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from harness.cli.fleet.dbos_queue import DbosQueue
 
 
-def open_queue(url: str, *, key: str | None = None) -> DbosQueue:
+def open_queue(url: str, *, key: str | None = None, make: bool = True) -> DbosQueue:
     """Return the queue at `sqlite:///FILE` or `postgresql://USER@HOST/NAME`; with `key` the one of an API key's tasks.
 
-    Raises UsageError where the extra is not installed, and where the queue cannot be opened.
+    With `make` it is made where there is none. Raises UsageError where the extra is not installed, and where the queue cannot
+    be opened.
     """
     try:
         from harness.cli.fleet.dbos_queue import DbosQueue
@@ -21,4 +22,4 @@ def open_queue(url: str, *, key: str | None = None) -> DbosQueue:
         if error.name not in ("dbos", "sqlalchemy"):
             raise
         raise UsageError("--queue needs DBOS: pip install 'permission-harness[fleet]'") from None
-    return DbosQueue(url, key=key or "")
+    return DbosQueue(url, key=key or "", make=make)

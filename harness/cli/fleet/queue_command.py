@@ -28,7 +28,7 @@ EVERY_SECONDS = 2.0
 
 def queue_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Do what the action says. Raises UsageError."""
-    queue = open_queue(arguments.queue, key=arguments.key)
+    queue = open_queue(arguments.queue, key=arguments.key, make=False)
     console = Console(sys.stdout, look_here(sys.stdout, environment))
     try:
         match arguments.action:
