@@ -69,7 +69,8 @@ def queued(
     try:
         count = batch.put(tasks)
         there = f"; {counted(len(tasks) - count, 'task')} there already" if count < len(tasks) else ""
-        progress.tell(f"{counted(count, 'task')} put into the queue as batch {batch.name}{there}")
+        if not arguments.quiet:
+            progress.tell(f"{counted(count, 'task')} put into the queue as batch {batch.name}{there}")
         return batch.gather(batch.wait(tasks, progress, stopping), local) if arguments.wait else None
     except ResultsError as error:
         raise UsageError(f"--out: {error}") from None
