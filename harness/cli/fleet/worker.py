@@ -193,7 +193,7 @@ class Worker:
         self._put_log(attempt, folder)
         if (attempt.batch, attempt.task) in self._cancelled:
             self._clear(folder)
-            return self._finished(attempt, _outcome(attempt, TaskEnd.CANCELLED, None))
+            return self._finished(attempt, _outcome(attempt, TaskEnd.CANCELLED, None, problem="it was cancelled"))
         if self._is_ended:
             return self._back(attempt, folder, "ended with its worker")
         self._tell(f"{queued.name}: its process was ended ({code}); it goes back into the queue")
