@@ -110,8 +110,11 @@ def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Map
 
 
 def worst(outcomes: Iterable[TaskOutcome]) -> Exit:
-    """Return the exit code of a batch. A task that was given up counts as an internal error; one that never ran, not at all."""
-    tried = [one.code for one in outcomes if one.how is not TaskEnd.NOT_RUN]
+    """Return the exit code of a batch. A task that was given up counts as an internal error.
+
+    One that never ran counts where it has a code: that of what stood in its way.
+    """
+    tried = [one.code for one in outcomes if one.how is not TaskEnd.NOT_RUN or one.code is not None]
     codes = {Exit.INTERNAL if code not in _WORST_FIRST else Exit(code) for code in tried}
     return next((code for code in _WORST_FIRST if code in codes), Exit.DONE)
 

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
     RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str], Callable[[], str]], RunEnd]
 
+INPUTS_VARIABLE = "HARNESS_INPUTS"
+"""This variable tells a process that a worker starts in which folder the files of its task lie, which the task names by digest
+alone: it reads the same on all machines."""
 HELD = 75
 """The exit code that tells a batch that another process runs the task (EX_TEMPFAIL, sysexits(3))."""
 
@@ -262,15 +265,16 @@ def work_folder_of(
 
     See `make_work_folder`. `tell` is told, in words, what takes long. Raises UsageError.
     """
-    folder = task.cwd or "."
+    folder, inputs = task.cwd or ".", environment.get(INPUTS_VARIABLE, "")
     if task.repo is not None and task.commit is not None:
         mirror = mirror_of(task.repo, task.commit, environment, tell)
         return add_worktree_of(mirror, task.commit, folder, attempt, task.repo, environment)
     if task.bundle is not None and task.commit is not None:
-        mirror = mirror_of_bundle(task.bundle, task.file_sha256 or "", task.commit, environment)
+        bundle = os.path.join(inputs, task.bundle)
+        mirror = mirror_of_bundle(bundle, task.file_sha256 or "", task.commit, environment)
         return add_worktree_of(mirror, task.commit, folder, attempt, task.bundle, environment)
     if task.archive is not None:
-        return unpack(attempt, task.archive, task.file_sha256 or "", folder, environment)
+        return unpack(attempt, os.path.join(inputs, task.archive), task.file_sha256 or "", folder, environment)
     return make_work_folder(attempt, cwd, task.revision, out, environment)
 
 

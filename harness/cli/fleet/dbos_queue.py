@@ -34,6 +34,7 @@ from harness.errors import UsageError
 
 if TYPE_CHECKING:
     from dbos import DBOSConfig
+    from dbos import Queue as DatabaseQueue
 
     from harness.cli.fleet.queue import Do
 
@@ -48,6 +49,14 @@ SLOT_SECONDS = 10.0
 """A worker that took more than it can do at once keeps the task so long, in case it gets free. Then the task goes back.
 
 DBOS holds one number of tasks a worker for a whole queue: the most that any worker can do."""
+CONNECTIONS = 4
+"""The most that DBOS holds in a worker. Its threads take turns."""
+CLIENT_CONNECTIONS = 2
+_AT_THE_SERVER = (
+    "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=20 -c tcp_keepalives_interval=10 "
+    "-c tcp_keepalives_count=3"
+)
+"""How long the server lets a client that was cut off hold its locks (10 s) and its connections (50 s)."""
 _STATES = {
     "ENQUEUED": TaskState.WAITING,
     "DELAYED": TaskState.WAITING,
@@ -83,6 +92,7 @@ class DbosQueue:
                 system_database_url=self._url,
                 serializer=DBOSPortableJSONSerializer(),
                 application_name=APPLICATION,
+                system_database_pool_size=CLIENT_CONNECTIONS,
             )
             self._client.register_queue(
                 self._name, polling_interval_sec=POLL_SECONDS, on_conflict="never_update", application_name=APPLICATION
@@ -137,12 +147,22 @@ class DbosQueue:
 
     def limit(self, limits: QueueLimits) -> None:
         """Set the limits of the queue. They hold for all its workers, from their next look for tasks on."""
-        queue = self._client.register_queue(self._name, on_conflict="never_update", application_name=APPLICATION)
-        queue.set_global_concurrency(limits.at_once)
-        queue.set_partition_concurrency(limits.per_group)
+        queue = self._queue()
+        most, now = self.ledger.most_jobs(), queue.global_concurrency
+        is_lower = limits.at_once is not None and (now is None or limits.at_once < now)
+        if not is_lower:
+            queue.set_global_concurrency(limits.at_once)
+        # DBOS refuses a limit of a part above the one of the whole.
+        queue.set_worker_concurrency(_lower(most, limits.at_once))
+        queue.set_partition_concurrency(_lower(limits.per_group, limits.at_once))
+        if is_lower:
+            queue.set_global_concurrency(limits.at_once)
         queue.set_limiter(
             {"limit": limits.starts, "period": limits.seconds} if limits.starts and limits.seconds else None
         )
+
+    def _queue(self) -> DatabaseQueue:
+        return self._client.register_queue(self._name, on_conflict="never_update", application_name=APPLICATION)
 
     def join(self, *, version: str, jobs: int, lease: float, worker: str) -> None:
         """Become a worker that can do `jobs` tasks at once, and is lost when silent for `lease` seconds."""
@@ -159,6 +179,7 @@ class DbosQueue:
             "executor_id": self._worker,
             "serializer": DBOSPortableJSONSerializer(),
             "run_migrations": False,
+            "sys_db_pool_size": CONNECTIONS,
             "log_level": "CRITICAL",
             "use_listen_notify": False,
         }
@@ -168,10 +189,11 @@ class DbosQueue:
         def task(batch: str, given: dict[str, Any]) -> int:
             return self._do(QueuedTask(batch=batch, task=given, version=self._version), do)
 
+        # Before the launch: else the first look for tasks would take all that wait.
+        queue = self._queue()
+        queue.set_worker_concurrency(_lower(self._most, queue.global_concurrency))
         DBOS.listen_queues([self._name])
         DBOS.launch()
-        queue = DBOS.register_queue(self._name, polling_interval_sec=POLL_SECONDS, on_conflict="never_update")
-        queue.set_worker_concurrency(self._most)
 
     def _do(self, queued: QueuedTask, do: Do) -> int:
         """Do a task on a thread of DBOS. Return the number of the attempt, 0 where there was none."""
@@ -179,6 +201,8 @@ class DbosQueue:
             self._give_back({self._name: [_id(queued.batch, queued.name)]})
             raise _HandedBack
         try:
+            if not self._is_held(_id(queued.batch, queued.name)):
+                raise _HandedBack  # while it waited here it was cancelled, or given to another
             attempt = self.ledger.begin(queued.batch, queued.name, self._worker)
             if attempt is None:
                 return 0
@@ -315,6 +339,10 @@ class DbosQueue:
             found.setdefault(str(queue), []).append(str(identity))
         return found
 
+    def _is_held(self, identity: str) -> bool:
+        """Say whether DBOS has a task in the hands of this worker."""
+        return identity in {one for of_queue in self._held_by(self._worker).values() for one in of_queue}
+
     def _give_back(self, ids: Mapping[str, Sequence[str]]) -> None:
         """Put tasks back into their queues."""
         for queue, of_it in ids.items():
@@ -358,8 +386,9 @@ def _checked(url: str, make: bool) -> str:
                 "keepalives_idle": "10",
                 "keepalives_interval": "5",
                 "keepalives_count": "3",
+                "tcp_user_timeout": "20000",
+                "options": _AT_THE_SERVER,
             }
-            bounds["tcp_user_timeout"] = "20000"
             return parsed.update_query_dict({**bounds, **parsed.query}).render_as_string(hide_password=False)
         case _:
             raise UsageError("--queue: it is no address: sqlite:///FILE or postgresql://USER@HOST/NAME")
@@ -371,6 +400,10 @@ def _quiet() -> None:
 
     logger = logging.getLogger("dbos")
     logger.setLevel(logging.CRITICAL + 1)
+
+
+def _lower(one: int | None, other: int | None) -> int | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)
 
 
 def _first_line(error: BaseException) -> str:

@@ -81,7 +81,8 @@ def engine_of(url: str) -> Engine:
     """Return what speaks to the data base at `url`: at most two connections, none that is dead."""
     parsed = sa.make_url(url)
     if parsed.get_backend_name() == "postgresql":
-        return sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=2, pool_pre_ping=True)
+        parsed = parsed.set(drivername="postgresql+psycopg")
+        return sa.create_engine(parsed, pool_size=2, max_overflow=0, pool_timeout=None, pool_pre_ping=True)
     engine = sa.create_engine(parsed)
 
     @sa.event.listens_for(engine, "connect")
@@ -262,6 +263,12 @@ class FleetLedger:
 
         return self.within(write)
 
+    def most_jobs(self) -> int | None:
+        """Return the most jobs that one of the workers has; None where there is no worker."""
+        query = sa.select(sa.func.max(_WORKERS.c.jobs)).where(_WORKERS.c.is_lost == sa.false())
+        found = self.within(lambda connection: connection.execute(query).scalar())
+        return None if found is None else int(found)
+
     def leave(self, worker: str) -> None:
         """Forget a worker that has nothing left to do."""
         self.within(lambda connection: connection.execute(sa.delete(_WORKERS).where(_WORKERS.c.name == worker)))
@@ -287,10 +294,13 @@ class FleetLedger:
         is_left = sa.and_(_WORKERS.c.is_lost == sa.true(), _WORKERS.c.seen + REAP_SECONDS < self._now)
 
         def write(connection: Connection) -> tuple[str, ...]:
-            change = sa.update(_WORKERS).where(sa.or_(is_silent, is_left)).values(is_lost=True, seen=self._now)
-            names = tuple(row.name for row in connection.execute(change.returning(_WORKERS.c.name)))
-            ended = sa.update(_ATTEMPTS).where(_ATTEMPTS.c.worker.in_(names), _ATTEMPTS.c.ended.is_(None))
+            # Who was cut off in the middle of a beat, or is in one, holds its row: nobody waits for that here.
+            silent = sa.select(_WORKERS.c.name).where(sa.or_(is_silent, is_left)).with_for_update(skip_locked=True)
+            names = tuple(connection.execute(silent).scalars())
             if names:
+                change = sa.update(_WORKERS).where(_WORKERS.c.name.in_(names))
+                connection.execute(change.values(is_lost=True, seen=self._now))
+                ended = sa.update(_ATTEMPTS).where(_ATTEMPTS.c.worker.in_(names), _ATTEMPTS.c.ended.is_(None))
                 connection.execute(ended.values(ended=self._now, how=LOST))
             return names
 

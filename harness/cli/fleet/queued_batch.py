@@ -20,7 +20,7 @@ from harness.cli.batch.task_folder import FINISHED, TaskFolder
 from harness.cli.batch.transport import local_path
 from harness.cli.exits import Exit
 from harness.cli.fleet.open_queue import open_queue
-from harness.cli.fleet.queue import NAME_LENGTH, Batch, QueuedTask, TaskResult, TaskRow, TaskState
+from harness.cli.fleet.queue import NAME_LENGTH, Batch, QueueAwayError, QueuedTask, TaskResult, TaskRow, TaskState
 from harness.cli.fleet.version import policy_digest, version_of
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
@@ -29,6 +29,7 @@ from harness.log.heads_file import HeadsFile
 from harness.record import replace
 from harness.safe_files import replace_file
 from harness.text.amounts import counted
+from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -134,7 +135,10 @@ class QueuedBatch:
             if time.monotonic() > tell_at and not workers:
                 tell_at = time.monotonic() + TELL_SECONDS
                 progress.tell(f"{counted(left, 'task')} left, and no worker takes tasks for {self._version}")
-            self._queue.give_back_lost()
+            try:
+                self._queue.give_back_lost()
+            except QueueAwayError as error:
+                progress.tell(f"the queue cannot be reached: {visible_line(str(error), 300)}")
             time.sleep(EVERY_SECONDS)
         if stopping.count and left:
             on = f"{counted(left, 'task')} left; workers go on with them"

@@ -17,12 +17,12 @@ from harness.cli.batch.results import Results
 from harness.cli.batch.store import ResultsError
 from harness.cli.batch.task import Task, task_of
 from harness.cli.batch.task_folder import TaskFolder
-from harness.cli.batch.task_run import refuse_outside
+from harness.cli.batch.task_run import INPUTS_VARIABLE, refuse_outside
 from harness.cli.batch.worktree import remove_work_folder
 from harness.cli.exits import Exit
 from harness.cli.fleet.queue import Done, Growth, QueueAwayError, QueuedTask, TaskAttempt
 from harness.errors import LogError, UsageError
-from harness.record import Record
+from harness.record import Record, replace
 from harness.removal import remove_folder
 from harness.safe_files import replace_file
 from harness.text.visible import visible_line
@@ -78,9 +78,10 @@ class Worker:
         """
         self._queue = queue
         self._arguments = arguments
-        self._environment = {name: value for name, value in environment.items() if name not in _OF_THE_QUEUE}
         self._folder = folder
         self._inputs = os.path.join(folder, "inputs")
+        passed = {name: value for name, value in environment.items() if name not in _OF_THE_QUEUE}
+        self._environment = {**passed, INPUTS_VARIABLE: self._inputs}
         self._lifeline = lifeline
         self._tell = tell
         self._lease = lease
@@ -158,12 +159,13 @@ class Worker:
 
         Raises UsageError, OSError and ResultsError.
         """
-        given = dict(queued.task)
-        for key in ("bundle", "archive"):
-            if isinstance(given.get(key), str):
-                given[key] = self._results(attempt).get_input(str(given[key]), self._inputs)
-        task = task_of(json.dumps(given).encode(), f"task {visible_line(queued.name, 80)}")
-        refuse_outside(task, [*self._arguments.folder, self._inputs])
+        task = task_of(json.dumps(dict(queued.task)).encode(), f"task {visible_line(queued.name, 80)}")
+        inputs = {
+            key: self._results(attempt).get_input(name, self._inputs)
+            for key in ("bundle", "archive")
+            if (name := getattr(task, key)) is not None
+        }
+        refuse_outside(replace(task, **inputs), [*self._arguments.folder, self._inputs])
         self._clear(folder)
         folder.make()
         note = {"out": attempt.out, "batch": attempt.batch, "task": attempt.task, "number": attempt.number}
