@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,7 +82,10 @@ class Fleet:
         self.policy.write_text(POLICY)
         self.workers: list[WorkerProcess] = []
         self.url = url
-        self._engine = sa.create_engine(queue.replace("postgresql:", "postgresql+psycopg:"))
+        patience: dict[str, Any] = {"timeout": SECONDS} if queue.startswith("sqlite:") else {}
+        self._engine = sa.create_engine(
+            queue.replace("postgresql:", "postgresql+psycopg:"), connect_args=patience, pool_pre_ping=True
+        )
 
     def tasks(self, prompts: Mapping[str, str] | Sequence[str], **more: object) -> None:
         """Write tasks: by their ids, or t0, t1 ...; each has `more` besides."""
@@ -129,17 +132,24 @@ class Fleet:
         (found,) = self.status()["batches"]
         return {name: found[name] for name in ("waiting", "running", "done", "cancelled")}
 
-    def attempts(self, task: str | None = None) -> list[AttemptRow]:
-        """Return the attempts at all tasks, or at one, in their order."""
+    def attempts(self, task: str | None = None, which: str = "") -> list[AttemptRow]:
+        """Return the attempts at all tasks, or at one, in their order; those alone of which SQL says so."""
         columns = ", ".join(AttemptRow._fields)
-        query = f"SELECT {columns} FROM harness_attempts ORDER BY task, number"
+        query = f"SELECT {columns} FROM harness_attempts {which} ORDER BY task, number"
         with self._engine.connect() as connection:
             rows = [AttemptRow(*row) for row in connection.execute(sa.text(query))]
         return [row for row in rows if task in (None, row.task)]
 
     def running(self, task: str | None = None) -> list[AttemptRow]:
         """Return the attempts that are not at their end."""
-        return [row for row in self.attempts(task) if row.ended is None]
+        return self.attempts(task, "WHERE ended IS NULL")
+
+    def done(self) -> int:
+        """Return how many tasks have their result."""
+        with self._engine.connect() as connection:
+            return int(
+                connection.execute(sa.text("SELECT count(*) FROM harness_attempts WHERE how = 'done'")).scalar() or 0
+            )
 
     def worker(
         self,
@@ -198,15 +208,31 @@ class Fleet:
         self._engine.dispose()
 
 
-def ended(process: subprocess.Popen[bytes]) -> Done:
+def ended(process: subprocess.Popen[bytes], seconds: float = SECONDS) -> Done:
     """Return what a process came to, and wrote, once it has ended."""
     try:
-        out, err = process.communicate(timeout=SECONDS)
+        out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         out, err = process.communicate()
         raise AssertionError(f"the program hung: {out!r} {err!r}") from None
     return Done(process.returncode, out.decode(), err.decode())
+
+
+def with_small_disk(state: Path, size: str) -> list[str]:
+    """Return words before a program for which the folder `state` lies on a disk of `size`, in memory. Only root can do that."""
+    state.mkdir(exist_ok=True)
+    code = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", code, str(state)]
+
+
+def can_mount() -> bool:
+    """Say whether `with_small_disk` can work here."""
+    words = ["unshare", "--mount", "--propagation", "private", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    try:
+        return subprocess.run(words, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
 
 
 def until_running(fleet: Fleet, task: str, number: int | None = None) -> AttemptRow:
@@ -225,9 +251,3 @@ def logs_of(fleet: Fleet, row: AttemptRow) -> list[Path]:
     """Return the logs of an attempt on the machine that is at it."""
     pattern = f"*/harness-workers/{row.worker}/*/{row.task}/attempts/{row.number}/log.jsonl"
     return [path for path in fleet.folder.glob(pattern) if path.stat().st_size]
-
-
-def happens(check: Callable[[], object]) -> bool:
-    """Wait for what must happen, and say so."""
-    until(check)
-    return True

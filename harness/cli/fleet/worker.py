@@ -48,6 +48,8 @@ NOTE = "attempt.json"
 """In the folder of a task: whose attempt it is. Who finds it after the worker's death gives the log in."""
 _OF_THE_QUEUE = frozenset(("PGPASSWORD", "PGPASSFILE"))
 """What opens the queue is nothing for a run."""
+LOW_BYTES, LOW_FILES = 64 << 20, 1_000
+"""With less room than that a disk is taken for full. What failed there says nothing about the task."""
 _BY_SIGNAL = frozenset((Exit.INTERRUPTED, Exit.TERMINATED))
 
 
@@ -140,7 +142,7 @@ class Worker:
         if code == Exit.MODEL and task.model is None and is_key_refused(result):
             self.close(f"nothing more is taken: the key was refused at {queued.name}", Exit.MODEL)
             return self._back(attempt, folder, "key refused")
-        if not has_result and code in (Exit.LOG, Exit.INTERNAL):
+        if not has_result and (code in (Exit.LOG, Exit.INTERNAL) or _is_full(self._folder)):
             return self._broken(queued, attempt, last_words(folder) or f"exit code {code}")
         if has_result:
             self._results(attempt).put(folder.path, attempt.task, attempt.number)
@@ -339,6 +341,15 @@ def bring_in(folder: str, environment: Mapping[str, str]) -> str:
                 if problem := remove_work_folder(left.attempt(number), environment):
                     return problem
     return str(remove_folder(folder) or "")
+
+
+def _is_full(folder: str) -> bool:
+    """Say whether the disk of a folder has hardly any room."""
+    try:
+        room = os.statvfs(folder)
+    except OSError:
+        return True
+    return room.f_bavail * room.f_frsize < LOW_BYTES or (room.f_files > 0 and room.f_favail < LOW_FILES)
 
 
 def _outcome(

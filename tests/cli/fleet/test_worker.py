@@ -6,8 +6,9 @@ import json
 import signal
 from itertools import groupby
 
+import pytest
 from batch_scene import add_gate, git, until
-from fleet_scene import Fleet, logs_of, until_running
+from fleet_scene import Fleet, can_mount, logs_of, until_running, with_small_disk
 
 from harness.cli.fleet.open_queue import open_queue
 from harness.cli.fleet.queue import Batch, QueuedTask
@@ -107,6 +108,21 @@ def test_what_is_cancelled_ends_and_a_retry_does_it_again(fleet: Fleet) -> None:
     assert fleet.wait().code == 0
     assert [row["tries"] for row in fleet.rows()] == [2, 2]
     assert len(list((fleet.out / "t1" / "attempts").iterdir())) == 2
+
+
+def test_a_worker_whose_disk_is_full_stops_and_the_task_goes_back(fleet: Fleet) -> None:
+    if not can_mount():
+        pytest.skip("no small disk can be mounted here")
+    fleet.tasks(["write f 1"])
+    fleet.put()
+    # So small that git cannot make the repository: its failure is not one of the task.
+    worker = fleet.worker(machine="full", before=with_small_disk(fleet.folder / "full", "40k"), lease=LEASE)
+    assert worker.end() == 1, worker.said
+    assert "nothing more is taken, since t0 failed" in worker.said
+    assert fleet.state() == {"waiting": 1, "running": 0, "done": 0, "cancelled": 0}
+    assert [row.how for row in fleet.attempts()] == ["broken"]
+    assert fleet.worker("--drain", lease=LEASE).end() == 0
+    assert fleet.wait().code == 0
 
 
 def turns(fleet: Fleet) -> list[str]:
