@@ -247,7 +247,8 @@ def place_of(arguments: Namespace, environment: Mapping[str, str], tasks: Sequen
     results = Results.at(arguments.out)
     out = check_out(working_folder(arguments.out, State.of(environment)), folders, tasks)
     uploads = Uploads(results, out, tasks)
-    uploads.bring()
+    if not arguments.queue:  # the queue chooses which attempt is published, and brings what is
+        uploads.bring()
     return out, uploads
 
 
@@ -287,7 +288,10 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         problems += write_predictions(out, outcomes, shard=arguments.shard, tell=progress.tell)
     if uploads is not None:
         reported = [given.partition(":")[2] for given in arguments.report]
-        problems += uploads.finish(reported, is_ended=lambda: stopping.count > 1)
+        if arguments.queue:
+            problems += uploads.put_others(reported)
+        else:
+            problems += uploads.finish(reported, is_ended=lambda: stopping.count > 1)
     for problem in problems:
         progress.tell(problem)
     if problems and is_soft(code):
