@@ -57,11 +57,12 @@ class WorkerProcess:
         return self.process.poll() is None
 
     def send(self, number: signal.Signals) -> None:
-        os.kill(self.process.pid, number)
+        """Send a signal; one that has ended gets none."""
+        self.process.send_signal(number)
 
     def end(self, number: signal.Signals | None = None) -> int:
         """Send a signal, if one is given. Return the exit code once the worker has ended."""
-        if number is not None and self.is_alive:
+        if number is not None:
             self.send(number)
         until(lambda: not self.is_alive)
         return self.process.returncode
@@ -151,6 +152,10 @@ class Fleet:
                 connection.execute(sa.text("SELECT count(*) FROM harness_attempts WHERE how = 'done'")).scalar() or 0
             )
 
+    def has_done(self, count: int) -> bool:
+        """Say whether so many tasks have their result."""
+        return self.done() >= count
+
     def worker(
         self,
         *more: str,
@@ -202,9 +207,7 @@ class Fleet:
     def close(self) -> None:
         """End what is left, also after a test that failed."""
         for worker in self.workers:
-            if worker.is_alive:
-                worker.send(signal.SIGCONT)
-                worker.end(signal.SIGKILL)
+            worker.end(signal.SIGKILL)
         self._engine.dispose()
 
 

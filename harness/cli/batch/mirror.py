@@ -152,6 +152,8 @@ def _fetch(path: str, place: str, commit: str, environment: Mapping[str, str]) -
     except GitTimeout as error:
         raise UsageError(f"{named}: {error}") from None
     except GitFailure as refused:
+        if not _lacks(path, commit, environment):
+            return  # git did not like another's worktree, which was just being added
         try:
             told = git.run(["ls-remote", "--heads", "--tags", "--", place])
             tips = dict.fromkeys(re.findall(rb"^([0-9a-f]{40,64})\t.*(?<!\^\{\})$", told, re.MULTILINE))
@@ -175,7 +177,8 @@ def _lacks(path: str, commit: str, environment: Mapping[str, str]) -> str:
     if kind != "commit":
         return f"{commit} is a {kind}, and no commit"
     try:
-        git.run([here, "rev-list", "--quiet", "--objects", commit, "--not", "--all"])
+        # Without the worktrees: one that is just being added, or was when git was killed, has no commit.
+        git.run([here, "rev-list", "--single-worktree", "--quiet", "--objects", commit, "--not", "--all"])
     except GitFailure as error:
         return f"the history of {commit} is not whole: {error}"
     return ""

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from harness.actions import JsonValue
 from harness.cli.batch.growing_log import GrowingLog
 from harness.cli.batch.outcome import TaskEnd, TaskOutcome, with_result
-from harness.cli.batch.pool import TaskProcess, is_key_refused, last_words, start_process
+from harness.cli.batch.pool import EVERY_SECONDS, GRACE_SECONDS, TaskProcess, is_key_refused, last_words, start_process
 from harness.cli.batch.results import Results
 from harness.cli.batch.store import ResultsError
 from harness.cli.batch.task import Task, task_of
-from harness.cli.batch.task_folder import TaskFolder
+from harness.cli.batch.task_folder import TaskFolder, is_held
 from harness.cli.batch.task_run import INPUTS_VARIABLE, refuse_outside
+from harness.cli.batch.work_folder import is_kept
 from harness.cli.batch.worktree import remove_work_folder
 from harness.cli.exits import Exit
 from harness.cli.fleet.queue import Done, Growth, QueueAwayError, QueuedTask, TaskAttempt
@@ -323,24 +324,48 @@ class Worker:
 
 
 def bring_in(folder: str, environment: Mapping[str, str]) -> str:
-    """Give in the logs that a dead worker left in its folder, and remove the folder. Return what went wrong, or nothing."""
+    """Give in the logs that a worker left in its folder, and remove the folder. Return what went wrong, or nothing.
+
+    A run that still comes to its end there is waited for. What no patch holds stays (see `work_folder.keep`).
+    """
+    has_kept = False
     for batch in sorted(os.listdir(folder)):
         for name in sorted(os.listdir(os.path.join(folder, batch))) if batch != "inputs" else ():
             left = TaskFolder(os.path.join(folder, batch, name))
-            try:
-                with open(os.path.join(left.path, NOTE), "rb") as file:
-                    note = json.load(file)
-                if os.path.lexists(left.log(note["number"])):
-                    Results.at(note["out"]).put_log(left.path, note["task"], note["number"])
-            except (OSError, ValueError, KeyError) as error:
-                if left.attempts():
-                    return f"{left.path}: {error}"
-            except (ResultsError, UsageError) as error:
-                return f"{left.path} cannot be given in: {error}"
+            if problem := _given_in(left):
+                return problem
             for number in left.attempts():
-                if problem := remove_work_folder(left.attempt(number), environment):
+                if is_kept(left.attempt(number)):
+                    has_kept = True
+                elif problem := remove_work_folder(left.attempt(number), environment):
                     return problem
-    return str(remove_folder(folder) or "")
+    return "" if has_kept else str(remove_folder(folder) or "")
+
+
+def _given_in(left: TaskFolder) -> str:
+    """Give in the log of the attempt in a folder, once its run has ended. Return what went wrong, or nothing."""
+    if not _is_at_its_end(left):
+        return f"{left.path}: a run is still at work there"
+    try:
+        with open(os.path.join(left.path, NOTE), "rb") as file:
+            note = json.load(file)
+        if os.path.lexists(left.log(note["number"])):
+            Results.at(note["out"]).put_log(left.path, note["task"], note["number"])
+    except (OSError, ValueError, KeyError) as error:
+        return f"{left.path}: {error}" if left.attempts() else ""
+    except (ResultsError, UsageError) as error:
+        return f"{left.path} cannot be given in: {error}"
+    return ""
+
+
+def _is_at_its_end(left: TaskFolder) -> bool:
+    """Say whether no run is at work in a folder: one whose worker died ends too, and may take GRACE_SECONDS for it."""
+    end = _now() + GRACE_SECONDS
+    while is_held(left.path):
+        if _now() > end:
+            return False
+        time.sleep(EVERY_SECONDS)
+    return True
 
 
 def _is_full(folder: str) -> bool:

@@ -287,6 +287,16 @@ def test_a_mirror_that_a_kill_left_half_made_is_made_anew(origin: _Origin) -> No
         assert pack.exists() == stays
 
 
+def test_a_worktree_that_is_being_added_stands_in_nobody_s_way(origin: _Origin) -> None:
+    work, _ = origin.work("one")
+    # So it is for a moment while git adds a worktree, and for good after a kill in that moment.
+    Path(work.git_dir, "HEAD").write_text(f"{'0' * 40}\n")
+    later = origin.commit("two\n")
+    assert git(Path(origin.mirror(later)), "cat-file", "-t", later) == "commit\n"
+    other, _ = origin.work("two")
+    assert other.base == later
+
+
 def test_nothing_that_a_fetched_repository_names_is_run(origin: _Origin, tmp_path: Path) -> None:
     marker, evil = tmp_path / "marker", tmp_path / "evil.sh"
     evil.write_text(f"#!/bin/sh\necho $0 $* >> {marker}\ncat\n")
