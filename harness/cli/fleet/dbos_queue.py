@@ -43,6 +43,8 @@ TASK = "task"
 """The name of the one workflow: doing a task."""
 POLL_SECONDS = 1.0
 """The pause between two looks for tasks."""
+REST_SECONDS = 3600.0
+"""The pause between two looks for tasks of DBOS's own. There are none."""
 AT_ONCE = 500
 """So many tasks are put in one transaction."""
 SLOT_SECONDS = 10.0
@@ -183,7 +185,7 @@ class DbosQueue:
             "log_level": "CRITICAL",
             "use_listen_notify": False,
         }
-        DBOS(config=config)
+        _still(DBOS(config=config))
 
         @DBOS.workflow(name=TASK, max_recovery_attempts=None)
         def task(batch: str, given: dict[str, Any]) -> int:
@@ -392,6 +394,15 @@ def _checked(url: str, make: bool) -> str:
             return parsed.update_query_dict({**bounds, **parsed.query}).render_as_string(hide_password=False)
         case _:
             raise UsageError("--queue: it is no address: sqlite:///FILE or postgresql://USER@HOST/NAME")
+
+
+def _still(dbos: DBOS) -> None:
+    """Have DBOS not ask once a second for what no task here has: a delay, a deadline, a place in its own queue.
+
+    Half of what a worker at rest asks of the data base would be that (bench/fleet.py). Before the launch.
+    """
+    dbos._background_jobs_stop_event.set()  # noqa: SLF001 - there is no setting for it
+    dbos._registry.get_internal_queue()._polling_interval_sec = REST_SECONDS  # noqa: SLF001 - nor for this
 
 
 def _quiet() -> None:
