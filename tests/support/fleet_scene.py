@@ -152,6 +152,11 @@ class Fleet:
                 connection.execute(sa.text("SELECT count(*) FROM harness_attempts WHERE how = 'done'")).scalar() or 0
             )
 
+    def forget(self, worker: str) -> None:
+        """Have the queue know nothing of a worker any more."""
+        with self._engine.begin() as connection:
+            connection.execute(sa.text("DELETE FROM harness_workers WHERE name = :name"), {"name": worker})
+
     def has_done(self, count: int) -> bool:
         """Say whether so many tasks have their result."""
         return self.done() >= count

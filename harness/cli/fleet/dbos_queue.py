@@ -28,6 +28,7 @@ from harness.cli.fleet.queue import (
     TaskResult,
     TaskRow,
     TaskState,
+    WorkerLostError,
     shown,
 )
 from harness.errors import UsageError
@@ -199,18 +200,22 @@ class DbosQueue:
 
     def _do(self, queued: QueuedTask, do: Do) -> int:
         """Do a task on a thread of DBOS. Return the number of the attempt, 0 where there was none."""
+        identity = _id(queued.batch, queued.name)
         if not self._slots.acquire(timeout=SLOT_SECONDS):
-            self._give_back({self._name: [_id(queued.batch, queued.name)]})
+            self._hand_back(identity)
             raise _HandedBack
         try:
-            if not self._is_held(_id(queued.batch, queued.name)):
+            if not self._is_held(identity):
                 raise _HandedBack  # while it waited here it was cancelled, or given to another
-            attempt = self.ledger.begin(queued.batch, queued.name, self._worker)
+            try:
+                attempt = self.ledger.begin(queued.batch, queued.name, self._worker)
+            except WorkerLostError:
+                raise _HandedBack from None  # others find that no worker has it
             if attempt is None:
                 return 0
             done = do(queued, attempt)
             if done is Done.BACK:
-                self._give_back({self._name: [_id(queued.batch, queued.name)]})
+                self._hand_back(identity)
             if done is not Done.FINISHED:
                 raise _HandedBack
             return attempt.number
@@ -239,7 +244,8 @@ class DbosQueue:
     def give_back_lost(self) -> None:
         """Give back what lost workers had. Raises QueueAwayError."""
         try:
-            for name in self.ledger.reap():
+            unknown = [name for name in self._holders() - self.ledger.known_workers() if self.ledger.reap_unknown(name)]
+            for name in (*self.ledger.reap(), *unknown):
                 self._give_back(self._held_by(name))
                 self.ledger.leave(name)
         except DBAPIError as error:
@@ -341,9 +347,20 @@ class DbosQueue:
             found.setdefault(str(queue), []).append(str(identity))
         return found
 
+    def _holders(self) -> frozenset[str]:
+        """Return the names of the workers that DBOS has given tasks to."""
+        held = self._tasks.c.name == TASK, self._tasks.c.status == "PENDING", self._tasks.c.executor_id.is_not(None)
+        query = sa.select(self._tasks.c.executor_id).where(*held).distinct()
+        return frozenset(self.ledger.within(lambda connection: connection.execute(query).scalars().all()))
+
     def _is_held(self, identity: str) -> bool:
         """Say whether DBOS has a task in the hands of this worker."""
         return identity in {one for of_queue in self._held_by(self._worker).values() for one in of_queue}
+
+    def _hand_back(self, identity: str) -> None:
+        """Put a task back that this worker took, unless it was cancelled or given to another meanwhile."""
+        if self._is_held(identity):
+            self._give_back({self._name: [identity]})
 
     def _give_back(self, ids: Mapping[str, Sequence[str]]) -> None:
         """Put tasks back into their queues."""

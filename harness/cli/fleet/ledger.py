@@ -11,7 +11,17 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 
 from harness.actions import JsonValue
-from harness.cli.fleet.queue import MAX_BROKEN, Batch, Beaten, Growth, RunningRow, TaskAttempt, TaskResult, WorkerRow
+from harness.cli.fleet.queue import (
+    MAX_BROKEN,
+    Batch,
+    Beaten,
+    Growth,
+    RunningRow,
+    TaskAttempt,
+    TaskResult,
+    WorkerLostError,
+    WorkerRow,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -175,7 +185,7 @@ class FleetLedger:
         """Return a new attempt at a task, or the one that gave its result. Return None where it is given up here and now.
 
         That is so where its workers were lost, or could not do it, MAX_BROKEN times, and where the budget is used up. The
-        attempt that says so is noted as its result.
+        attempt that says so is noted as its result. Raises WorkerLostError where the worker is taken for lost.
         """
         while True:
             try:
@@ -184,6 +194,10 @@ class FleetLedger:
                 continue  # another began the attempt of this number
 
     def _begun(self, connection: Connection, batch: str, task: str, worker: str) -> TaskAttempt | None:
+        # Held until this is written: whoever takes the worker for lost sees its new attempt, or comes first.
+        is_it = _WORKERS.c.name == worker, _WORKERS.c.is_lost == sa.false()
+        if connection.execute(sa.select(_WORKERS.c.name).where(*is_it).with_for_update(read=True)).first() is None:
+            raise WorkerLostError(worker)
         of_batch = connection.execute(sa.select(_BATCHES).where(_BATCHES.c.name == batch)).one()
         rows = connection.execute(sa.select(_ATTEMPTS).where(_is_of(batch, task))).all()
         for row in rows:
@@ -300,12 +314,33 @@ class FleetLedger:
             if names:
                 change = sa.update(_WORKERS).where(_WORKERS.c.name.in_(names))
                 connection.execute(change.values(is_lost=True, seen=self._now))
-                ended = sa.update(_ATTEMPTS).where(_ATTEMPTS.c.worker.in_(names), _ATTEMPTS.c.ended.is_(None))
-                connection.execute(ended.values(ended=self._now, how=LOST))
+                self._end_attempts_of(connection, names)
             return names
 
         with self._engine.begin() as connection:
             return write(connection)
+
+    def reap_unknown(self, worker: str) -> bool:
+        """Note a worker that is none as lost. Return whether the caller gives back its tasks: not where another does.
+
+        It was taken for lost and forgotten, and took one more task before it saw that.
+        """
+        values = {"name": worker, "version": "", "jobs": 0, "lease": 0.0, "seen": self._now, "is_lost": True}
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(sa.insert(_WORKERS).values(**values))
+                self._end_attempts_of(connection, [worker])
+        except IntegrityError:
+            return False
+        return True
+
+    def _end_attempts_of(self, connection: Connection, workers: Sequence[str]) -> None:
+        ended = sa.update(_ATTEMPTS).where(_ATTEMPTS.c.worker.in_(workers), _ATTEMPTS.c.ended.is_(None))
+        connection.execute(ended.values(ended=self._now, how=LOST))
+
+    def known_workers(self) -> frozenset[str]:
+        """Return the names of all workers, lost ones too that still have tasks."""
+        return frozenset(self.within(lambda connection: connection.execute(sa.select(_WORKERS.c.name)).scalars().all()))
 
     def ends(self, batch: str) -> Mapping[str, int]:
         """Return how many tasks of a batch ended for each reason (see `reason_of`)."""

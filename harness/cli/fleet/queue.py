@@ -24,6 +24,10 @@ class QueueAwayError(HarnessError):
     """The queue could not be reached."""
 
 
+class WorkerLostError(HarnessError):
+    """The worker is taken for lost: it begins nothing."""
+
+
 class QueuedTask(Record):
     """One task of a batch, as the queue holds it."""
 

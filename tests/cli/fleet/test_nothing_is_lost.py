@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sqlite3
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -22,11 +23,15 @@ from fleet_scene import (
     can_mount,
     ended,
     logs_of,
+    until_running,
     with_small_disk,
 )
 from postgres_server import PostgresServer
-from program import Program
+from program import Done, Program
 from sizes import proof_size
+
+from harness.cli.fleet.open_queue import open_queue
+from harness.cli.fleet.queue import WorkerLostError
 
 COUNT = proof_size("FLEET_TASKS", 12, full=1000)
 KILLS = max(2, COUNT // 25)
@@ -34,6 +39,8 @@ LEASE = float(proof_size("FLEET_LEASE", 4, full=15))
 """Seconds. Who waits for the end of one waits for a worker to be taken for lost."""
 MACHINES = "one", "two"
 WORKERS = 4
+HELD = "bash python3 s.py"
+"""What a task does that goes on until its gate is there."""
 STEPS = "write f {0}\nbash sleep 0.3\nwrite g {0}"
 
 
@@ -124,6 +131,17 @@ class Proof:
             self.keep_up()
             time.sleep(0.1)
 
+    def waited(self, batch: subprocess.Popen[bytes]) -> Done:
+        """Return what a batch that waits comes to. From one result to the next there is an end to patience."""
+        count = -1
+        while batch.poll() is None and count < (now := self.fleet.done()):
+            count = now
+            self.until(partial(self._goes_on, batch, count))
+        return ended(batch)
+
+    def _goes_on(self, batch: subprocess.Popen[bytes], count: int) -> bool:
+        return batch.poll() is not None or self.fleet.done() > count
+
     def one_at_work(self) -> tuple[WorkerProcess, AttemptRow]:
         """Return a worker that is in the middle of a task, for the first time: no task loses three of its workers."""
         found: list[tuple[WorkerProcess, AttemptRow]] = []
@@ -205,17 +223,10 @@ def test_every_task_has_one_result_and_every_log_is_whole(proof: Proof) -> None:
         if kill == KILLS // 2:
             proof.base.away()
             proof.wake_zombies()
-    while waiting.poll() is None:
-        proof.keep_up()
-        time.sleep(0.2)
-    done = ended(waiting)
+    done = proof.waited(waiting)
     while "unknown effect" in done.out:
         # Where the machine was so busy that a task lost its workers three times, a person would do the same.
-        again = fleet.waiting("-q")
-        while again.poll() is None:
-            proof.keep_up()
-            time.sleep(0.2)
-        done = ended(again)
+        done = proof.waited(fleet.waiting("-q"))
     assert done.code == 0, done
     lost = [worker for worker in proof.up if worker.end(signal.SIGTERM) != 0]
     assert all("others do it" in worker.said for worker in lost)
@@ -285,7 +296,7 @@ def check_rest(fleet: Fleet) -> None:
 def test_a_task_that_its_workers_do_not_survive_is_given_up(fleet: Fleet) -> None:
     gate = fleet.folder / "gate"
     add_gate(fleet.repository, gate)
-    fleet.tasks({"deadly": "bash python3 s.py"})
+    fleet.tasks({"deadly": HELD})
     fleet.put()
     waiting = fleet.waiting()
     while not fleet.done():
@@ -313,3 +324,40 @@ def test_a_task_that_its_workers_do_not_survive_is_given_up(fleet: Fleet) -> Non
     assert done.code == 0, done
     assert [path.name for path in sorted((fleet.out / "deadly" / "attempts").iterdir())] == ["1", "2", "3", "5"]
     assert fleet.processes() == {}
+
+
+def test_what_a_forgotten_worker_took_is_done_by_others(fleet: Fleet) -> None:
+    gate = fleet.folder / "gate"
+    add_gate(fleet.repository, gate)
+    fleet.tasks([HELD])
+    fleet.put()
+    zombie = fleet.worker(lease=3.0)
+    until_running(fleet, "t0")
+    # It was silent for so long that others did its tasks and forgot it. Then it took this one, before it saw that.
+    fleet.forget(zombie.name)
+    assert zombie.end() == 1
+    assert "others do it" in zombie.said
+    gate.touch()
+    worker = fleet.worker(lease=SECONDS)
+    until(fleet.done)
+    assert worker.end(signal.SIGTERM) == 0, worker.said
+    assert [(row.number, row.how) for row in fleet.attempts()] == [(1, "lost"), (2, "done")]
+    assert fleet.status()["workers"] == []
+
+
+def test_no_attempt_begins_for_a_worker_that_is_lost(fleet: Fleet) -> None:
+    fleet.tasks(["write f 1"])
+    fleet.put()
+    queue = open_queue(fleet.queue)
+    try:
+        queue.ledger.join("silent", "version", 1, 0.0)
+        until(lambda: "silent" in queue.ledger.reap())
+        for worker in ("unknown", "silent"):
+            with pytest.raises(WorkerLostError):
+                queue.ledger.begin(fleet.batch, "t0", worker)
+        queue.ledger.join("alive", "version", 1, SECONDS)
+        attempt = queue.ledger.begin(fleet.batch, "t0", "alive")
+        assert attempt is not None
+        assert attempt.number == 1
+    finally:
+        queue.close()
