@@ -293,7 +293,7 @@ def test_the_next_worker_of_the_machine_gives_in_the_log_of_a_killed_one(fleet: 
     git(fleet.repository, "commit", "--quiet", "--all", "-m", "deaf")
     fleet.tasks([HELD])
     fleet.put()
-    first = fleet.worker(lease=3.0)
+    first = fleet.worker(lease=2.0)
     row = until_running(fleet, "t0")
     (log,) = logs_of(fleet, row)
     first.send(signal.SIGKILL)
