@@ -331,12 +331,12 @@ class DbosQueue:
 
     def is_idle(self, version: str) -> bool:
         """Say whether nothing waits or runs that a worker of `version` could do."""
-        query = sa.select(sa.func.count()).where(
+        query = sa.select(self._tasks.c.workflow_uuid).where(
             self._tasks.c.queue_name == self._name,
             self._tasks.c.status.in_(("ENQUEUED", "DELAYED", "PENDING")),
             self._tasks.c.application_version == version,
         )
-        return not self.ledger.within(lambda connection: connection.execute(query)).scalar()
+        return self.ledger.within(lambda connection: connection.execute(query.limit(1)).scalar()) is None
 
     def _held_by(self, worker: str) -> Mapping[str, Sequence[str]]:
         """Return the ids of the tasks that DBOS has in the hands of a worker, by their queue."""
