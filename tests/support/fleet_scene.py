@@ -157,6 +157,21 @@ class Fleet:
         with self._engine.begin() as connection:
             connection.execute(sa.text("DELETE FROM harness_workers WHERE name = :name"), {"name": worker})
 
+    def note_result(self, task: str, *, number: int, ended: float, result: Mapping[str, object]) -> None:
+        """Note a result as a worker does, and that the task is done."""
+        identity = {"batch": self.batch, "task": task, "number": number}
+        row = {**identity, "ended": ended, "result": json.dumps(result), "cancelled": False}
+        columns = ", ".join(row)
+        values = ", ".join(f":{name}" for name in row)
+        insert = f"INSERT INTO harness_attempts ({columns}, worker, began, how) VALUES ({values}, 'w', 0, 'done')"
+        schema = "" if self.queue.startswith("sqlite:") else "dbos."
+        with self._engine.begin() as connection:
+            connection.execute(sa.text(insert), row)
+            connection.execute(
+                sa.text(f"UPDATE {schema}workflow_status SET status = 'SUCCESS' WHERE workflow_uuid = :id"),
+                {"id": f"{identity['batch']}:{task}"},
+            )
+
     def has_done(self, count: int) -> bool:
         """Say whether so many tasks have their result."""
         return self.done() >= count

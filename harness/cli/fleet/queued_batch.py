@@ -121,9 +121,11 @@ class QueuedBatch:
         since, tell_at = 0.0, time.monotonic() + FIRST_SECONDS
         while True:
             left = self._queue.undone(self.name)
-            for one in self._queue.results(self.name, since):
+            # The last look is at all: one that ended before another may have been noted after it.
+            for one in self._queue.results(self.name, since if left else 0.0):
                 since = one.ended
-                if one.task in places:
+                known = self._heads.get(one.task)
+                if one.task in places and (known is None or known.number != one.number):
                     self._heads[one.task] = one
                     found[one.task] = outcome = outcome_of(one, places[one.task])
                     how = outcome.how.value if outcome.code is None else f"exit {int(outcome.code)}"

@@ -340,6 +340,25 @@ def test_what_a_forgotten_worker_took_is_done_by_others(fleet: Fleet) -> None:
     assert fleet.status()["workers"] == []
 
 
+def test_a_result_that_is_noted_late_is_told(fleet: Fleet) -> None:
+    fleet.tasks(["write f 1", "write f 2"])
+    fleet.put()
+    fleet.said("limit", "--at-once", "1", "--starts", "1/1000")
+    waiting = fleet.waiting()
+    worker = fleet.worker("-j", "1", lease=SECONDS)
+    until(fleet.done)
+    worker.send(signal.SIGTERM)
+    (done,) = [row for row in fleet.attempts() if row.how == "done"]
+    assert waiting.stderr is not None
+    while f"harness: {done.task}: exit 0".encode() not in waiting.stderr.readline():
+        pass  # the batch saw this one
+    assert worker.end() == 0
+    # Its transaction began before, and came to its end after: the time is an earlier one.
+    (other,) = {"t0", "t1"} - {done.task}
+    fleet.note_result(other, number=9, ended=done.began, result={"how": "cannot begin", "exit_code": 2})
+    assert (ended(waiting).code, [row["exit_code"] for row in fleet.rows()].count(2)) == (2, 1)
+
+
 def test_no_attempt_begins_for_a_worker_that_is_lost(fleet: Fleet) -> None:
     fleet.tasks(["write f 1"])
     fleet.put()
