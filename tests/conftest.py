@@ -6,13 +6,17 @@ import compileall
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from log_census import Census
 from places import in_memory
 from program import Program
+
+if TYPE_CHECKING:
+    from fleet_scene import Fleet
+    from postgres_server import PostgresServer
 
 # However busy the machine is, an example takes as long as it takes.
 settings.register_profile("harness", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -110,3 +114,27 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if census.logs:
         missing = f"; none of the kinds {', '.join(census.missing())}" if census.missing() else ""
         terminalreporter.write_line(f"{census.told()}{missing}")
+
+
+@pytest.fixture
+def fleet(program: Program, tmp_path: Path) -> Iterator[Fleet]:
+    """A fleet whose queue is a SQLite file, with a model behind it."""
+    from batch_scene import serving
+    from fleet_scene import Fleet  # needs the extra `fleet`
+
+    program.environment["OPENAI_API_KEY"] = "sk-none"
+    with serving() as (url, player):
+        made = Fleet(program, tmp_path, f"sqlite:///{tmp_path}/queue.db", url, player)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A running Postgres; a test that asks for it is skipped where there is none."""
+    from postgres_server import postgres_server
+
+    with postgres_server() as server:
+        if server is None:
+            pytest.skip("there is no initdb: no Postgres is installed")
+        yield server

@@ -100,7 +100,7 @@ def _width() -> int:
 class _Formatter(RawDescriptionHelpFormatter):
     """Keeps the lines of descriptions that fit."""
 
-    def _init__(self, prog: str) -> None:
+    def __init__(self, prog: str) -> None:
         # With a width of its own, since argparse would import shutil (2 ms) to ask the terminal, at every flag.
         super().__init__(prog, width=_width())
 

@@ -128,7 +128,7 @@ class Fleet:
         (found,) = self.status()["batches"]
         return str(found["batch"])
 
-    def state(self, *tasks: str) -> dict[str, int]:
+    def state(self) -> dict[str, int]:
         """Return how many tasks of the batch are where."""
         (found,) = self.status()["batches"]
         return {name: found[name] for name in ("waiting", "running", "done", "cancelled")}
@@ -189,7 +189,7 @@ class Fleet:
         state.mkdir(exist_ok=True)
         errors = self.folder / f"worker-{len(self.workers)}.txt"
         words = ["worker", "--queue", self.queue, "--policy", str(policy or self.policy), "--base-url", self.url]
-        words += ["--model", "m", "--lease", str(lease), *more]
+        words += ["--model", "m", "--lease", str(lease), "--out", str(self.folder), *more]
         with errors.open("wb") as file:
             options: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": file}
             options["env"] = {**self.program.environment, "XDG_STATE_HOME": str(state)}
@@ -200,10 +200,6 @@ class Fleet:
                 process = self.program.start(*words, **options)
         self.workers.append(WorkerProcess(process, state, errors))
         return self.workers[-1]
-
-    def holder(self, row: AttemptRow) -> WorkerProcess:
-        """Return the worker that is at an attempt."""
-        return next(worker for worker in self.workers if f"harness: worker {row.worker}:" in worker.said)
 
     def log(self, task: str, number: int) -> Path:
         return self.out / task / "attempts" / str(number) / "log.jsonl"

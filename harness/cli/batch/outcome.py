@@ -69,6 +69,11 @@ class TaskOutcome(Record):
     """Why its run ended as it did, in the run's own words."""
 
     @property
+    def ended(self) -> str:
+        """How it ended, in a word or two."""
+        return self.how.value if self.code is None else f"exit {int(self.code)}"
+
+    @property
     def why(self) -> str:
         """What went wrong, in words; empty where nothing did."""
         return "; ".join(part for part in (self.detail, self.problem) if part)
@@ -100,9 +105,9 @@ def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Map
     return replace(
         outcome,
         end=str(result.get("end") or ""),
-        turns=_count(result.get("turns")),
-        refused=_count(result.get("refused")) + _count(result.get("blocked")),
-        changed=_count(changes.get("files")) if isinstance(changes, Mapping) else 0,
+        turns=count_in(result.get("turns")),
+        refused=count_in(result.get("refused")) + count_in(result.get("blocked")),
+        changed=count_in(changes.get("files")) if isinstance(changes, Mapping) else 0,
         cost=float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None,
         problem=outcome.problem or (f"its folder is kept: {kept}" if kept else ""),
         detail=visible_line(str(result.get("detail") or ""), MAX_DETAIL),
@@ -174,7 +179,8 @@ def _row(one: TaskOutcome) -> tuple[str, ...]:
     )
 
 
-def _count(value: JsonValue) -> int:
+def count_in(value: JsonValue) -> int:
+    """Return a count out of a result; 0 for what is none."""
     return value if type(value) is int and value >= 0 else 0
 
 

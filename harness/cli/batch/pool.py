@@ -249,7 +249,7 @@ class Pool:
         self._outcomes.append(outcome)
         if outcome.how is not TaskEnd.NOT_RUN:  # thousands, where a batch is ended early
             earlier = " (done earlier)" if outcome.how is TaskEnd.EARLIER else ""
-            how = outcome.how.value if outcome.code is None else f"exit {int(outcome.code)}{earlier}"
+            how = f"{outcome.ended}{earlier}"
             self._progress.ended(outcome.id, how, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why)
 
     def _freed(self, *, idle: bool) -> list[_Queued]:

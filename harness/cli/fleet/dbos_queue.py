@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions
 from sqlalchemy.exc import DBAPIError
 
 from harness.actions import JsonValue
-from harness.cli.fleet.ledger import DONE, LOST, FleetLedger, engine_of
+from harness.cli.fleet.ledger import FleetLedger, engine_of, first_line
 from harness.cli.fleet.queue import (
     NAME_LENGTH,
     Batch,
@@ -29,7 +30,6 @@ from harness.cli.fleet.queue import (
     TaskRow,
     TaskState,
     WorkerLostError,
-    shown,
 )
 from harness.errors import UsageError
 
@@ -67,27 +67,39 @@ _STATES = {
     "CANCELLED": TaskState.CANCELLED,
 }
 
+_OPEN = "ENQUEUED", "DELAYED", "PENDING"
+"""What DBOS calls a task that waits or runs."""
+
 
 class _HandedBack(BaseException):
     """Ends a workflow whose task went back. As an Exception, DBOS would note it as the task's outcome."""
 
 
 class DbosQueue:
-    """The queue at a data base, `sqlite:///FILE` or `postgresql://...`."""
+    """The queue at a database, `sqlite:///FILE` or `postgresql://...`."""
 
-    def __init__(self, url: str, *, key: str = "", make: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str = "",
+        make: bool = True,
+        gone: Callable[[], bool] = lambda: False,
+        away: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """Take the address, and the name of the API key whose tasks are meant.
 
-        With `make` the queue is made where there is none. Raises UsageError where it cannot be opened.
+        With `make` the queue is made where there is none. Once `gone` says so, what cannot be reached raises QueueAwayError;
+        until then it is tried again, and `away` is told why. Raises UsageError where the queue cannot be opened.
         """
         self._url = _checked(url, make)
         self._name = f"{APPLICATION}-{key}" if key else APPLICATION
-        self._stopped = False
         self._worker = ""
         _quiet()
+        _refuse_pickles()
         try:
             self._engine = engine_of(self._url)
-            self.ledger = FleetLedger(self._engine, gone=lambda: self._stopped)
+            self.ledger = FleetLedger(self._engine, gone=gone, away=away)
             if make:
                 DBOS.migrate(self._url)
                 self.ledger.make()
@@ -101,9 +113,12 @@ class DbosQueue:
                 self._name, polling_interval_sec=POLL_SECONDS, on_conflict="never_update", application_name=APPLICATION
             )
         except (DBAPIError, OSError) as error:
-            raise UsageError(f"--queue: {shown(url)} cannot be opened: {_first_line(error)}") from None
+            raise UsageError(f"--queue: {url} cannot be opened: {first_line(error)}") from None
         schema = None if self._engine.dialect.name == "sqlite" else "dbos"
-        columns = "workflow_uuid", "name", "status", "queue_name", "application_version", "executor_id"
+        columns = (
+            "workflow_uuid", "name", "status", "queue_name", "application_version", "executor_id", "owner_xid",
+            "started_at_epoch_ms", "attributes", "queue_partition_key",
+        )  # fmt: skip
         self._tasks = sa.table("workflow_status", *(sa.column(name) for name in columns), schema=schema)
 
     def put(self, batch: Batch, tasks: Sequence[QueuedTask], again: Callable[[TaskRow], bool]) -> int:
@@ -133,7 +148,8 @@ class DbosQueue:
     def retry(self, row: TaskRow, version: str) -> bool:
         """Have a task done again that is at its end, by workers of `version`. Return False where it is not at its end."""
         identity = _id(row.batch, row.task)
-        if self._client.retrieve_workflow(identity).get_status().status in ("ENQUEUED", "DELAYED", "PENDING"):
+        query = sa.select(self._tasks.c.status).where(self._tasks.c.workflow_uuid == identity)
+        if self.ledger.within(lambda connection: connection.execute(query).scalar()) in _OPEN:
             return False
         self.ledger.within(lambda connection: self.ledger.set_aside(connection, row.batch, row.task))
         self._client.rewind_workflow(
@@ -171,7 +187,7 @@ class DbosQueue:
         """Become a worker that can do `jobs` tasks at once, and is lost when silent for `lease` seconds."""
         self._worker, self._version = worker, version
         self._slots = Semaphore(jobs)
-        self._most = self.ledger.join(worker, version, jobs, lease)
+        self.ledger.join(worker, version, jobs, lease)
 
     def take(self, do: Do) -> None:
         """Take tasks, as `Queue.take`."""
@@ -193,8 +209,9 @@ class DbosQueue:
             return self._do(QueuedTask(batch=batch, task=given, version=self._version), do)
 
         # Before the launch: else the first look for tasks would take all that wait.
-        queue = self._queue()
-        queue.set_worker_concurrency(_lower(self._most, queue.global_concurrency))
+        queue, most = self._queue(), None
+        while most != (most := self.ledger.most_jobs()):  # another joins at this moment, and does the same
+            queue.set_worker_concurrency(_lower(most, queue.global_concurrency))
         DBOS.listen_queues([self._name])
         DBOS.launch()
 
@@ -202,7 +219,7 @@ class DbosQueue:
         """Do a task on a thread of DBOS. Return the number of the attempt, 0 where there was none."""
         identity = _id(queued.batch, queued.name)
         if not self._slots.acquire(timeout=SLOT_SECONDS):
-            self._hand_back(identity)
+            self._give_back(self._worker, identity)
             raise _HandedBack
         try:
             if not self._is_held(identity):
@@ -215,7 +232,7 @@ class DbosQueue:
                 return 0
             done = do(queued, attempt)
             if done is Done.BACK:
-                self._hand_back(identity)
+                self._give_back(self._worker, identity)
             if done is not Done.FINISHED:
                 raise _HandedBack
             return attempt.number
@@ -227,72 +244,56 @@ class DbosQueue:
         DBOS.destroy(workflow_completion_timeout_sec=max(1, int(seconds)))
 
     def leave(self) -> None:
-        """Give back what this worker still has, and be no worker any more."""
-        self._give_back(self._held_by(self._worker))
+        """Give back what this worker still has, and be no worker any more. Raises QueueAwayError."""
+        self._give_back(self._worker)
         self.ledger.leave(self._worker)
 
     def beat(self, running: Mapping[tuple[str, str], Growth]) -> Beaten:
         """Say that this worker lives, as `Queue.beat`."""
         try:
-            beaten = self.ledger.beat(self._worker, running)
+            return self.ledger.beat(self._worker, running)
         except DBAPIError as error:
-            raise QueueAwayError(_first_line(error)) from None
-        if beaten.is_alive:
-            self.give_back_lost()
-        return beaten
+            raise QueueAwayError(first_line(error)) from None
 
     def give_back_lost(self) -> None:
         """Give back what lost workers had. Raises QueueAwayError."""
         try:
             unknown = [name for name in self._holders() - self.ledger.known_workers() if self.ledger.reap_unknown(name)]
             for name in (*self.ledger.reap(), *unknown):
-                self._give_back(self._held_by(name))
+                self._give_back(name)
                 self.ledger.leave(name)
         except DBAPIError as error:
-            raise QueueAwayError(_first_line(error)) from None
+            raise QueueAwayError(first_line(error)) from None
 
     def finish(self, attempt: TaskAttempt, how: str, result: Mapping[str, JsonValue] | None = None) -> bool:
         """Note how an attempt ended, as `Queue.finish`."""
         return self.ledger.finish(attempt, how, result)
 
     def close(self) -> None:
-        """Give back the connections, and try nothing again."""
-        self._stopped = True
+        """Give back the connections."""
         self._client.destroy()
         self._engine.dispose()
 
     def _rows(self, batch: str) -> Iterator[TaskRow]:
-        begun = {task: (now, rows) for task, now, rows in self.ledger.attempts(batch)}
-        for workflow in self._client.list_workflows(
-            workflow_id_prefix=f"{batch}:", name=TASK, load_input=False, load_output=False
+        tasks = self._tasks.c
+        query = sa.select(
+            tasks.workflow_uuid, tasks.status, tasks.application_version, tasks.attributes, tasks.queue_partition_key
+        ).where(tasks.workflow_uuid.startswith(f"{batch}:", autoescape=True), tasks.name == TASK)
+        known = self.ledger.known(batch)
+        for identity, status, version, attributes, group in self.ledger.within(
+            lambda connection: connection.execute(query.order_by(tasks.workflow_uuid)).all()
         ):
-            task = workflow.workflow_id.partition(":")[2]
-            now, attempts = begun.get(task, (time.time(), ()))
-            done = next((row for row in attempts if row.how == DONE), None)
-            last = done or (attempts[-1] if attempts else None)
-            state = _STATES.get(workflow.status, TaskState.RUNNING)
-            if done is not None:
-                state = (
-                    TaskState.UNKNOWN if done.result_object.get("how") == TaskState.UNKNOWN.value else TaskState.DONE
-                )
-            elif state is TaskState.RUNNING and (last is None or last.ended is not None):
-                state = TaskState.WAITING  # it was taken, and is not begun
+            task = identity.partition(":")[2]
+            result = known.get(task)
+            noted = json.loads(attributes) if isinstance(attributes, str) else attributes or {}
             yield TaskRow(
                 batch=batch,
                 task=task,
-                state=state,
-                version=workflow.app_version or "",
-                sha256=str((workflow.attributes or {}).get("sha256") or ""),
-                group=workflow.queue_partition_key or "-",
-                attempts=len(attempts),
-                lost=sum(row.how == LOST for row in attempts),
-                number=last.number if last is not None else 0,
-                worker=last.worker if last is not None else "",
-                began=last.began if last is not None else None,
-                ended=last.ended if last is not None else None,
-                now=now,
-                growth=last.growth if last is not None else None,
-                result=done.result_object if done is not None else {},
+                state=_state(status, result, is_begun=task in known),
+                version=version or "",
+                sha256=str(noted.get("sha256") or ""),
+                group=group or "-",
+                result=result or {},
             )
 
     def results(self, batch: str, since: float = 0.0) -> Sequence[TaskResult]:
@@ -303,7 +304,7 @@ class DbosQueue:
         """Return how many tasks of a batch wait or run. The rows are counted, not read."""
         query = sa.select(sa.func.count()).where(
             self._tasks.c.workflow_uuid.startswith(f"{batch}:", autoescape=True),
-            self._tasks.c.status.in_(("ENQUEUED", "DELAYED", "PENDING")),
+            self._tasks.c.status.in_(_OPEN),
         )
         return int(self.ledger.within(lambda connection: connection.execute(query)).scalar() or 0)
 
@@ -333,19 +334,10 @@ class DbosQueue:
         """Say whether nothing waits or runs that a worker of `version` could do."""
         query = sa.select(self._tasks.c.workflow_uuid).where(
             self._tasks.c.queue_name == self._name,
-            self._tasks.c.status.in_(("ENQUEUED", "DELAYED", "PENDING")),
+            self._tasks.c.status.in_(_OPEN),
             self._tasks.c.application_version == version,
         )
         return self.ledger.within(lambda connection: connection.execute(query.limit(1)).scalar()) is None
-
-    def _held_by(self, worker: str) -> Mapping[str, Sequence[str]]:
-        """Return the ids of the tasks that DBOS has in the hands of a worker, by their queue."""
-        held = self._tasks.c.executor_id == worker, self._tasks.c.status == "PENDING"
-        query = sa.select(self._tasks.c.workflow_uuid, self._tasks.c.queue_name).where(*held)
-        found: dict[str, list[str]] = {}
-        for identity, queue in self.ledger.within(lambda connection: connection.execute(query).all()):
-            found.setdefault(str(queue), []).append(str(identity))
-        return found
 
     def _holders(self) -> frozenset[str]:
         """Return the names of the workers that DBOS has given tasks to."""
@@ -355,17 +347,18 @@ class DbosQueue:
 
     def _is_held(self, identity: str) -> bool:
         """Say whether DBOS has a task in the hands of this worker."""
-        return identity in {one for of_queue in self._held_by(self._worker).values() for one in of_queue}
+        held = self._tasks.c.executor_id == self._worker, self._tasks.c.status == "PENDING"
+        query = sa.select(self._tasks.c.workflow_uuid).where(self._tasks.c.workflow_uuid == identity, *held)
+        return self.ledger.within(lambda connection: connection.execute(query).first()) is not None
 
-    def _hand_back(self, identity: str) -> None:
-        """Put a task back that this worker took, unless it was cancelled or given to another meanwhile."""
-        if self._is_held(identity):
-            self._give_back({self._name: [identity]})
-
-    def _give_back(self, ids: Mapping[str, Sequence[str]]) -> None:
-        """Put tasks back into their queues."""
-        for queue, of_it in ids.items():
-            self._client.resume_workflows([*of_it], queue_name=queue)
+    def _give_back(self, worker: str, identity: str | None = None) -> None:
+        """Put what a worker took back into its queue, or one task of it, unless it was cancelled or given to another."""
+        held = [self._tasks.c.executor_id == worker, self._tasks.c.status == "PENDING"]
+        if identity is not None:
+            held.append(self._tasks.c.workflow_uuid == identity)
+        change = sa.update(self._tasks).where(*held)
+        back = change.values(status="ENQUEUED", owner_xid=None, started_at_epoch_ms=None)  # as DBOS recovers its own
+        self.ledger.within(lambda connection: connection.execute(back))
 
     def list(self, batch: str | None = None) -> Iterator[TaskRow]:
         """Yield the tasks of one batch, or all."""
@@ -383,7 +376,7 @@ def _checked(url: str, make: bool) -> str:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError:
         raise UsageError("--queue: it is no address: sqlite:///FILE or postgresql://USER@HOST/NAME") from None
-    if parsed.password:
+    if parsed.password or "password" in parsed.query:
         raise UsageError(
             "--queue: no password in the address, since every user of the machine can read a command line: set PGPASSWORD or "
             "write it into ~/.pgpass"
@@ -414,12 +407,37 @@ def _checked(url: str, make: bool) -> str:
 
 
 def _still(dbos: DBOS) -> None:
-    """Have DBOS not ask once a second for what no task here has: a delay, a deadline, a place in its own queue.
+    """Switch off two threads of DBOS that ask the database once a second for delays and deadlines: no task here has any.
 
-    Half of what a worker at rest asks of the data base would be that (bench/fleet.py). Before the launch.
+    They are half of what a worker at rest asks (bench/fleet.py). Call it before the launch.
     """
-    dbos._background_jobs_stop_event.set()  # noqa: SLF001 - there is no setting for it
-    dbos._registry.get_internal_queue()._polling_interval_sec = REST_SECONDS  # noqa: SLF001 - nor for this
+    with suppress(AttributeError):  # another version, which is only busier
+        dbos._background_jobs_stop_event.set()  # noqa: SLF001 - there is no setting for it
+        dbos._registry.get_internal_queue()._polling_interval_sec = REST_SECONDS  # noqa: SLF001 - nor for this
+
+
+def _refuse_pickles() -> None:
+    """Have DBOS read JSON alone: it reads a row as the row says, and who can write a pickle there could run code here.
+
+    Raises UsageError for a version of DBOS that reads them elsewhere.
+    """
+    try:
+        from dbos._serialization import DefaultSerializer
+    except ImportError:
+        raise UsageError("--queue: this version of DBOS is not known; install one from 3.4 on, below 4") from None
+
+    def deserialize(_self: object, _text: str) -> object:
+        raise ValueError("a pickle is not read")
+
+    DefaultSerializer.deserialize = deserialize  # type: ignore[method-assign, assignment]
+
+
+def _state(status: str, result: Mapping[str, JsonValue] | None, *, is_begun: bool) -> TaskState:
+    """Return where a task is: by what DBOS has, its result, and whether an attempt at it is open or gave the result."""
+    if result is not None:
+        return TaskState.UNKNOWN if result.get("how") == TaskState.UNKNOWN.value else TaskState.DONE
+    state = _STATES.get(status, TaskState.BROKEN)
+    return TaskState.WAITING if state is TaskState.RUNNING and not is_begun else state  # taken, and not begun yet
 
 
 def _quiet() -> None:
@@ -432,11 +450,6 @@ def _quiet() -> None:
 
 def _lower(one: int | None, other: int | None) -> int | None:
     return min((limit for limit in (one, other) if limit is not None), default=None)
-
-
-def _first_line(error: BaseException) -> str:
-    origin = getattr(error, "orig", None) or error
-    return next(iter(str(origin).strip().splitlines()), type(origin).__name__)
 
 
 def _id(batch: str, task: str) -> str:

@@ -38,7 +38,7 @@ def _worker_flags(parser: ArgumentParser) -> None:
     parser.epilog = (
         "A first Ctrl-C or SIGTERM lets what runs come to its end, a second gives it back, a third kills it."
     )
-    parser.add_argument("-j", "--jobs", type=whole, metavar="N", help="so many at once (else one a processor)")
+    parser.add_argument("-j", "--jobs", type=whole, metavar="N", help="so many at once (else as many as processors)")
     parser.add_argument("--drain", action="store_true", help="end when nothing is left to do")
     parser.add_argument(
         "--for", dest="up_for", type=number, metavar="S", help="take nothing more after so many seconds"
@@ -51,7 +51,9 @@ def _worker_flags(parser: ArgumentParser) -> None:
         metavar="DIR",
         help="tasks may name places below this folder",
     )
-    parser.add_argument("--out", type=filled, metavar="PREFIX", help="results go below this folder or URL alone")
+    parser.add_argument(
+        "--out", type=filled, metavar="PREFIX", help="results go below this folder or URL alone; needed for folders"
+    )
     parser.add_argument(
         "--lease",
         type=number,

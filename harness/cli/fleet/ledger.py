@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
@@ -16,6 +16,7 @@ from harness.cli.fleet.queue import (
     Batch,
     Beaten,
     Growth,
+    QueueAwayError,
     RunningRow,
     TaskAttempt,
     TaskResult,
@@ -31,7 +32,7 @@ T = TypeVar("T")
 DONE, LATE, LOST, BROKEN, RETRIED = "done", "late", "lost", "broken", "retried"
 """How an attempt ended: it gave the result; another had; its worker was lost; it could not do it; its result counts no more."""
 AGAIN_SECONDS = 1.0
-"""The pause between two tries to reach the data base."""
+"""The pause between two tries to reach the database."""
 REAP_SECONDS = 30.0
 """Who gives back what a lost worker had is given so long for it. Then another does it."""
 
@@ -79,6 +80,13 @@ _ATTEMPTS = sa.Table(
         postgresql_where=sa.text(f"how = '{DONE}'"),
     ),
     sa.Index(
+        "harness_attempts_results",
+        "batch",
+        "ended",
+        sqlite_where=sa.text(f"how = '{DONE}'"),
+        postgresql_where=sa.text(f"how = '{DONE}'"),
+    ),
+    sa.Index(
         "harness_attempts_running",
         "began",
         sqlite_where=sa.text("ended IS NULL"),
@@ -88,12 +96,14 @@ _ATTEMPTS = sa.Table(
 
 
 def engine_of(url: str) -> Engine:
-    """Return what speaks to the data base at `url`: at most two connections, none that is dead."""
+    """Return what speaks to the database at `url`: at most two connections, none that is dead."""
     parsed = sa.make_url(url)
-    if parsed.get_backend_name() == "postgresql":
+    is_postgres = parsed.get_backend_name() == "postgresql"
+    if is_postgres:
         parsed = parsed.set(drivername="postgresql+psycopg")
-        return sa.create_engine(parsed, pool_size=2, max_overflow=0, pool_timeout=None, pool_pre_ping=True)
-    engine = sa.create_engine(parsed)
+    engine = sa.create_engine(parsed, pool_size=2, max_overflow=0, pool_timeout=None, pool_pre_ping=True)
+    if is_postgres:
+        return engine
 
     @sa.event.listens_for(engine, "connect")
     def one_writer(connection: Any, _record: object) -> None:
@@ -103,36 +113,23 @@ def engine_of(url: str) -> Engine:
     return engine
 
 
-class AttemptRow:
-    """An attempt as its table has it."""
-
-    __slots__ = ("_row",)
-
-    def __init__(self, row: Any) -> None:
-        self._row = row
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._row, name)
-
-    @property
-    def growth(self) -> Growth | None:
-        """How far its log got, as far as it was told."""
-        return Growth(records=self._row.records, head=self._row.head) if self._row.head else None
-
-    @property
-    def result_object(self) -> Mapping[str, JsonValue]:
-        """What it came to; empty where it did not."""
-        found: Mapping[str, JsonValue] = json.loads(self._row.result) if self._row.result else {}
-        return found
-
-
 class FleetLedger:
-    """Reads and writes the three tables. Each function is one transaction, done again while the data base is away."""
+    """Reads and writes the three tables. Each function is one transaction, done again while the database is away."""
 
-    def __init__(self, engine: Engine, *, gone: Callable[[], bool] = lambda: False) -> None:
-        """Take the engine. Once `gone` says so, nothing is tried again: what fails is raised."""
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        gone: Callable[[], bool] = lambda: False,
+        away: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take the engine. Once `gone` says so, nothing is tried again, and QueueAwayError is raised.
+
+        `away` is told why the database cannot be reached, once for as long as that lasts.
+        """
         self._engine = engine
         self._gone = gone
+        self._away = away
         is_postgres = engine.dialect.name == "postgresql"
         self._now: sa.ColumnElement[float] = (
             sa.literal_column("extract(epoch from clock_timestamp())", sa.Float)
@@ -153,25 +150,35 @@ class FleetLedger:
                 return
 
     def within(self, work: Callable[[Connection], T]) -> T:
-        """Do `work` in one transaction, and again while the data base is away. Return what it returns."""
+        """Do `work` in one transaction, and again while the database is away. Return what it returns.
+
+        Raises QueueAwayError once nobody waits for it any more, and DBAPIError for what does not pass.
+        """
+        is_told = False
         while True:
             try:
                 with self._engine.begin() as connection:
                     return work(connection)
             except DBAPIError as error:
                 is_away = error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
-                if not is_away or self._gone():
+                if not is_away or "no such table" in str(error.orig):  # SQLite calls that operational too
                     raise
+                why = first_line(error)
+            if self._gone():
+                raise QueueAwayError(why)
+            if not is_told:
+                is_told = True
+                self._away(why)
             time.sleep(AGAIN_SECONDS)
 
     def note_batch(self, batch: Batch) -> None:
-        """Note a batch, or its new budget."""
+        """Note a batch, or its new budget. None leaves the budget as it is."""
 
         def write(connection: Connection) -> None:
-            known = connection.execute(
-                sa.update(_BATCHES).where(_BATCHES.c.name == batch.name).values(budget=batch.budget)
-            )
-            if not known.rowcount:
+            is_it = _BATCHES.c.name == batch.name
+            if batch.budget is not None:
+                connection.execute(sa.update(_BATCHES).where(is_it).values(budget=batch.budget))
+            if connection.execute(sa.select(_BATCHES.c.name).where(is_it)).first() is None:
                 connection.execute(sa.insert(_BATCHES).values(name=batch.name, out=batch.out, budget=batch.budget))
 
         self.within(write)
@@ -216,6 +223,8 @@ class FleetLedger:
     def _given_up(self, connection: Connection, rows: Sequence[Any], batch: Any) -> dict[str, JsonValue]:
         last = max((row.number for row in rows if row.how == RETRIED), default=0)
         broken = [row for row in rows if row.how in (LOST, BROKEN) and row.number > last]
+        if any(row.cancelled and row.number > last for row in rows):
+            return {"exit_code": None, "how": "cancelled", "problem": "it was cancelled"}
         if len(broken) >= MAX_BROKEN:
             lost = sum(row.how == LOST for row in broken)
             told = f"its worker was lost {lost} times" if lost else "no worker could do it"
@@ -259,23 +268,15 @@ class FleetLedger:
         """Let the result of a task count no more, so that it can be done again."""
         connection.execute(sa.update(_ATTEMPTS).where(_is_of(batch, task), _ATTEMPTS.c.how == DONE).values(how=RETRIED))
 
-    def cancel(self, batch: str, task: str | None) -> int:
-        """Ask for the end of what runs of a batch, or of one task of it. Return how many attempts that are."""
-        which = [_ATTEMPTS.c.batch == batch, _ATTEMPTS.c.ended.is_(None)]
-        if task is not None:
-            which.append(_ATTEMPTS.c.task == task)
-        change = sa.update(_ATTEMPTS).where(*which).values(cancelled=True)
-        return int(self.within(lambda connection: connection.execute(change)).rowcount)
+    def cancel(self, batch: str, task: str) -> None:
+        """Ask for the end of what runs of a task."""
+        change = sa.update(_ATTEMPTS).where(_is_of(batch, task), _ATTEMPTS.c.ended.is_(None)).values(cancelled=True)
+        self.within(lambda connection: connection.execute(change))
 
-    def join(self, worker: str, version: str, jobs: int, lease: float) -> int:
-        """Note a worker. Return the most jobs that one of the workers has."""
-
-        def write(connection: Connection) -> int:
-            values = {"name": worker, "version": version, "jobs": jobs, "lease": lease, "seen": self._now}
-            connection.execute(sa.insert(_WORKERS).values(**values, is_lost=False))
-            return int(connection.execute(sa.select(sa.func.max(_WORKERS.c.jobs))).scalar() or jobs)
-
-        return self.within(write)
+    def join(self, worker: str, version: str, jobs: int, lease: float) -> None:
+        """Note a worker: it does `jobs` tasks at once, and is lost when silent for `lease` seconds."""
+        values = {"name": worker, "version": version, "jobs": jobs, "lease": lease, "seen": self._now, "is_lost": False}
+        self.within(lambda connection: connection.execute(sa.insert(_WORKERS).values(**values)))
 
     def most_jobs(self) -> int | None:
         """Return the most jobs that one of the workers has; None where there is no worker."""
@@ -387,15 +388,13 @@ class FleetLedger:
             WorkerRow(name=row.name, version=row.version, jobs=row.jobs, silent=float(row.silent)) for row in rows
         )
 
-    def attempts(self, batch: str) -> Iterator[tuple[str, float, Sequence[AttemptRow]]]:
-        """Yield each task of a batch that was begun: its id, the clock now, and its attempts in order."""
-        query = sa.select(_ATTEMPTS, self._now.label("now")).where(_ATTEMPTS.c.batch == batch)
-        rows = self.within(lambda one: one.execute(query.order_by(_ATTEMPTS.c.task, _ATTEMPTS.c.number)).all())
-        by_task: dict[str, list[AttemptRow]] = {}
-        for row in rows:
-            by_task.setdefault(row.task, []).append(AttemptRow(row))
-        for task, found in by_task.items():
-            yield task, float(rows[0].now), found
+    def known(self, batch: str) -> Mapping[str, Mapping[str, JsonValue] | None]:
+        """Return the result of each task of a batch that has one, and None for each that an attempt is at."""
+        query = sa.select(_ATTEMPTS.c.task, _ATTEMPTS.c.result).where(_ATTEMPTS.c.batch == batch)
+        query = query.where(sa.or_(_ATTEMPTS.c.how == DONE, _ATTEMPTS.c.ended.is_(None)))
+        rows = self.within(lambda connection: connection.execute(query).all())
+        open_ones = {row.task: None for row in rows if row.result is None}
+        return {**open_ones, **{row.task: json.loads(row.result) for row in rows if row.result is not None}}
 
     def results(self, batch: str, since: float) -> Sequence[TaskResult]:
         """Return the results of a batch that were noted after `since`, in their order."""
@@ -410,6 +409,12 @@ class FleetLedger:
             TaskResult(task=row.task, number=row.number, ended=row.ended, result=json.loads(row.result), lost=row.lost)
             for row in rows
         )
+
+
+def first_line(error: BaseException) -> str:
+    """Return what the database said, in one line."""
+    origin = getattr(error, "orig", None) or error
+    return next(iter(str(origin).strip().splitlines()), type(origin).__name__)
 
 
 def reason_of(result: Mapping[str, JsonValue]) -> str:

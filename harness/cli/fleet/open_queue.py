@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.cli.fleet.dbos_queue import DbosQueue
 
 
-def open_queue(url: str, *, key: str | None = None, make: bool = True) -> DbosQueue:
+def open_queue(
+    url: str,
+    *,
+    key: str | None = None,
+    make: bool = True,
+    gone: Callable[[], bool] = lambda: False,
+    away: Callable[[str], None] = lambda _: None,
+) -> DbosQueue:
     """Return the queue at `sqlite:///FILE` or `postgresql://USER@HOST/NAME`; with `key` the one of an API key's tasks.
 
-    With `make` it is made where there is none. Raises UsageError where the extra is not installed, and where the queue cannot
-    be opened.
+    `make`, `gone` and `away` are those of DbosQueue. Raises UsageError where the extra is not installed, and where the queue
+    cannot be opened.
     """
     try:
         from harness.cli.fleet.dbos_queue import DbosQueue
@@ -22,4 +31,4 @@ def open_queue(url: str, *, key: str | None = None, make: bool = True) -> DbosQu
         if error.name not in ("dbos", "sqlalchemy"):
             raise
         raise UsageError("--queue needs DBOS: pip install 'permission-harness[fleet]'") from None
-    return DbosQueue(url, key=key or "", make=make)
+    return DbosQueue(url, key=key or "", make=make, gone=gone, away=away)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 NAME_LENGTH = 12
-"""Of a batch, in characters."""
+"""Of a batch, in hexadecimal digits."""
 MAX_BROKEN = 3
 """A task that its worker did not survive, or could not do, so often is not tried again."""
 
@@ -107,6 +106,8 @@ class TaskState(Enum):
     UNKNOWN = "unknown effect"
     """Its workers were lost each time: what it did is not known."""
     CANCELLED = "cancelled"
+    BROKEN = "without result"
+    """It came to an end and left no result: its row cannot be read, or somebody wrote into it."""
 
 
 class TaskRow(Record):
@@ -119,18 +120,6 @@ class TaskRow(Record):
     sha256: str
     """Of what was asked."""
     group: str
-    attempts: int
-    lost: int
-    """Attempts whose worker was lost."""
-    number: int
-    """Of the attempt that counts, else of the last one; 0 where there is none. The next fields are of this attempt."""
-    worker: str
-    began: float | None
-    """In seconds since 1970, by the clock of the queue."""
-    ended: float | None
-    now: float
-    """The same clock at the moment of this reading."""
-    growth: Growth | None
     result: Mapping[str, JsonValue]
     """What the attempt that counts came to; empty where there is none."""
 
@@ -202,15 +191,10 @@ class Queue(Protocol):
         """Take tasks from now on, each on a thread of its own, until `stop_taking`."""
 
     def beat(self, running: Mapping[tuple[str, str], Growth]) -> Beaten:
-        """Say that this worker lives, and how far its logs got; give back what lost workers had. Raises QueueAwayError."""
+        """Say that this worker lives, and how far its logs got. Raises QueueAwayError."""
 
     def finish(self, attempt: TaskAttempt, how: str, result: Mapping[str, JsonValue] | None = None) -> bool:
         """Note how an attempt ended, with its result if it has one. Return whether that counts: another may have been first."""
 
     def list(self, batch: str | None = None) -> Iterable[TaskRow]:
         """Return the tasks of one batch, or all."""
-
-
-def shown(url: str) -> str:
-    """Return the address of a queue for a message, without a password."""
-    return re.sub(r"//([^/@:]*):[^/@]*@", r"//\1:***@", url)

@@ -6,12 +6,13 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.batch.growing_log import head_of
-from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome
+from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome, count_in
 from harness.cli.batch.packed import Packed, pack
 from harness.cli.batch.results import INPUTS, Results
 from harness.cli.batch.store import ResultsError, is_url
@@ -29,7 +30,6 @@ from harness.log.heads_file import HeadsFile
 from harness.record import replace
 from harness.safe_files import replace_file
 from harness.text.amounts import counted
-from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -43,6 +43,11 @@ TELL_SECONDS = 60.0
 """The pause between two messages that no worker takes the tasks."""
 HEADS = "heads.jsonl"
 """In the folder of results: the head of each log, as the queue has it. `harness audit verify --heads` takes it."""
+_WHY = {
+    TaskState.CANCELLED: "it was cancelled",
+    TaskState.BROKEN: "the queue has no result of it; `harness queue retry` does it again",
+}
+_AWAY = "the queue cannot be reached, and is tried again: {}"
 _LIMITS = ("max_turns", "max_seconds", "max_tokens", "max_cost")
 
 
@@ -66,7 +71,8 @@ def queued(
     taken = {task.id for task in tasks} & {INPUTS, HEADS}
     if taken:
         raise UsageError(f"with --queue no task is called {min(taken)!r}: beside the results lies a file of that name")
-    batch = QueuedBatch(arguments, environment, arguments.out if is_url(arguments.out) else local)
+    out = arguments.out if is_url(arguments.out) else local
+    batch = QueuedBatch(arguments, environment, out, gone=lambda: stopping.count > 0, away=progress.tell)
     try:
         count = batch.put(tasks)
         there = f"; {counted(len(tasks) - count, 'task')} there already" if count < len(tasks) else ""
@@ -75,6 +81,8 @@ def queued(
         return batch.gather(batch.wait(tasks, progress, stopping), local) if arguments.wait else None
     except ResultsError as error:
         raise UsageError(f"--out: {error}") from None
+    except QueueAwayError as error:
+        raise UsageError(f"--queue: it cannot be reached: {error}") from None
     finally:
         batch.close()
 
@@ -82,15 +90,28 @@ def queued(
 class QueuedBatch:
     """A batch in a queue."""
 
-    def __init__(self, arguments: Namespace, environment: Mapping[str, str], out: str) -> None:
-        """Take the place of the results as workers see it, a URL or an absolute path. Raises UsageError and PolicyError."""
+    def __init__(
+        self,
+        arguments: Namespace,
+        environment: Mapping[str, str],
+        out: str,
+        *,
+        gone: Callable[[], bool],
+        away: Callable[[str], None],
+    ) -> None:
+        """Take the place of the results as workers see it, a URL or an absolute path; `gone` and `away` as DbosQueue does.
+
+        Raises UsageError and PolicyError.
+        """
         self._arguments = arguments
         self._environment = environment
         self._version = version_of(arguments)
         self._policy = policy_digest(arguments)
         self._results = Results.at(out)
         self._batch = Batch(name=batch_name(out), out=out, budget=arguments.budget)
-        self._queue = open_queue(arguments.queue, key=arguments.key)
+        self._queue = open_queue(
+            arguments.queue, key=arguments.key, gone=gone, away=lambda why: away(_AWAY.format(why))
+        )
         self._known = HeadsFile(State.of(environment).heads)
         self._packed: dict[tuple[str, str | None], Packed] = {}
         self._heads: dict[str, TaskResult] = {}
@@ -109,9 +130,7 @@ class QueuedBatch:
         asked = {one.name: one for one in queued}
         for row in self._queue.list(self.name):
             if row.task in asked and row.sha256 != asked[row.task].sha256:
-                raise UsageError(
-                    f"task {row.task} lies in the queue with other contents: name another --out, or cancel and wait for it"
-                )
+                raise UsageError(f"task {row.task} lies in the queue with other contents: name another --out")
         return self._queue.put(self._batch, queued, is_tried_again)
 
     def wait(self, tasks: Sequence[Task], progress: Progress, stopping: Stopping) -> list[TaskOutcome]:
@@ -119,34 +138,49 @@ class QueuedBatch:
         places = {task.id: place for place, task in enumerate(tasks)}
         found: dict[str, TaskOutcome] = {}
         since, tell_at = 0.0, time.monotonic() + FIRST_SECONDS
-        while True:
-            left = self._queue.undone(self.name)
-            # The last look is at all: one that ended before another may have been noted after it.
-            for one in self._queue.results(self.name, since if left else 0.0):
-                since = one.ended
-                known = self._heads.get(one.task)
-                if one.task in places and (known is None or known.number != one.number):
-                    self._heads[one.task] = one
-                    found[one.task] = outcome = outcome_of(one, places[one.task])
-                    how = outcome.how.value if outcome.code is None else f"exit {int(outcome.code)}"
-                    progress.ended(one.task, how, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why)
-            if not left or stopping.count:
-                break
-            workers = [one for one in self._queue.ledger.workers() if one.version == self._version]
-            progress.now(min(left, sum(one.jobs for one in workers)))
-            if time.monotonic() > tell_at and not workers:
-                tell_at = time.monotonic() + TELL_SECONDS
-                progress.tell(f"{counted(left, 'task')} left, and no worker takes tasks for {self._version}")
-            try:
-                self._queue.give_back_lost()
-            except QueueAwayError as error:
-                progress.tell(f"the queue cannot be reached: {visible_line(str(error), 300)}")
-            time.sleep(EVERY_SECONDS)
-        if stopping.count and left:
+        left = len(tasks)
+        try:
+            while left and not stopping.count:
+                left = self._queue.undone(self.name)
+                # The last look is at all: one that ended before another may have been noted after it.
+                for one in self._queue.results(self.name, since if left else 0.0):
+                    since = one.ended
+                    known = self._heads.get(one.task)
+                    if one.task in places and (known is None or known.number != one.number):
+                        self._heads[one.task] = one
+                        found[one.task] = outcome = outcome_of(one, places[one.task])
+                        progress.ended(
+                            one.task, outcome.ended, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why
+                        )
+                if not left:
+                    break
+                workers = [one for one in self._queue.ledger.workers() if one.version == self._version]
+                progress.now(min(left, sum(one.jobs for one in workers)))
+                if time.monotonic() > tell_at and not workers:
+                    tell_at = time.monotonic() + TELL_SECONDS
+                    waits = f"{counted(left, 'task')} left, and no worker is there for {self._version}"
+                    progress.tell(f"{waits}: start `harness worker` with this queue, and the same policy and settings")
+                with suppress(QueueAwayError):  # the next look says it
+                    self._queue.give_back_lost()
+                time.sleep(EVERY_SECONDS)
+        except QueueAwayError:
+            pass  # it was not waited for any more
+        if left:
             on = f"{counted(left, 'task')} left; workers go on with them"
             progress.tell(f"{on}. `harness queue cancel --queue URL {self.name}` ends them")
+        else:
+            found = {**self._without_result(places), **found}
         not_done = TaskOutcome(id="", place=0, how=TaskEnd.NOT_RUN, problem="it is not done")
         return [found.get(task.id) or replace(not_done, id=task.id, place=places[task.id]) for task in tasks]
+
+    def _without_result(self, places: Mapping[str, int]) -> dict[str, TaskOutcome]:
+        """Return the outcome of each task that is at its end without a result: it was cancelled, or its row is broken."""
+        ends = {TaskState.CANCELLED: TaskEnd.CANCELLED, TaskState.BROKEN: TaskEnd.NOT_DONE}
+        return {
+            row.task: TaskOutcome(id=row.task, place=places[row.task], how=ends[row.state], problem=_WHY[row.state])
+            for row in self._queue.list(self.name)
+            if row.state in ends and row.task in places
+        }
 
     def gather(self, outcomes: Sequence[TaskOutcome], local: str) -> list[TaskOutcome]:
         """Compare each log with the head that the queue has, and write these heads into the folder `local`, HEADS.
@@ -236,7 +270,7 @@ class QueuedBatch:
 def is_tried_again(row: TaskRow) -> bool:
     """Say whether a second start does a task again: as without a queue, and where it was cancelled or given up."""
     if row.state is not TaskState.DONE:
-        return row.state in (TaskState.CANCELLED, TaskState.UNKNOWN)
+        return row.state in (TaskState.CANCELLED, TaskState.UNKNOWN, TaskState.BROKEN)
     return row.result.get("exit_code") not in FINISHED or row.result.get("how") == TaskEnd.NOT_RUN.value
 
 
@@ -251,16 +285,12 @@ def outcome_of(one: TaskResult, place: int) -> TaskOutcome:
         how=TaskEnd(str(told.get("how"))),
         code=code if isinstance(code, int) else None,
         end=str(told.get("end") or ""),
-        turns=_count(told.get("turns")),
-        refused=_count(told.get("refused")),
-        changed=_count(told.get("files")),
+        turns=count_in(told.get("turns")),
+        refused=count_in(told.get("refused")),
+        changed=count_in(told.get("files")),
         cost=float(cost) if isinstance(cost, (int, float)) else None,
         seconds=float(seconds) if isinstance(seconds, (int, float)) else 0.0,
         tries=one.number,
         problem="; ".join(part for part in (str(told.get("problem") or ""), lost) if part),
         detail=str(told.get("detail") or ""),
     )
-
-
-def _count(value: JsonValue) -> int:
-    return value if isinstance(value, int) else 0

@@ -1,9 +1,10 @@
-"""A worker: takes tasks from a queue, does each in a process as `harness batch` does, and gives in what came of it."""
+"""A worker: takes tasks from a queue, does each in a process as `harness batch` does, and hands in what came of it."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from threading import Lock
@@ -13,15 +14,15 @@ from harness.actions import JsonValue
 from harness.cli.batch.growing_log import GrowingLog
 from harness.cli.batch.outcome import TaskEnd, TaskOutcome, with_result
 from harness.cli.batch.pool import EVERY_SECONDS, GRACE_SECONDS, TaskProcess, is_key_refused, last_words, start_process
-from harness.cli.batch.results import Results
-from harness.cli.batch.store import ResultsError
+from harness.cli.batch.results import AttemptTaken, Results
+from harness.cli.batch.store import ResultsError, is_url
 from harness.cli.batch.task import Task, task_of
 from harness.cli.batch.task_folder import TaskFolder, is_held
 from harness.cli.batch.task_run import INPUTS_VARIABLE, refuse_outside
 from harness.cli.batch.work_folder import is_kept
 from harness.cli.batch.worktree import remove_work_folder
 from harness.cli.exits import Exit
-from harness.cli.fleet.queue import Done, Growth, QueueAwayError, QueuedTask, TaskAttempt
+from harness.cli.fleet.queue import NAME_LENGTH, Done, Growth, QueueAwayError, QueuedTask, TaskAttempt
 from harness.errors import LogError, UsageError
 from harness.record import Record, replace
 from harness.removal import remove_folder
@@ -46,7 +47,7 @@ FENCE = 0.75
 HEAD_SECONDS = 30.0
 """The head of a growing log is told so often."""
 NOTE = "attempt.json"
-"""In the folder of a task: whose attempt it is. Who finds it after the worker's death gives the log in."""
+"""In the folder of a task: whose attempt it is. Who finds it after the worker's death hands the log in."""
 _OF_THE_QUEUE = frozenset(("PGPASSWORD", "PGPASSFILE"))
 """What opens the queue is nothing for a run."""
 LOW_BYTES, LOW_FILES = 64 << 20, 1_000
@@ -92,6 +93,8 @@ class Worker:
         """Held while a process is started or its end noted, and while processes are sent a signal."""
         self._running: dict[Key, Running] = {}
         self._cancelled: frozenset[Key] = frozenset()
+        self._kill_at: dict[Key, float] = {}
+        """When a process is killed that was asked to end."""
         self._places: dict[str, Results] = {}
         self._told_at: dict[Key, float] = {}
         self._seen = _now()
@@ -117,34 +120,39 @@ class Worker:
         if self.is_closing:
             self._queue.finish(attempt, "not begun")
             return Done.BACK
-        folder = TaskFolder(os.path.join(self._folder, queued.batch, queued.name))
         try:
+            task = _read(queued)
+            self._results(attempt)
             if attempt.is_won:  # its worker was lost before it published the result
                 self._publish(attempt)
                 return Done.FINISHED
-            return self._done(queued, attempt, folder)
-        except UsageError as error:  # the task makes no sense, here and at any worker of this kind
-            self._clear(folder)
+            return self._done(task, attempt, TaskFolder(os.path.join(self._folder, queued.batch, task.id)))
+        except (UsageError, AttemptTaken) as error:  # the task makes no sense, here and at any worker of this kind
             return self._finished(attempt, _outcome(attempt, TaskEnd.CANNOT_BEGIN, Exit.USAGE, problem=str(error)))
-        except (OSError, ResultsError) as error:
-            return self._broken(queued, attempt, str(error))
+        except (OSError, ResultsError) as error:  # this machine, or the place of the results
+            return self._broken(attempt, str(error))
+        except Exception as error:  # noqa: BLE001 - the queue would take it for the task's end, and the task would be lost
+            return self._broken(attempt, f"internal error: {type(error).__name__}: {error}")
 
-    def _done(self, queued: QueuedTask, attempt: TaskAttempt, folder: TaskFolder) -> Done:
-        task = self._made_ready(queued, attempt, folder)
+    def _done(self, task: Task, attempt: TaskAttempt, folder: TaskFolder) -> Done:
+        self._make_ready(task, attempt, folder)
         began = time.monotonic()
         code = self._waited_for(attempt, folder)
         outcome = _outcome(attempt, TaskEnd.RAN, code, seconds=time.monotonic() - began)
         if self.is_lost:
             return Done.LOST
         if code < 0 or code in _BY_SIGNAL:
-            return self._was_ended(queued, attempt, folder, code)
+            return self._was_ended(attempt, folder, code)
         result = folder.read_result() or {}
         has_result = result.get("exit_code") == code
         if code == Exit.MODEL and task.model is None and is_key_refused(result):
-            self.close(f"nothing more is taken: the key was refused at {queued.name}", Exit.MODEL)
+            self.close(f"nothing more is taken: the key was refused at {task.id}", Exit.MODEL)
             return self._back(attempt, folder, "key refused")
-        if not has_result and (code in (Exit.LOG, Exit.INTERNAL) or _is_full(self._folder)):
-            return self._broken(queued, attempt, last_words(folder) or f"exit code {code}")
+        if not has_result and (code == Exit.LOG or _is_full(self._folder)):
+            return self._broken(attempt, last_words(folder) or f"exit code {code}")
+        if not has_result and code == Exit.INTERNAL:
+            self._tell(f"{task.id}: {last_words(folder) or f'exit code {code}'}; it goes back into the queue")
+            return self._back(attempt, folder, "broken")
         if has_result:
             self._results(attempt).put(folder.path, attempt.task, attempt.number)
             outcome = with_result(outcome, result, folder.read_work() or {})
@@ -157,26 +165,26 @@ class Worker:
             self._clear(folder)
         return done
 
-    def _made_ready(self, queued: QueuedTask, attempt: TaskAttempt, folder: TaskFolder) -> Task:
-        """Lay out the folder of the task, as if the earlier attempts had been made here. Return the task.
+    def _make_ready(self, task: Task, attempt: TaskAttempt, folder: TaskFolder) -> None:
+        """Make the folder of the task. The run in it gets the number of the attempt: the folder of the one before is there.
 
         Raises UsageError, OSError and ResultsError.
         """
-        task = task_of(json.dumps(dict(queued.task)).encode(), f"task {visible_line(queued.name, 80)}")
         inputs = {
             key: self._results(attempt).get_input(name, self._inputs)
             for key in ("bundle", "archive")
             if (name := getattr(task, key)) is not None
         }
+        if task.source is None and task.cwd is None:
+            raise UsageError(f"task {task.id} says nothing of what to work on: repo, bundle, archive or cwd")
         refuse_outside(replace(task, **inputs), [*self._arguments.folder, self._inputs])
         self._clear(folder)
         folder.make()
         note = {"out": attempt.out, "batch": attempt.batch, "task": attempt.task, "number": attempt.number}
         replace_file(os.path.join(folder.path, NOTE), (json.dumps(note).encode(),))
-        if attempt.number > 1:  # the next attempt in a folder gets the next number
+        if attempt.number > 1:
             os.makedirs(folder.attempt(attempt.number - 1), mode=0o700)
         folder.claim(task)
-        return task
 
     def _waited_for(self, attempt: TaskAttempt, folder: TaskFolder) -> int:
         """Start the process of a task, and return its exit code. Raises OSError."""
@@ -186,31 +194,33 @@ class Worker:
             self._running[key] = Running(process=process, log=GrowingLog(folder.log(attempt.number)))
             if self.is_lost:
                 process.kill()
-            elif self._is_ended:
-                process.ask_to_end()
+            elif self._is_ended or key in self._cancelled:
+                self._ask_to_end(key)
         os.waitid(os.P_PID, process.process.pid, os.WEXITED | os.WNOWAIT)
         with self._lock:
             del self._running[key]
+            self._kill_at.pop(key, None)
             return process.process.wait()
 
-    def _was_ended(self, queued: QueuedTask, attempt: TaskAttempt, folder: TaskFolder, code: int) -> Done:
+    def _was_ended(self, attempt: TaskAttempt, folder: TaskFolder, code: int) -> Done:
         """A signal ended the process: it was cancelled, or the worker ends, or somebody killed it."""
-        self._put_log(attempt, folder)
         if (attempt.batch, attempt.task) in self._cancelled:
+            self._put_log(attempt, folder)
             self._clear(folder)
             return self._finished(attempt, _outcome(attempt, TaskEnd.CANCELLED, None, problem="it was cancelled"))
         if self._is_ended:
             return self._back(attempt, folder, "ended with its worker")
-        self._tell(f"{queued.name}: its process was ended ({code}); it goes back into the queue")
+        self._tell(f"{attempt.task}: its process was ended ({code}); it goes back into the queue")
         return self._back(attempt, folder, "broken")
 
-    def _broken(self, queued: QueuedTask, attempt: TaskAttempt, why: str) -> Done:
-        """This machine, or the place of the results, is at fault: take nothing more. What the attempt left stays here."""
-        self.close(f"nothing more is taken, since {queued.name} failed: {visible_line(why, 1_000)}", Exit.INTERNAL)
+    def _broken(self, attempt: TaskAttempt, why: str) -> Done:
+        """Take nothing more: something is wrong here. What the attempt left stays in its folder."""
+        self.close(f"nothing more is taken, since {attempt.task} failed: {visible_line(why, 1_000)}", Exit.INTERNAL)
         self._queue.finish(attempt, "broken")
         return Done.BACK
 
     def _back(self, attempt: TaskAttempt, folder: TaskFolder, how: str) -> Done:
+        self._put_log(attempt, folder)
         self._clear(folder)
         self._queue.finish(attempt, how)
         return Done.BACK
@@ -222,12 +232,11 @@ class Worker:
         result = {**outcome.as_json, **(told or {})}
         if not self._queue.finish(attempt, "done", result):
             self._tell(f"{attempt.task}: attempt {attempt.number} came too late: another attempt counts")
-            return Done.FINISHED
+            return Done.BACK  # if the task is still in this worker's hands
         if result.get("has_result"):
             self._publish(attempt)
         self.done += 1
-        how = outcome.how.value if outcome.code is None else f"exit {int(outcome.code)}"
-        ended = f"{attempt.task}: {how}, {outcome.seconds:.1f} s"
+        ended = f"{attempt.task}: {outcome.ended}, {outcome.seconds:.1f} s"
         self._tell(f"{ended}: {outcome.why}" if outcome.why else ended)
         return Done.FINISHED
 
@@ -241,11 +250,14 @@ class Worker:
             self._results(attempt).put_log(folder.path, attempt.task, attempt.number)
 
     def _results(self, attempt: TaskAttempt) -> Results:
+        """Return the place of a batch's results. Raises UsageError for one that this worker may not write to."""
         allowed: str | None = self._arguments.out
-        if allowed is not None and not f"{os.path.normpath(attempt.out)}/".startswith(f"{os.path.normpath(allowed)}/"):
+        if allowed is None and not is_url(attempt.out):
             raise UsageError(
-                f"results of this batch go to {attempt.out}, and here they go below {allowed} alone (--out)"
+                f"results of this batch go to {attempt.out}: start the worker with --out and a folder above"
             )
+        if allowed is not None and not f"{_place(attempt.out)}/".startswith(f"{_place(allowed)}/"):
+            raise UsageError(f"results of this batch go to {attempt.out}, and here below {allowed} alone (--out)")
         with self._lock:
             if attempt.out not in self._places:
                 self._places[attempt.out] = Results.at(attempt.out)
@@ -266,10 +278,15 @@ class Worker:
     def end(self, *, kill: bool = False) -> None:
         """Ask what runs to end: it goes back into the queue. With `kill` end it at once."""
         with self._lock:
-            if not self._is_ended or kill:
-                for one in self._running.values():
-                    one.process.kill() if kill else one.process.ask_to_end()
+            for key, one in self._running.items():
+                one.process.kill() if kill else self._ask_to_end(key)
             self._is_ended = True
+
+    def _ask_to_end(self, key: Key) -> None:
+        """Ask a process to end, once. After GRACE_SECONDS it is killed. To be called with the lock held."""
+        if key not in self._kill_at:
+            self._kill_at[key] = _now() + GRACE_SECONDS
+            self._running[key].process.ask_to_end()
 
     def lose(self, why: str) -> None:
         """End what runs at once, and give nothing back: others have these tasks, or will."""
@@ -281,11 +298,15 @@ class Worker:
                 one.process.kill()
         self._tell(f"{why}: what ran here was killed, and others do it")
 
-    def check_lease(self) -> None:
-        """End what runs where the queue was not reached for too long."""
-        silent = _now() - self._seen
-        if silent > self._lease * FENCE:
-            self.lose(f"the queue was not told for {silent:.0f} s that this worker lives")
+    def check(self) -> None:
+        """End what runs where the queue was not reached for too long; kill what was asked to end, and does not."""
+        now = _now()
+        if now - self._seen > self._lease * FENCE:
+            self.lose(f"the queue was not told for {now - self._seen:.0f} s that this worker lives")
+        with self._lock:
+            for key, at in self._kill_at.items():
+                if now > at:
+                    self._running[key].process.kill()
 
     def beat(self) -> None:
         """Say that this worker lives, and how far its logs got. End what was cancelled."""
@@ -300,9 +321,9 @@ class Worker:
             return
         self._seen = now
         with self._lock:
-            new, self._cancelled = beaten.cancelled - self._cancelled, self._cancelled | beaten.cancelled
-            for key in new & self._running.keys():
-                self._running[key].process.ask_to_end()
+            self._cancelled = beaten.cancelled
+            for key in self._cancelled & self._running.keys():
+                self._ask_to_end(key)
 
     def _growing(self, now: float) -> dict[Key, Growth]:
         """Return how far each log got whose head was not told for a while."""
@@ -324,7 +345,7 @@ class Worker:
 
 
 def bring_in(folder: str, environment: Mapping[str, str]) -> str:
-    """Give in the logs that a worker left in its folder, and remove the folder. Return what went wrong, or nothing.
+    """Hand in the logs that a worker left in its folder, and remove the folder. Return what went wrong, or nothing.
 
     A run that still comes to its end there is waited for. What no patch holds stays (see `work_folder.keep`).
     """
@@ -332,7 +353,7 @@ def bring_in(folder: str, environment: Mapping[str, str]) -> str:
     for batch in sorted(os.listdir(folder)):
         for name in sorted(os.listdir(os.path.join(folder, batch))) if batch != "inputs" else ():
             left = TaskFolder(os.path.join(folder, batch, name))
-            if problem := _given_in(left):
+            if problem := _handed_in(left):
                 return problem
             for number in left.attempts():
                 if is_kept(left.attempt(number)):
@@ -342,8 +363,8 @@ def bring_in(folder: str, environment: Mapping[str, str]) -> str:
     return "" if has_kept else str(remove_folder(folder) or "")
 
 
-def _given_in(left: TaskFolder) -> str:
-    """Give in the log of the attempt in a folder, once its run has ended. Return what went wrong, or nothing."""
+def _handed_in(left: TaskFolder) -> str:
+    """Hand in the log of the attempt in a folder, once its run has ended. Return what went wrong, or nothing."""
     if not _is_at_its_end(left):
         return f"{left.path}: a run is still at work there"
     try:
@@ -354,7 +375,7 @@ def _given_in(left: TaskFolder) -> str:
     except (OSError, ValueError, KeyError) as error:
         return f"{left.path}: {error}" if left.attempts() else ""
     except (ResultsError, UsageError) as error:
-        return f"{left.path} cannot be given in: {error}"
+        return f"{left.path} cannot be handed in: {error}"
     return ""
 
 
@@ -366,6 +387,18 @@ def _is_at_its_end(left: TaskFolder) -> bool:
             return False
         time.sleep(EVERY_SECONDS)
     return True
+
+
+def _read(queued: QueuedTask) -> Task:
+    """Return the task. Its name and that of its batch become names of folders. Raises UsageError for what is no task."""
+    if not re.fullmatch(f"[0-9a-f]{{{NAME_LENGTH}}}", queued.batch):
+        raise UsageError(f"{visible_line(queued.batch, 80)} is no name of a batch")
+    return task_of(json.dumps(dict(queued.task)).encode(), f"task {visible_line(queued.name, 80)}")
+
+
+def _place(out: str) -> str:
+    """Return a place of results so that two can be compared: a URL as it is, a folder absolute, links followed."""
+    return out.rstrip("/") if is_url(out) else os.path.realpath(out)
 
 
 def _is_full(folder: str) -> bool:

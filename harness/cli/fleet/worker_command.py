@@ -9,7 +9,8 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,14 @@ from harness.cli.batch.git_runner import Lifeline
 from harness.cli.console import complain
 from harness.cli.exits import Exit
 from harness.cli.fleet.open_queue import open_queue
-from harness.cli.fleet.queue import shown
+from harness.cli.fleet.queue import QueueAwayError
 from harness.cli.fleet.version import version_of
 from harness.cli.fleet.worker import BEATS, LEASE_SECONDS, Worker, bring_in
 from harness.cli.own_folders import fix_modes
 from harness.cli.signals import Stopping
 from harness.cli.state import State
 from harness.errors import UsageError
+from harness.process.hardening import undumpable
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
@@ -37,7 +39,6 @@ EVERY_SECONDS = 0.2
 IDLE_SECONDS = 2.0
 """With --drain: the pause between two looks whether the queue is empty."""
 FOR_EVER = 1e9
-LOCK = "lock"
 
 
 def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -51,24 +52,28 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     version = version_of(arguments)
     jobs = arguments.jobs or len(os.sched_getaffinity(0))
     lease = arguments.lease or LEASE_SECONDS
-    queue = open_queue(arguments.queue, key=arguments.key)
-    name = f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    undumpable()  # its environment holds what opens the queue, the stores and the models
     stopping = Stopping()
-    tell = _quiet if arguments.quiet else _tell
+    queue = open_queue(arguments.queue, key=arguments.key, gone=lambda: stopping.count > 2)
+    name = f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    tell = _quiet if arguments.quiet else complain
     # Beside the state folder, and not in it: nothing that a task does may write there.
     workers = os.path.join(os.path.dirname(state.state), "harness-workers")
     with _own_folder(workers, name, environment) as folder:
         lifeline = Lifeline()
         worker = Worker(queue, arguments, environment, folder=folder, lifeline=lifeline, tell=tell, lease=lease)
         queue.join(worker=name, version=version, jobs=jobs, lease=lease)
-        tell(f"worker {name}: {counted(jobs, 'task')} at once, from {shown(arguments.queue)}")
+        tell(f"worker {name}: {counted(jobs, 'task')} at once, from {arguments.queue}")
         tell(f"it takes tasks for {version}")
         _Work(queue, worker, arguments, stopping, version=version, lease=lease).until_ended()
         if worker.is_lost:
             # The threads of the queue may wait for the data base, for ever.
             sys.stderr.flush()
             os._exit(int(worker.code))
-        queue.leave()
+        try:
+            queue.leave()
+        except QueueAwayError as error:
+            complain(f"the queue was not told of the end: {error}")
         queue.close()
         lifeline.close()
     tell(f"{counted(worker.done, 'task')} done")
@@ -99,7 +104,7 @@ class _Work:
         ends_at = time.monotonic() + (self._arguments.up_for or FOR_EVER)
         last = None
         while not self._worker.is_lost:
-            self._worker.check_lease()
+            self._worker.check()
             if self._stopping.count and not self._worker.is_closing:
                 self._worker.close("ending: nothing more is taken; once more gives back what runs")
             elif self._is_idle and not self._worker.running:
@@ -119,6 +124,8 @@ class _Work:
     def _beat(self) -> None:
         while not self._ended.is_set() and not self._worker.is_lost:
             self._worker.beat()
+            with suppress(QueueAwayError):  # the next beat says it
+                self._queue.give_back_lost()
             self._ended.wait(self._lease / BEATS)
 
     def _look(self) -> None:
@@ -128,51 +135,49 @@ class _Work:
 
 @contextmanager
 def _own_folder(workers: str, name: str, environment: Mapping[str, str]) -> Iterator[str]:
-    """Make the folder of a worker, give in what dead ones of this machine left, and remove the folder at the end.
+    """Make the folder of a worker, hand in what dead ones of this machine left, and remove the folder at the end.
 
     Each worker holds a lock on its own, so that another sees whether it lives. Raises UsageError.
     """
     folder = os.path.join(workers, name)
-    try:
-        os.makedirs(folder, mode=0o700)
-        descriptor = _locked(folder)
-        for other in sorted(os.listdir(workers)):
-            path = os.path.join(workers, other)
-            if other != name and (left := _locked(path)) is not None:
-                try:
-                    if problem := bring_in(path, environment):
-                        complain(f"what a dead worker left stays: {visible_line(problem, 500)}")
-                finally:
-                    os.close(left)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error}") from None
-    try:
-        yield folder
-    finally:
-        if problem := bring_in(folder, environment):
-            complain(f"what the worker left stays: {visible_line(problem, 500)}")
-        if descriptor is not None:
-            os.close(descriptor)
+    with ExitStack() as locks:
+        try:
+            os.makedirs(workers, mode=0o700, exist_ok=True)
+            with _locked(workers, waits=True):  # nobody takes a folder for a dead worker's before it is locked
+                os.mkdir(folder, 0o700)
+                locks.enter_context(_locked(folder, waits=True))
+                others = [
+                    path for path in map(partial(os.path.join, workers), sorted(os.listdir(workers))) if path != folder
+                ]
+                dead = [path for path in others if locks.enter_context(_locked(path))]
+        except OSError as error:
+            raise UsageError(f"{folder} cannot be made: {error}") from None
+        for path in dead:
+            if problem := bring_in(path, environment):
+                complain(f"what a dead worker left stays: {visible_line(problem, 500)}")
+        try:
+            yield folder
+        finally:
+            if problem := bring_in(folder, environment):
+                complain(f"what the worker left stays: {visible_line(problem, 500)}")
 
 
-def _locked(folder: str) -> int | None:
-    """Return a descriptor that holds the lock of a worker's folder; None where the worker lives."""
+@contextmanager
+def _locked(folder: str, *, waits: bool = False) -> Iterator[bool]:
+    """Hold the lock of a folder; yield False where another holds it, and `waits` does not say to wait. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+        yield True
     except BlockingIOError:
+        yield False
+    finally:
         os.close(descriptor)
-        return None
-    return descriptor
 
 
 def _exit_code(stopping: Stopping) -> Exit:
     """Return 0 also after a first signal: all that was begun was done."""
     return (stopping.exit_code or Exit.DONE) if stopping.count > 1 else Exit.DONE
-
-
-def _tell(line: str) -> None:
-    complain(line)
 
 
 def _quiet(line: str) -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
+from harness.actions import JsonValue
 from harness.cli.fleet.ledger import BROKEN, DONE, LOST, FleetLedger, engine_of
-from harness.cli.fleet.queue import Batch, Growth, TaskAttempt
+from harness.cli.fleet.queue import Batch, Growth, QueueAwayError, TaskAttempt
 
 FAR = 1e6
-RESULT = {
+RESULT: dict[str, JsonValue] = {
     "exit_code": 0,
     "how": "ran",
     "end": "completed",
@@ -29,6 +31,8 @@ def ledger(tmp_path: Path) -> Iterator[FleetLedger]:
     ledger = FleetLedger(engine)
     ledger.make()
     ledger.note_batch(Batch(name="b", out="/out"))
+    for worker in ("w", "v", "w0", "w1", "w2", "w3"):
+        ledger.join(worker, "v1", 1, FAR)
     yield ledger
     engine.dispose()
 
@@ -77,7 +81,7 @@ def test_a_worker_that_is_silent_is_lost_with_its_attempts_and_no_other(ledger: 
     lost, kept = begun(ledger, "x", "silent"), begun(ledger, "y", "well")
     assert ledger.reap() == ("silent",)
     assert ledger.reap() == ()  # whoever was told gives its tasks back
-    assert [one.name for one in ledger.workers()] == ["well"]
+    assert "silent" not in [one.name for one in ledger.workers()]
     beaten = {
         name: ledger.beat(name, {("b", "y"): Growth(records=3, head="cd")}).is_alive for name in ("silent", "well")
     }
@@ -87,10 +91,13 @@ def test_a_worker_that_is_silent_is_lost_with_its_attempts_and_no_other(ledger: 
     assert (row.task, row.number, row.records, row.head) == ("y", kept.number, 3, "cd")
 
 
-def test_the_most_jobs_of_the_workers_is_told(ledger: FleetLedger) -> None:
-    assert [ledger.join(name, "v", jobs, FAR) for name, jobs in (("a", 2), ("b", 8), ("c", 4))] == [2, 8, 8]
+def test_the_most_jobs_of_the_workers_that_live_is_told(ledger: FleetLedger) -> None:
+    for name, jobs, lease in (("a", 2, FAR), ("b", 8, FAR), ("c", 16, -1.0)):
+        ledger.join(name, "v", jobs, lease)
+    ledger.reap()
+    assert ledger.most_jobs() == 8
     ledger.leave("b")
-    assert ledger.join("d", "v", 1, FAR) == 4
+    assert ledger.most_jobs() == 2
 
 
 def lose(ledger: FleetLedger, how: str, times: int) -> None:
@@ -110,6 +117,14 @@ def test_a_task_is_given_up_after_three_workers(ledger: FleetLedger, how: str, e
     assert begun(ledger).number == 5
 
 
+def test_a_cancelled_task_whose_worker_is_lost_is_not_done_again(ledger: FleetLedger) -> None:
+    attempt = begun(ledger)
+    ledger.cancel("b", "t")
+    ledger.finish(attempt, LOST, None)
+    assert ledger.begin("b", "t", "w") is None
+    assert ledger.ends("b") == {"cancelled": 1}
+
+
 def test_what_was_not_begun_or_given_back_does_not_count_against_a_task(ledger: FleetLedger) -> None:
     lose(ledger, "ended with its worker", 5)
     assert begun(ledger).number == 6
@@ -118,6 +133,7 @@ def test_what_was_not_begun_or_given_back_does_not_count_against_a_task(ledger: 
 def test_nothing_is_begun_once_the_budget_is_spent(ledger: FleetLedger) -> None:
     ledger.note_batch(Batch(name="b", out="/out", budget=0.4))
     ledger.note_batch(Batch(name="other", out="/other"))
+    ledger.note_batch(Batch(name="b", out="/out"))  # a second start that says nothing of it lifts no budget
     for task in ("x", "y"):
         assert ledger.finish(begun(ledger, task), DONE, RESULT)
     assert ledger.begin("b", "z", "w") is None
@@ -127,16 +143,29 @@ def test_nothing_is_begun_once_the_budget_is_spent(ledger: FleetLedger) -> None:
 
 
 def test_a_running_attempt_is_told_that_it_was_cancelled(ledger: FleetLedger) -> None:
-    ledger.join("w", "v", 2, FAR)
     begun(ledger, "x"), begun(ledger, "y")
-    assert ledger.cancel("b", "x") == 1
+    ledger.cancel("b", "x")
     assert ledger.beat("w", {}).cancelled == {("b", "x")}
 
 
-def test_the_rows_of_a_batch_in_order(ledger: FleetLedger) -> None:
+def test_what_is_known_of_the_tasks_of_a_batch(ledger: FleetLedger) -> None:
     lose(ledger, LOST, 2)
     ledger.finish(begun(ledger), DONE, RESULT)
-    begun(ledger, "u")
-    found = {task: [(row.number, row.how) for row in rows] for task, _, rows in ledger.attempts("b")}
-    assert found == {"t": [(1, LOST), (2, LOST), (3, DONE)], "u": [(1, None)]}
-    assert [one.lost for one in ledger.results("b", 0.0)] == [2]
+    begun(ledger, "open")
+    ledger.finish(begun(ledger, "back"), "not begun", None)
+    assert ledger.known("b") == {"t": RESULT, "open": None}
+    assert [(one.number, one.lost) for one in ledger.results("b", 0.0)] == [(3, 2)]
+
+
+def test_what_cannot_be_reached_is_told_once_and_tried_until_nobody_waits(tmp_path: Path) -> None:
+    path, told = tmp_path / "gone" / "queue.db", list[str]()
+    engine = engine_of(f"sqlite:///{path}")
+    waits = iter((False, False, True))
+    ledger = FleetLedger(engine, gone=lambda: next(waits), away=told.append)
+    with pytest.raises(QueueAwayError, match="unable to open database file"):
+        ledger.batches()
+    assert told == ["unable to open database file"]
+    path.parent.mkdir()
+    with pytest.raises(DBAPIError, match="no such table"):  # that does not pass
+        FleetLedger(engine).batches()
+    engine.dispose()

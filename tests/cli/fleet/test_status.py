@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from harness.cli.flags import parser_for
 from harness.cli.fleet.dbos_queue import DbosQueue
-from harness.cli.fleet.ledger import DONE, LOST
+from harness.cli.fleet.ledger import DONE
 from harness.cli.fleet.queue import Batch, Growth, QueuedTask, TaskState
+from harness.cli.fleet.queued_batch import is_tried_again
 from harness.cli.fleet.status import status_of
+from harness.cli.fleet.version import version_of
 from harness.cli.tables import plain
 from harness.errors import UsageError
 
@@ -45,9 +55,10 @@ def test_rows_by_state_pace_cost_what_runs_longest_and_why_tasks_ended(queue: Db
         attempt = queue.ledger.begin(BATCH.name, task, "host-1")
         assert attempt is not None
         queue.finish(attempt, DONE, {"exit_code": 7, "end": "completed", "how": "ran", "cost": 1.5})
+    queue.ledger.join("gone", "v2", 1, -1.0)
     lost = queue.ledger.begin(BATCH.name, "t2", "gone")
     assert lost is not None
-    queue.finish(lost, LOST)
+    assert queue.ledger.reap() == ("gone",)
     queue.ledger.begin(BATCH.name, "t2", "host-1")
     queue.beat({})  # no worker of ours: nothing is noted
     queue.ledger.beat("host-1", {(BATCH.name, "t2"): Growth(records=7, head="ab")})
@@ -70,6 +81,7 @@ def test_rows_by_state_pace_cost_what_runs_longest_and_why_tasks_ended(queue: Db
 
 def test_the_state_of_each_task(queue: DbosQueue) -> None:
     queue.put(BATCH, [queued("done"), queued("gone"), queued("out"), queued("left")], lambda _: False)
+    queue.ledger.join("w", "v1", 1, 1e6)
     for task, result in (
         ("done", {"exit_code": 0, "how": "ran"}),
         ("gone", {"exit_code": None, "how": "unknown effect"}),
@@ -109,6 +121,7 @@ def test_a_bundle_counts_by_its_commit_and_another_prompt_is_another_task() -> N
         ("sqlite://", "it is no address"),
         ("sqlite:////nowhere/at/all/q.db", "there is no folder /nowhere/at/all"),
         ("postgresql://me:secret@127.0.0.1:1/x", "no password in the address"),
+        ("postgresql://127.0.0.1:1/x?password=secret", "no password in the address"),
         ("postgresql://me@127.0.0.1:1/x", "postgresql://me@127.0.0.1:1/x cannot be opened: connection failed"),
     ],
 )
@@ -125,3 +138,68 @@ def test_no_queue_is_made_to_look_at_one(tmp_path: Path) -> None:
     assert not path.exists()
     DbosQueue(f"sqlite:///{path}").close()
     assert path.stat().st_mode & 0o077 == 0
+
+
+def planted(queue: DbosQueue, path: Path, **columns: object) -> None:
+    """Write into the row of the one task, as somebody may who can write to the database."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for name, value in columns.items():
+            connection.execute(f"UPDATE workflow_status SET {name} = ?", (value,))
+
+
+def test_a_task_that_ended_without_a_result_is_said_and_can_be_done_again(queue: DbosQueue, tmp_path: Path) -> None:
+    queue.put(BATCH, [queued("t")], lambda _: False)
+    planted(queue, tmp_path / "queue.db", status="SUCCESS")
+    (row,) = queue.list(BATCH.name)
+    assert (row.state, is_tried_again(row), queue.retry(row, "v1")) == (TaskState.BROKEN, True, True)
+
+
+def test_what_is_given_back_was_in_the_hands_of_that_worker(queue: DbosQueue, tmp_path: Path) -> None:
+    """Else a task that another took meanwhile, or that was cancelled, would be done by two, or done at all."""
+    queue.put(BATCH, [queued("t")], lambda _: False)
+    for name, lease in (("gone", -1.0), ("other", 1e6)):
+        queue.ledger.join(name, "v1", 1, lease)
+    planted(queue, tmp_path / "queue.db", status="PENDING", executor_id="other")
+    queue.give_back_lost()
+    assert not queue.is_idle("v1")
+    assert queue.counts() == {BATCH.name: {TaskState.RUNNING: 1}}
+    queue.ledger.join("gone", "v1", 1, -1.0)
+    planted(queue, tmp_path / "queue.db", executor_id="gone")
+    queue.give_back_lost()
+    assert queue.counts() == {BATCH.name: {TaskState.WAITING: 1}}
+
+
+class Planted:
+    """Makes a file when it is read out of a pickle."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str, ...]]:
+        return os.mkdir, (self._path,)
+
+
+def test_no_pickle_is_read_whatever_the_row_says(queue: DbosQueue, tmp_path: Path) -> None:
+    """Who can write to the database would run code in each worker, and where somebody retries."""
+    queue.put(BATCH, [queued("t")], lambda _: False)
+    trap = tmp_path / "trap"
+    text = base64.b64encode(pickle.dumps(Planted(str(trap)))).decode()
+    version = version_of(parser_for("worker", "").parse_args(["--queue", "q"]))
+
+    def plant(status: str) -> None:
+        planted(queue, tmp_path / "queue.db", serialization="py_pickle", status=status, application_version=version)
+        with closing(sqlite3.connect(tmp_path / "queue.db")) as connection, connection:
+            for table, column in (("workflow_input", "inputs"), ("workflow_output", "output")):
+                into = f"INSERT OR REPLACE INTO {table} (workflow_uuid, {column}, retention_timestamp) VALUES (?, ?, 0)"
+                connection.execute(into, (f"{BATCH.name}:t", text))
+
+    plant("SUCCESS")
+    (row,) = queue.list(BATCH.name)
+    assert queue.retry(row, version)
+    plant("ENQUEUED")
+    words = ["-m", "harness", "worker", "--queue", f"sqlite:///{tmp_path}/queue.db", "--drain"]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    subprocess.run([sys.executable, *words], env=environment, cwd=tmp_path, capture_output=True, check=True)
+    assert not trap.exists()
+    (row,) = queue.list(BATCH.name)
+    assert row.state is TaskState.BROKEN
