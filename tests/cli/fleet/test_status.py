@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.actions import JsonValue
 from harness.cli.flags import parser_for
 from harness.cli.fleet.dbos_queue import DbosQueue
 from harness.cli.fleet.ledger import DONE
@@ -82,10 +83,11 @@ def test_rows_by_state_pace_cost_what_runs_longest_and_why_tasks_ended(queue: Db
 def test_the_state_of_each_task(queue: DbosQueue) -> None:
     queue.put(BATCH, [queued("done"), queued("gone"), queued("out"), queued("left")], lambda _: False)
     queue.ledger.join("w", "v1", 1, 1e6)
-    for task, result in (
-        ("done", {"exit_code": 0, "how": "ran"}),
-        ("gone", {"exit_code": None, "how": "unknown effect"}),
-    ):
+    results: dict[str, dict[str, JsonValue]] = {
+        "done": {"exit_code": 0, "how": "ran"},
+        "gone": {"exit_code": None, "how": "unknown effect"},
+    }
+    for task, result in results.items():
         attempt = queue.ledger.begin(BATCH.name, task, "w")
         assert attempt is not None
         queue.finish(attempt, DONE, result)

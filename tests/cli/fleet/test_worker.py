@@ -58,8 +58,8 @@ def test_a_second_sigterm_gives_back_what_runs_and_the_next_worker_does_it(fleet
     done = fleet.wait()
     assert done.code == 0, done
     assert [(row.number, row.how) for row in fleet.attempts("t0")] == [(1, "ended with its worker"), (2, "done")]
-    ended = judge_log(str(fleet.log("t0", 1)), HeadsFile(str(fleet.folder / "none")))
-    assert (ended.unfit, '"exit_code":143' in fleet.log("t0", 1).read_text()) == ("", True)
+    judged = judge_log(str(fleet.log("t0", 1)), HeadsFile(str(fleet.folder / "none")))
+    assert (judged.unfit, '"exit_code":143' in fleet.log("t0", 1).read_text()) == ("", True)
     assert fleet.rows()[0]["tries"] == 2
     assert git(fleet.repository, "worktree", "list").count("\n") == 1
 
@@ -100,8 +100,8 @@ def test_what_is_cancelled_ends_and_a_retry_does_it_again(fleet: Fleet) -> None:
     gate.touch()
     assert fleet.said("retry", fleet.batch) == "2 tasks put in again\n"
     assert fleet.worker("--drain", lease=LEASE).end() == 0
-    ended = fleet.wait()
-    assert (ended.code, [row["exit_code"] for row in fleet.rows()]) == (0, [0, 0]), ended
+    again = fleet.wait()
+    assert (again.code, [row["exit_code"] for row in fleet.rows()]) == (0, [0, 0]), again
     # What is done is done again only where it is named.
     assert fleet.said("retry", fleet.batch) == "0 tasks put in again\n"
     assert fleet.said("retry", fleet.batch, "t1") == "1 task put in again\n"
@@ -233,6 +233,54 @@ def test_a_task_names_no_folder_of_the_machine_unless_the_worker_says_so(fleet: 
         queue.close()
 
 
+def test_names_of_batches_and_tasks_lead_to_no_folder(fleet: Fleet) -> None:
+    """A worker clears the folder of a task before it begins: that must be its own."""
+    fleet.tasks(["write f 1"])
+    fleet.put()
+    version = f"harness {fleet.said('status', '--json').partition('harness ')[2].partition(chr(34))[0]}"
+    victim = fleet.folder / "victim"
+    victim.mkdir()
+    (victim / "kept").touch()
+    names = {str(victim.parent): "victim", "0" * 12: str(victim), "1" * 12: "../../../../victim"}
+    queue = open_queue(fleet.queue)
+    for batch, task in names.items():
+        given = {"id": task, "prompt": "write f 1", "repo": "https://127.0.0.1:1/x", "commit": "0" * 40}
+        queue.put(Batch(name=batch, out=str(fleet.out)), [QueuedTask(batch=batch, task=given, version=version)], bool)
+    try:
+        worker = fleet.worker("-j", "1", "--drain", lease=LEASE)
+        assert worker.end() == 0, worker.said
+        for batch in names:
+            (refused,) = queue.results(batch)
+            assert (refused.result["exit_code"], refused.result["how"]) == (2, "cannot begin")
+    finally:
+        queue.close()
+    assert (victim / "kept").exists()
+
+
+def test_results_go_where_the_worker_allows_it(fleet: Fleet) -> None:
+    fleet.tasks(["write f 1"])
+    fleet.put()
+    elsewhere = fleet.folder / "elsewhere"
+    elsewhere.mkdir()
+    assert fleet.worker("--drain", "--out", str(elsewhere), lease=LEASE).end() == 0
+    (batch,) = fleet.status()["batches"]
+    assert (batch["ends"], fleet.player.asked) == ({"exit 2 cannot begin": 1}, [])
+    assert "and here below" in fleet.workers[0].said
+    assert not (fleet.out / "t0").exists()
+
+
+def test_a_batch_whose_tasks_were_cancelled_is_no_success(fleet: Fleet) -> None:
+    fleet.tasks(["write f 1", "write f 2"])
+    fleet.put()
+    waiting = fleet.waiting()
+    assert waiting.stderr is not None
+    assert b"2 tasks there already" in waiting.stderr.readline()
+    assert fleet.said("cancel", fleet.batch) == "2 waiting tasks cancelled; 0 running tasks asked to end\n"
+    done = ended(waiting)
+    assert (done.code, [row["how"] for row in fleet.rows()]) == (1, ["cancelled", "cancelled"]), done
+    assert "t0: it was cancelled" in done.out
+
+
 def test_waiting_reports_as_a_local_batch_does(fleet: Fleet) -> None:
     fleet.tasks(["write f one", "bash curl x", "bash shutdown", "write g two ;; bash cp a.txt c.txt"])
     fleet.put()
@@ -284,7 +332,7 @@ def test_another_task_of_the_same_name_is_refused(fleet: Fleet) -> None:
     assert fleet.state()["waiting"] == 2
 
 
-def test_the_next_worker_of_the_machine_gives_in_the_log_of_a_killed_one(fleet: Fleet) -> None:
+def test_the_next_worker_of_the_machine_hands_in_the_log_of_a_killed_one(fleet: Fleet) -> None:
     gate = fleet.folder / "gate"
     add_gate(fleet.repository, gate)
     # It does not end at the first word, and its run waits for it.
