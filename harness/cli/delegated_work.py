@@ -21,8 +21,8 @@ from harness.policy.policy import Policy
 from harness.tool_kinds import is_of_server
 
 if TYPE_CHECKING:
-    from harness.cli.batch.work_folder import WorkFolder
     from harness.cli.parts import SessionParts
+    from harness.cli.work_folders.work_folder import WorkFolder
     from harness.loop.agent import Agent
 
 NOT_FOR_HELPERS = ("delegate", "ask_user", "todo")
@@ -105,8 +105,8 @@ def _worktree(parts: SessionParts) -> Iterator[tuple[str, Callable[[], HelperCha
 
     Raises ToolError where none can be made.
     """
-    from harness.cli.batch.work_folder import removed
-    from harness.cli.batch.worktree import add_worktree, remove_work_folder
+    from harness.cli.work_folders.work_folder import removed
+    from harness.cli.work_folders.worktree import add_worktree, remove_work_folder
     from harness.files.repository import git_top
 
     root, environment = parts.workspace.root, parts.environment
@@ -135,7 +135,7 @@ def _worktree(parts: SessionParts) -> Iterator[tuple[str, Callable[[], HelperCha
 
 def _changes(parts: SessionParts, folder: WorkFolder, attempt: str) -> HelperChanges:
     """Take the changes in a copy as a patch that is kept beside the outputs of commands."""
-    from harness.cli.batch.changes import take_changes
+    from harness.cli.work_folders.changes import take_changes
 
     out = os.path.join(parts.workspace.outputs or parts.state.new_outputs(), f"helper-{os.urandom(4).hex()}")
     try:

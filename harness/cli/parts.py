@@ -473,7 +473,7 @@ def checks_of(parts: GatedParts) -> SessionChecks:
 
 
 def mirrors_of(copied_from: str | None, state: State) -> tuple[str, ...]:
-    """Return the mirror (cli/batch/mirror.py) that a workspace is a worktree of; nothing where it is none of those.
+    """Return the mirror (cli/work_folders/mirror.py) that a workspace is a worktree of; nothing where it is none of those.
 
     `copied_from` is the folder (absolute, links followed) that the workspace of a task was made of.
     """

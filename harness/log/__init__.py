@@ -10,6 +10,7 @@ Then, to read logs:
     verify.py       checks a whole file: chain, fields, order, digests
     findings.py     says what that proves, compared with what was kept of the log outside (heads_file.py)
     transcript.py   makes a session's conversation again
+    growing_log.py  the head of a log that is being written
     clocks.py       times, written and read
 
 Not here: what an auditor asks of logs (audit/), and in which folder they lie (cli/state.py).

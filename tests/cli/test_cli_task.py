@@ -21,13 +21,13 @@ from program import Done, Program
 from rows import all_rows
 from run_scene import processes_in
 
-from harness.cli.batch.changes import CHANGES, IGNORED, Changes, take_changes
-from harness.cli.batch.git_runner import programs_of
 from harness.cli.batch.task import read_tasks, task_of
 from harness.cli.batch.task_folder import Lease, is_held
-from harness.cli.batch.task_run import make_work_folder
-from harness.cli.batch.work_folder import WorkFolder
-from harness.cli.batch.worktree import remove_work_folder
+from harness.cli.work_folders.changes import CHANGES, IGNORED, Changes, take_changes
+from harness.cli.work_folders.git_runner import programs_of
+from harness.cli.work_folders.sources import make_work_folder
+from harness.cli.work_folders.work_folder import WorkFolder
+from harness.cli.work_folders.worktree import remove_work_folder
 from harness.errors import UsageError
 from harness.log.reader import read_log
 

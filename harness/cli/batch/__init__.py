@@ -1,6 +1,7 @@
 """Tasks, each in a folder of its own. Read `task_run` first (`harness run --task`), then `batch_command` and `pool`.
 
-`task` is what is asked; `task_folder` is what is kept of it. A task works in a `work_folder`: a `worktree` of a repository, or
-a `folder_copy`. `changes` writes what changed there as patches, and `git_runner` runs git for all of them. `outcome` says how a
-batch ended. Nothing here decides on a call: each task is a run like any other.
+`task` is what is asked; `task_folder` is what is kept of it; `outcome` says how it ended. What a task works in is a matter of
+cli/work_folders. `results` is a place of results, `store` the files of it: a folder, or a URL, to which `uploads` brings what
+ended. `swebench` reads a benchmark's tasks and writes what its evaluation reads. Nothing here decides on a call: each task is a
+run like any other.
 """

@@ -13,12 +13,12 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.batch.git_runner import VARIABLE, Lifeline
 from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome, with_result
 from harness.cli.batch.task import Task, of_task, settings_of
 from harness.cli.batch.task_folder import Finished, HeldElsewhere, TaskFolder, finished_task, holder, is_held
 from harness.cli.batch.task_run import HELD
 from harness.cli.exits import Exit
+from harness.cli.lifeline import VARIABLE, Lifeline
 from harness.cli.signals import Stopping
 from harness.errors import ModelFault, UsageError
 from harness.text.amounts import counted

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Self
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import ATTEMPTS, LOG, TASK
-from harness.cli.batch.changes import CHANGES, IGNORED
-from harness.cli.batch.growing_log import LogHead, head_of
 from harness.cli.batch.store import PAUSES, ResultsError, Store, digest_of_pieces, pieces_of_file, store_at
 from harness.cli.batch.task_folder import RESULT, STDERR, WORK, TaskFolder, changed_patch, object_in, sha256_of
+from harness.cli.work_folders.changes import CHANGES, IGNORED
 from harness.errors import LogError, UsageError
+from harness.log.growing_log import LogHead, head_of
 from harness.safe_files import read_regular, remove_if_there, replace_file, sync_path
 
 if TYPE_CHECKING:

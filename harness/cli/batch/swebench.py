@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import Any
 
 from harness.actions import JsonValue
-from harness.cli.batch.changes import CHANGES
 from harness.cli.batch.outcome import TaskOutcome
 from harness.cli.batch.task import Task, task_of
 from harness.cli.batch.task_folder import FINISHED, TaskFolder, sha256_of
+from harness.cli.work_folders.changes import CHANGES
 from harness.errors import UsageError
 from harness.record import Record
 from harness.safe_files import read_regular, replace_file, sync_path

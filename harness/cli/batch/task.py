@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import is_summary
-from harness.cli.batch.transport import address_problem
+from harness.cli.work_folders.transport import address_problem
 from harness.errors import UsageError
 from harness.record import Record, field_names
 from harness.text.fields import Fields, check_of

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import ATTEMPTS, LOG, TASK
-from harness.cli.batch.changes import CHANGES, IGNORED
 from harness.cli.batch.task import Task, task_of
-from harness.cli.batch.work_folder import TREE, is_kept
 from harness.cli.exits import Exit
+from harness.cli.work_folders.changes import CHANGES, IGNORED
+from harness.cli.work_folders.work_folder import TREE, is_kept
 from harness.errors import LogError, UsageError
 from harness.record import Record
 from harness.safe_files import is_locked_within, read_regular, remove_if_there, replace_file, sync_path

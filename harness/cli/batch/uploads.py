@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 
-from harness.cli.batch.growing_log import GrowingLog
 from harness.cli.batch.results import INPUTS, Results
 from harness.cli.batch.store import ResultsError
 from harness.cli.batch.task_folder import FINISHED, TaskFolder, is_held
 from harness.cli.state import State
 from harness.digest import digest_of
 from harness.errors import LogError, UsageError
+from harness.log.growing_log import GrowingLog
 from harness.safe_files import read_regular
 from harness.text.amounts import counted
 

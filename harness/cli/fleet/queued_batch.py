@@ -11,21 +11,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.batch.growing_log import head_of
 from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome, count_in
-from harness.cli.batch.packed import Packed, pack
 from harness.cli.batch.results import INPUTS, Results
 from harness.cli.batch.store import ResultsError, is_url
 from harness.cli.batch.task import Task, of_task
 from harness.cli.batch.task_folder import FINISHED, TaskFolder
-from harness.cli.batch.transport import local_path
 from harness.cli.exits import Exit
 from harness.cli.fleet.open_queue import open_queue
 from harness.cli.fleet.queue import NAME_LENGTH, Batch, QueueAwayError, QueuedTask, TaskResult, TaskRow, TaskState
 from harness.cli.fleet.version import policy_digest, version_of
 from harness.cli.state import State
+from harness.cli.work_folders.packed import Packed, pack
+from harness.cli.work_folders.transport import local_path
 from harness.errors import LogError, UsageError
 from harness.log.findings import judge_log
+from harness.log.growing_log import head_of
 from harness.log.heads_file import HeadsFile
 from harness.record import replace
 from harness.safe_files import replace_file

@@ -11,19 +11,19 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.batch.growing_log import GrowingLog
 from harness.cli.batch.outcome import TaskEnd, TaskOutcome, with_result
 from harness.cli.batch.pool import EVERY_SECONDS, GRACE_SECONDS, TaskProcess, is_key_refused, last_words, start_process
 from harness.cli.batch.results import AttemptTaken, Results
 from harness.cli.batch.store import ResultsError, is_url
 from harness.cli.batch.task import Task, task_of
 from harness.cli.batch.task_folder import TaskFolder, is_held
-from harness.cli.batch.task_run import INPUTS_VARIABLE, refuse_outside
-from harness.cli.batch.work_folder import is_kept
-from harness.cli.batch.worktree import remove_work_folder
 from harness.cli.exits import Exit
 from harness.cli.fleet.queue import NAME_LENGTH, Done, Growth, QueueAwayError, QueuedTask, TaskAttempt
+from harness.cli.work_folders.sources import INPUTS_VARIABLE, refuse_outside
+from harness.cli.work_folders.work_folder import is_kept
+from harness.cli.work_folders.worktree import remove_work_folder
 from harness.errors import LogError, UsageError
+from harness.log.growing_log import GrowingLog
 from harness.record import Record, replace
 from harness.removal import remove_folder
 from harness.safe_files import replace_file
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import TypeAlias
 
-    from harness.cli.batch.git_runner import Lifeline
     from harness.cli.fleet.queue import Queue
+    from harness.cli.lifeline import Lifeline
 
     Key: TypeAlias = tuple[str, str]
 

@@ -14,13 +14,13 @@ from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from harness.cli.batch.git_runner import Lifeline
 from harness.cli.console import complain
 from harness.cli.exits import Exit
 from harness.cli.fleet.open_queue import open_queue
 from harness.cli.fleet.queue import QueueAwayError
 from harness.cli.fleet.version import version_of
 from harness.cli.fleet.worker import BEATS, LEASE_SECONDS, Worker, bring_in
+from harness.cli.lifeline import Lifeline
 from harness.cli.own_folders import fix_modes
 from harness.cli.signals import Stopping
 from harness.cli.state import State

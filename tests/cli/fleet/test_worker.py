@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from batch_scene import add_gate, git, until
-from fleet_scene import Fleet, can_mount, logs_of, until_running, with_small_disk
+from fleet_scene import Fleet, can_mount, ended, logs_of, until_running, with_small_disk
 
 from harness.cli.fleet.open_queue import open_queue
 from harness.cli.fleet.queue import Batch, QueuedTask

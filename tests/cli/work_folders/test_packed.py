@@ -16,12 +16,12 @@ import pytest
 from batch_scene import POLICY, applied, git, repository, serving
 from program import Done, Program
 
-from harness.cli.batch.changes import CHANGES, take_changes
-from harness.cli.batch.packed import BUNDLE, TAR, Packed, pack
 from harness.cli.batch.task import task_of
-from harness.cli.batch.task_run import work_folder_of
-from harness.cli.batch.work_folder import WorkFolder
-from harness.cli.batch.worktree import remove_work_folder
+from harness.cli.work_folders.changes import CHANGES, take_changes
+from harness.cli.work_folders.packed import BUNDLE, TAR, Packed, pack
+from harness.cli.work_folders.sources import work_folder_of
+from harness.cli.work_folders.work_folder import WorkFolder
+from harness.cli.work_folders.worktree import remove_work_folder
 from harness.errors import UsageError
 
 

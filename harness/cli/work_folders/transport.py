@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from harness.cli.batch.git_runner import Git
+from harness.cli.work_folders.git_runner import Git
 from harness.errors import UsageError
 
 PROTOCOLS = ("file", "http", "https", "ssh")

@@ -7,9 +7,9 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.cli.batch.folder_copy import fingerprint, walk
-from harness.cli.batch.git_runner import Git, GitFailure, GitTimeout, programs_of
-from harness.cli.batch.work_folder import INDEX, OBJECTS, WorkFolder, identity_of
+from harness.cli.work_folders.folder_copy import fingerprint, walk
+from harness.cli.work_folders.git_runner import Git, GitFailure, GitTimeout, programs_of
+from harness.cli.work_folders.work_folder import INDEX, OBJECTS, WorkFolder, identity_of
 from harness.errors import UsageError
 from harness.record import Record
 from harness.safe_files import read_small, remove_if_there

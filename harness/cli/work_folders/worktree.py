@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from harness.cli.batch.git_runner import Git, GitFailure, Programs, programs_of
-from harness.cli.batch.work_folder import (
+from harness.cli.state import State
+from harness.cli.work_folders.git_runner import Git, GitFailure, Programs, programs_of
+from harness.cli.work_folders.work_folder import (
     ARCHIVE,
     GIT,
     INDEX,
@@ -21,7 +22,6 @@ from harness.cli.batch.work_folder import (
     note_place,
     removed,
 )
-from harness.cli.state import State
 from harness.errors import UsageError
 from harness.safe_files import read_small
 from harness.text.visible import visible_line

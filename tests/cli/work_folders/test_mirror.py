@@ -17,13 +17,13 @@ from git_server import git_server
 from program import Done, Program
 from rows import all_rows
 
-from harness.cli.batch.changes import CHANGES
-from harness.cli.batch.mirror import mirror_of
 from harness.cli.batch.task import Task, read_tasks, task_of
-from harness.cli.batch.task_run import refuse_outside, work_folder_of
-from harness.cli.batch.transport import address_problem, local_path
-from harness.cli.batch.work_folder import WorkFolder
-from harness.cli.batch.worktree import remove_work_folder
+from harness.cli.work_folders.changes import CHANGES
+from harness.cli.work_folders.mirror import mirror_of
+from harness.cli.work_folders.sources import refuse_outside, work_folder_of
+from harness.cli.work_folders.transport import address_problem, local_path
+from harness.cli.work_folders.work_folder import WorkFolder
+from harness.cli.work_folders.worktree import remove_work_folder
 from harness.errors import UsageError
 from harness.sandbox import enforces, probe
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from harness.cli.batch.git_runner import Git, GitFailure, GitTimeout
-from harness.cli.batch.transport import LET_PASS, FetchingGit, local_path
-from harness.cli.batch.work_folder import removed
 from harness.cli.state import State
+from harness.cli.work_folders.git_runner import Git, GitFailure, GitTimeout
+from harness.cli.work_folders.transport import LET_PASS, FetchingGit, local_path
+from harness.cli.work_folders.work_folder import removed
 from harness.errors import UsageError
 from harness.safe_files import name_beside, replace_file, sync_path
 from harness.text.visible import visible_line
@@ -194,7 +194,7 @@ def _note(path: str, commit: str) -> None:
 
 def _unbundle(path: str, bundle: str, sha256: str, environment: Mapping[str, str]) -> None:
     """Put all that a bundle holds into a new mirror. Raises UsageError."""
-    from harness.cli.batch.packed import take_copy
+    from harness.cli.work_folders.packed import take_copy
 
     git, copy = Git(environment, folder=path), os.path.join(path, "bundle")
     take_copy(bundle, sha256, copy)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness.cli.batch.folder_copy import (
+from harness.cli.work_folders.folder_copy import (
     MAX_COPY_BYTES,
     MAX_COPY_FILES,
     Copy,
@@ -17,9 +17,9 @@ from harness.cli.batch.folder_copy import (
     is_of_a_task,
     walk,
 )
-from harness.cli.batch.git_runner import Git
-from harness.cli.batch.work_folder import ARCHIVE, TREE, WorkFolder, note_place, removed
-from harness.cli.batch.worktree import commit_of, inside, repository_of
+from harness.cli.work_folders.git_runner import Git
+from harness.cli.work_folders.work_folder import ARCHIVE, TREE, WorkFolder, note_place, removed
+from harness.cli.work_folders.worktree import commit_of, inside, repository_of
 from harness.errors import UsageError
 from harness.files.repository import git_top
 from harness.record import Record, replace

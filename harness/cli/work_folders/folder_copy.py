@@ -8,9 +8,9 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from harness.audit.batch_results import ATTEMPTS, TASK
-from harness.cli.batch.git_runner import Git
-from harness.cli.batch.work_folder import GIT, INDEX, TREE, WorkFolder, identity_of, note_place
 from harness.cli.state import State
+from harness.cli.work_folders.git_runner import Git
+from harness.cli.work_folders.work_folder import GIT, INDEX, TREE, WorkFolder, identity_of, note_place
 from harness.errors import UsageError
 from harness.paths import is_within
 from harness.record import Record

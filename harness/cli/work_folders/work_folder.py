@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Mapping
 
-from harness.cli.batch.git_runner import GitFailure
+from harness.cli.work_folders.git_runner import GitFailure
 from harness.errors import UsageError
 from harness.record import Record
 from harness.removal import remove_folder

@@ -8,9 +8,9 @@ import pytest
 from forged_logs import a_session, lines_of, write
 from program import Program
 
-from harness.cli.batch.growing_log import GrowingLog, head_of
 from harness.errors import LogError
 from harness.log.action_log import ActionLog
+from harness.log.growing_log import GrowingLog, head_of
 
 
 def add(log: ActionLog, count: int = 1, words: str = "a word") -> None:

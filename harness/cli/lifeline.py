@@ -1,0 +1,54 @@
+"""A pipe from whoever starts the processes of tasks to these: they see its end, and end too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from _thread import start_new_thread
+from collections.abc import Mapping
+
+VARIABLE = "HARNESS_LIFELINE"
+"""This variable tells a process that a batch starts which descriptor is the reading end of the pipe."""
+
+
+class Lifeline:
+    """A pipe that a batch holds open, so that its processes see when it ends."""
+
+    def __init__(self) -> None:
+        """Make the pipe. INVARIANT: only this process holds the writing end, so that the others see it close."""
+        self.reading, self._writing = os.pipe2(os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Close both ends."""
+        os.close(self.reading)
+        os.close(self._writing)
+
+
+def is_of_a_batch(environment: Mapping[str, str]) -> bool:
+    """Say whether a batch started this process."""
+    return VARIABLE in environment
+
+
+def watch_lifeline(environment: Mapping[str, str]) -> None:
+    """Send this process SIGTERM once the batch that started it has ended. Do nothing where no batch started it."""
+    told = environment.get(VARIABLE, "")
+    if not told.isascii() or not told.isdigit() or len(told) > 6:
+        return
+    try:
+        descriptor = int(told)
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return
+        os.set_inheritable(descriptor, False)  # so that no command inherits it
+    except OSError:
+        return
+    start_new_thread(_watch, (descriptor,))
+
+
+def _watch(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 1):
+            pass
+    except OSError:
+        return
+    os.kill(os.getpid(), signal.SIGTERM)
