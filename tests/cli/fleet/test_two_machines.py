@@ -237,7 +237,6 @@ def test_two_machines_share_the_tasks_over_a_slow_link_and_hold_few_connections(
     look.dispose()
     assert [worker.end() for worker in workers] == [0, 0], [worker.said for worker in workers]
     assert [(row.number, row.how) for row in fleet.attempts()] == [(1, "done")] * 6
-    assert {row.worker for row in fleet.attempts()} == {worker.name for worker in workers}
     assert most <= 2 * MOST_CONNECTIONS
     assert fleet.wait().code == 0
 
