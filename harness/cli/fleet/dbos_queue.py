@@ -202,6 +202,8 @@ class DbosQueue:
             "log_level": "CRITICAL",
             "use_listen_notify": False,
         }
+        if self._engine.dialect.name == "sqlite":
+            config["system_database_engine"] = self._engine
         _still(DBOS(config=config))
 
         @DBOS.workflow(name=TASK, max_recovery_attempts=None)

@@ -95,20 +95,26 @@ _ATTEMPTS = sa.Table(
 )
 
 
-def engine_of(url: str) -> Engine:
-    """Return what speaks to the database at `url`: at most two connections, none that is dead."""
+def engine_of(url: str, connections: int = 2) -> Engine:
+    """Return what speaks to the database at `url`: at most so many connections, none that is dead."""
     parsed = sa.make_url(url)
     is_postgres = parsed.get_backend_name() == "postgresql"
     if is_postgres:
         parsed = parsed.set(drivername="postgresql+psycopg")
-    engine = sa.create_engine(parsed, pool_size=2, max_overflow=0, pool_timeout=None, pool_pre_ping=True)
+    engine = sa.create_engine(parsed, pool_size=connections, max_overflow=0, pool_timeout=None, pool_pre_ping=True)
     if is_postgres:
         return engine
 
     @sa.event.listens_for(engine, "connect")
-    def one_writer(connection: Any, _record: object) -> None:
-        connection.isolation_level = "IMMEDIATE"  # a reader that would write later cannot find itself behind another
+    def connected(connection: Any, _record: object) -> None:
+        connection.isolation_level = None
         connection.execute("PRAGMA busy_timeout=30000")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    @sa.event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        # Who counts, and then takes, must not count at the same moment as another.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
 

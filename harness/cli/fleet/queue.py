@@ -76,6 +76,16 @@ class QueueLimits(Record):
     seconds: float | None = None
     """... in so many seconds."""
 
+    @property
+    def words(self) -> str:
+        """What holds, for a person."""
+        told = (
+            f"{self.at_once} at once" if self.at_once else "",
+            f"{self.per_group} of a group" if self.per_group else "",
+            f"{self.starts} starts in {self.seconds:g} s" if self.starts else "",
+        )
+        return ", ".join(one for one in told if one) or "none"
+
 
 class TaskAttempt(Record):
     """One try at a task by one worker."""

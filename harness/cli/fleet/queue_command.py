@@ -52,7 +52,9 @@ def queue_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
                 again = sum(queue.retry(row, row.version) for row in rows)
                 console.line(f"{counted(again, 'task')} put in again")
             case _:
-                queue.limit(_limits(arguments))
+                limits = _limits(arguments)
+                queue.limit(limits)
+                console.line(f"limits of the queue: {limits.words}")
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     finally:

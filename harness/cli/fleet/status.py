@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.fleet.queue import Batch, RunningRow, TaskState, WorkerRow
+from harness.cli.fleet.queue import NAME_LENGTH, Batch, RunningRow, TaskState, WorkerRow
 from harness.cli.tables import Column, Table, TableRow, labelled, numbers
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.record import Record, field_names
 from harness.text.amounts import counted, duration
+from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.cli.fleet.dbos_queue import DbosQueue
@@ -82,18 +83,18 @@ class QueueStatus(Record):
         yield Table(columns=_BATCHES, rows=tuple(TableRow(cells=_batch_cells(one)) for one in self.batches))
         if any(one.ends for one in self.batches):
             rows = (
-                (one.batch.name, reason, str(count))
+                (_name(one), reason, str(count))
                 for one in self.batches
                 for reason, count in sorted(one.ends.items(), key=lambda item: -item[1])
             )
             yield Table(columns=_ENDS, rows=tuple(TableRow(cells=row) for row in rows))
         if self.running:
             rows_of = (
-                (one.task, duration(one.seconds), str(one.records), str(one.number), one.worker) for one in self.running
+                (duration(one.seconds), str(one.records), str(one.number), one.task, one.worker) for one in self.running
             )
             yield Table(columns=_RUNNING, rows=tuple(TableRow(cells=row) for row in rows_of))
         if self.workers:
-            of_workers = ((one.name, str(one.jobs), duration(one.silent), one.version) for one in self.workers)
+            of_workers = ((str(one.jobs), duration(one.silent), one.name, one.version) for one in self.workers)
             yield Table(columns=_WORKERS, rows=tuple(TableRow(cells=row) for row in of_workers))
 
 
@@ -104,14 +105,15 @@ _BATCHES = (
     Column(name="results", folds=True, spare=1),
 )
 _ENDS = Column(name="batch"), Column(name="ended", folds=True), Column(name="tasks", right=True)
+# No free text stands in the first column: where it folds, it would begin a line.
 _RUNNING = (
-    Column(name="runs longest", folds=True),
-    *(Column(name=name, right=True) for name in ("for", "records", "attempt")),
+    *(Column(name=name, right=True) for name in ("runs for", "records", "attempt")),
+    Column(name="task", folds=True),
     Column(name="worker", folds=True, spare=1),
 )
 _WORKERS = (
-    Column(name="worker", folds=True),
     *(Column(name=name, right=True) for name in ("at once", "heard of")),
+    Column(name="worker", folds=True),
     Column(name="takes tasks for", folds=True, spare=1),
 )
 
@@ -141,7 +143,12 @@ def _batch_cells(one: BatchStatus) -> tuple[str, ...]:
     cost = f"${one.cost:.2f}" if one.cost else "-"
     budget = f"${one.batch.budget:.2f}" if one.batch.budget is not None else "-"
     states = (str(one.states.get(state, 0)) for state in _STATES)
-    return one.batch.name, *states, str(one.a_minute), cost, budget, str(one.lost), one.batch.out
+    return _name(one), *states, str(one.a_minute), cost, budget, str(one.lost), one.batch.out
+
+
+def _name(one: BatchStatus) -> str:
+    """Return the name of a batch, of that length whatever stands in the row."""
+    return visible_line(one.batch.name, NAME_LENGTH)
 
 
 def _fields(row: RunningRow | WorkerRow) -> dict[str, JsonValue]:

@@ -21,6 +21,7 @@ from batch_scene import SECONDS, add_gate, serving, until
 from fleet_scene import Fleet, WorkerProcess, until_running
 from postgres_server import PostgresServer
 from program import Program
+from sizes import proof_size
 
 from harness.cli.exits import Exit
 from harness.cli.fleet.open_queue import open_queue
@@ -33,6 +34,7 @@ HALF_WAY = 0.1
 """Seconds that bytes take in one direction over a slow link."""
 MOST_CONNECTIONS = 8
 """Of one worker to the database, whatever it is at."""
+COUNT = proof_size("SLOW_TASKS", 3, full=12)
 CLONE_NEWNET = 0x40000000
 
 
@@ -222,7 +224,7 @@ def test_two_machines_share_the_tasks_over_a_slow_link_and_hold_few_connections(
 ) -> None:
     two = two_machines(HALF_WAY)
     fleet = two.fleet
-    fleet.tasks([f"write f {number}" for number in range(6)])
+    fleet.tasks([f"write f {number}" for number in range(COUNT)])
     fleet.put()
     workers = [two.worker(machine, "--drain", "-j", "2") for machine in two.network.machines]
     most, names = (
@@ -236,7 +238,7 @@ def test_two_machines_share_the_tasks_over_a_slow_link_and_hold_few_connections(
         time.sleep(0.05)
     look.dispose()
     assert [worker.end() for worker in workers] == [0, 0], [worker.said for worker in workers]
-    assert [(row.number, row.how) for row in fleet.attempts()] == [(1, "done")] * 6
+    assert [(row.number, row.how) for row in fleet.attempts()] == [(1, "done")] * COUNT
     assert most <= 2 * MOST_CONNECTIONS
     assert fleet.wait().code == 0
 

@@ -35,7 +35,9 @@ from terminal_corpus import (
 
 from harness.cli.commands.slash_command import slash_commands
 from harness.cli.exits import Exit
-from harness.cli.flags import ACTIONS
+from harness.cli.flags import ACTIONS, parser_for
+from harness.cli.fleet.queue import Batch, QueuedTask
+from harness.cli.fleet.version import version_of
 from harness.cli.main import COMMANDS
 from harness.messages import ToolCall
 from harness.models.scripted import Failure, ModelScript, Reply, call, replies, say
@@ -162,9 +164,29 @@ class Scene:
         (self.folder / "tasks.jsonl").write_text(
             json.dumps({"id": "hostile", "prompt": line_of(SHORT), "cwd": str(self.here)}) + "\n"
         )
+        self.queue = f"sqlite:///{self.folder}/queue.db"
+        self._fill_queue()
         subprocess.run(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "a@b", "-f", str(self.folder / "key")], check=True
         )
+
+    def _fill_queue(self) -> None:
+        """Write what somebody may who can write to a queue: tasks, workers, results, all hostile."""
+        from harness.cli.fleet.dbos_queue import DbosQueue
+
+        version = version_of(parser_for("worker", "").parse_args(["--queue", "q"]))
+        queue = DbosQueue(self.queue)
+        batch, said = Batch(name=BATCH, out=ANY), TEXT.encode(errors="replace").decode()
+        tasks = [{"id": one, "prompt": ANY, "cwd": ANY} for one in (ANY, "done", "other")]
+        versions = version, version, f"harness {ANY}"
+        pairs = zip(tasks, versions, strict=True)
+        queue.put(batch, [QueuedTask(batch=BATCH, task=task, version=one, group=ANY) for task, one in pairs], bool)
+        queue.ledger.join(ANY, f"harness {ANY}", 2, 1e6)
+        attempt = queue.ledger.begin(BATCH, "done", ANY)
+        assert attempt is not None
+        queue.finish(attempt, "done", {"exit_code": None, "how": said, "problem": said, "detail": said})
+        queue.ledger.begin(BATCH, "other", ANY)
+        queue.close()
 
     def flags(self, *words: str, script: ModelScript | None = None) -> list[str]:
         """Return a command with a server, a hostile model and a hostile policy."""
@@ -199,6 +221,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 LOG, POLICY, KEY, CASES, TASKS, TABLE, SERVED, NEW = "LOG", "POLICY", "KEY", "CASES", "TASKS", "TABLE", "SERVED", "NEW"
+QUEUE, BATCH = "QUEUE", "0123456789ab"
 """Stand for what is only known when a command is played."""
 ANY = line_of(SHORT)
 
@@ -211,6 +234,11 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
         ["run", "--task", ANY[:200], "--out", NEW],
     ],
     ("batch", ""): [["batch", TASKS, "--out", NEW, SERVED], ["batch", ANY[:200], "--out", NEW]],
+    ("queue", "status"): [["queue", "status", "--queue", at, *more] for at, *more in ((QUEUE,), (QUEUE, "--json"), (ANY,))],
+    ("queue", "cancel"): [["queue", "cancel", "--queue", QUEUE, BATCH, ANY[:200]], ["queue", "cancel", "--queue", QUEUE, ANY]],
+    ("queue", "retry"): [["queue", "retry", "--queue", QUEUE, BATCH], ["queue", "retry", "--queue", QUEUE, ANY]],
+    ("queue", "limit"): [["queue", "limit", "--queue", QUEUE], ["queue", "limit", "--queue", QUEUE, "--key", ANY]],
+    ("worker", ""): [["worker", "--queue", QUEUE, "--drain"], ["worker", "--queue", ANY]],
     ("demo", ""): [["demo", "--answers", "y,y,y"], ["demo", "--list"], ["demo", ANY]],
     ("policy", "check"): [["policy", "check", POLICY], ["policy", "check", ANY[:200]]],
     ("policy", "explain"): [
@@ -309,6 +337,11 @@ OPEN_A_MENU = ("/policy", "/model", "/mode", "/back", "/resume")
 EXITS: Mapping[tuple[str, str], Sequence[int]] = {
     ("run", ""): [Exit.REFUSED] * 5 + [Exit.USAGE] * 6,
     ("batch", ""): [Exit.REFUSED, Exit.USAGE],
+    ("queue", "status"): [0, 0, Exit.USAGE],
+    ("queue", "cancel"): [Exit.USAGE, Exit.USAGE],
+    ("queue", "retry"): [0, Exit.USAGE],
+    ("queue", "limit"): [0, Exit.USAGE],
+    ("worker", ""): [0, Exit.USAGE],
     ("demo", ""): [0, 0, Exit.USAGE],
     ("policy", "check"): [0, Exit.USAGE],
     ("policy", "explain"): [10, 20, 20, 0, Exit.USAGE],  # by the decision
@@ -370,6 +403,7 @@ def play(scene: Scene, words: Sequence[str], code: int) -> None:
         KEY: str(scene.folder / "key"),
         CASES: str(scene.folder / "cases.jsonl"),
         TASKS: str(scene.folder / "tasks.jsonl"),
+        QUEUE: scene.queue,
         TABLE: str(scene.folder / "models.toml"),
         NEW: str(scene.folder / f"report{os.urandom(4).hex()}.html"),
     }
