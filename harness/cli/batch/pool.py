@@ -370,14 +370,16 @@ def start_process(
 
 
 def last_words(folder: TaskFolder) -> str:
-    """Return the last line that the process of a task wrote to stderr; nothing where it wrote none."""
+    """Return the last thing that the process of a task wrote to stderr, in one line; nothing where it wrote none."""
     try:
         with open(folder.stderr, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_TOLD_BYTES))
             lines = file.read(MAX_TOLD_BYTES).decode("utf-8", "replace").split("\n")
     except OSError:
         return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    said = [line.strip() for line in lines if line.strip()]
+    first = next((n for n in reversed(range(len(said))) if said[n].startswith("harness: ")), len(said) - 1)
+    return " ".join(said[max(first, 0) :])
 
 
 def _words(folder: TaskFolder, arguments: Namespace) -> list[str]:

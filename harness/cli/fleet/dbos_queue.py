@@ -100,6 +100,7 @@ class DbosQueue:
         try:
             self._engine = engine_of(self._url)
             self.ledger = FleetLedger(self._engine, gone=gone, away=away)
+            self.is_new = make and not self.ledger.is_there()
             if make:
                 DBOS.migrate(self._url)
                 self.ledger.make()
@@ -180,6 +181,17 @@ class DbosQueue:
             {"limit": limits.starts, "period": limits.seconds} if limits.starts and limits.seconds else None
         )
 
+    def limits(self) -> QueueLimits:
+        """Return the limits of the queue."""
+        queue = self._queue()
+        pace = queue.limiter
+        return QueueLimits(
+            at_once=queue.global_concurrency,
+            per_group=queue.partition_concurrency,
+            starts=pace["limit"] if pace else None,
+            seconds=pace["period"] if pace else None,
+        )
+
     def _queue(self) -> DatabaseQueue:
         return self._client.register_queue(self._name, on_conflict="never_update", application_name=APPLICATION)
 
@@ -210,12 +222,15 @@ class DbosQueue:
         def task(batch: str, given: dict[str, Any]) -> int:
             return self._do(QueuedTask(batch=batch, task=given, version=self._version), do)
 
-        # Before the launch: else the first look for tasks would take all that wait.
-        queue, most = self._queue(), None
-        while most != (most := self.ledger.most_jobs()):  # another joins at this moment, and does the same
-            queue.set_worker_concurrency(_lower(most, queue.global_concurrency))
+        self._share()  # before the launch: else the first look for tasks would take all that wait
         DBOS.listen_queues([self._name])
         DBOS.launch()
+
+    def _share(self) -> None:
+        """Let a worker take as many tasks as the one takes that does the most at once: DBOS has one number for all."""
+        queue, most = self._queue(), -1
+        while most != (most := self.ledger.most_jobs() or 1):  # another joins at this moment, and does the same
+            queue.set_worker_concurrency(_lower(most, queue.global_concurrency))
 
     def _do(self, queued: QueuedTask, do: Do) -> int:
         """Do a task on a thread of DBOS. Return the number of the attempt, 0 where there was none."""
@@ -249,6 +264,7 @@ class DbosQueue:
         """Give back what this worker still has, and be no worker any more. Raises QueueAwayError."""
         self._give_back(self._worker)
         self.ledger.leave(self._worker)
+        self._share()
 
     def beat(self, running: Mapping[tuple[str, str], Growth]) -> Beaten:
         """Say that this worker lives, as `Queue.beat`."""
@@ -261,9 +277,12 @@ class DbosQueue:
         """Give back what lost workers had. Raises QueueAwayError."""
         try:
             unknown = [name for name in self._holders() - self.ledger.known_workers() if self.ledger.reap_unknown(name)]
-            for name in (*self.ledger.reap(), *unknown):
+            lost = *self.ledger.reap(), *unknown
+            for name in lost:
                 self._give_back(name)
                 self.ledger.leave(name)
+            if lost:
+                self._share()
         except DBAPIError as error:
             raise QueueAwayError(first_line(error)) from None
 
@@ -376,7 +395,7 @@ def _checked(url: str, make: bool) -> str:
     """
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):  # the second for a port that is no number
         raise UsageError("--queue: it is no address: sqlite:///FILE or postgresql://USER@HOST/NAME") from None
     if parsed.password or "password" in parsed.query:
         raise UsageError(

@@ -122,4 +122,4 @@ def key_name(text: str) -> str:
 def pace(text: str) -> tuple[int, float]:
     """Return a count and seconds out of `10/60`."""
     count, _, seconds = text.partition("/")
-    return whole(count), number(seconds or "1")
+    return whole(count), number(seconds)

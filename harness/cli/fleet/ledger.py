@@ -143,6 +143,13 @@ class FleetLedger:
             else sa.literal_column("(julianday('now') - 2440587.5) * 86400.0", sa.Float)
         )
 
+    def is_there(self) -> bool:
+        """Say whether the tables are there; not where nothing can be reached either."""
+        try:
+            return sa.inspect(self._engine).has_table(_BATCHES.name)
+        except DBAPIError:
+            return False
+
     def make(self) -> None:
         """Make the tables that are not there."""
         for left in (True, True, False):

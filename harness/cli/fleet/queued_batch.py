@@ -77,7 +77,10 @@ def queued(
         count = batch.put(tasks)
         there = f"; {counted(len(tasks) - count, 'task')} there already" if count < len(tasks) else ""
         if not arguments.quiet:
-            progress.tell(f"{counted(count, 'task')} put into the queue as batch {batch.name}{there}")
+            later = "" if arguments.wait else "; the same command with --wait gathers what came of them"
+            progress.tell(f"{counted(count, 'task')} put into the queue as batch {batch.name}{there}{later}")
+            if batch.is_in_new_queue:
+                progress.tell("there was no queue at this address: it was made now")
         return batch.gather(batch.wait(tasks, progress, stopping), local) if arguments.wait else None
     except ResultsError as error:
         raise UsageError(f"--out: {error}") from None
@@ -121,6 +124,11 @@ class QueuedBatch:
         """The name of the batch in the queue."""
         return self._batch.name
 
+    @property
+    def is_in_new_queue(self) -> bool:
+        """Whether there was no queue before."""
+        return self._queue.is_new
+
     def put(self, tasks: Sequence[Task]) -> int:
         """Put in what is not there, and what ended in a way that another try may mend. Return how many tasks that are.
 
@@ -138,20 +146,18 @@ class QueuedBatch:
         places = {task.id: place for place, task in enumerate(tasks)}
         found: dict[str, TaskOutcome] = {}
         since, tell_at = 0.0, time.monotonic() + FIRST_SECONDS
-        left = len(tasks)
+        left, is_first = len(tasks), True
         try:
             while left and not stopping.count:
-                left = self._queue.undone(self.name)
+                is_over = not self._queue.undone(self.name)
                 # The last look is at all: one that ended before another may have been noted after it.
-                for one in self._queue.results(self.name, since if left else 0.0):
+                for one in self._queue.results(self.name, 0.0 if is_over else since):
                     since = one.ended
                     known = self._heads.get(one.task)
                     if one.task in places and (known is None or known.number != one.number):
                         self._heads[one.task] = one
-                        found[one.task] = outcome = outcome_of(one, places[one.task])
-                        progress.ended(
-                            one.task, outcome.ended, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why
-                        )
+                        found[one.task] = self._told(one, places[one.task], progress, is_earlier=is_first)
+                left, is_first = 0 if is_over else len(places) - len(found), False
                 if not left:
                     break
                 workers = [one for one in self._queue.ledger.workers() if one.version == self._version]
@@ -173,6 +179,16 @@ class QueuedBatch:
         not_done = TaskOutcome(id="", place=0, how=TaskEnd.NOT_RUN, problem="it is not done")
         return [found.get(task.id) or replace(not_done, id=task.id, place=places[task.id]) for task in tasks]
 
+    def _told(self, one: TaskResult, place: int, progress: Progress, *, is_earlier: bool) -> TaskOutcome:
+        """Return the outcome of a task, and say it."""
+        outcome = outcome_of(one, place)
+        is_earlier = is_earlier and outcome.how is TaskEnd.RAN
+        if is_earlier:
+            outcome = replace(outcome, how=TaskEnd.EARLIER)
+        how = f"{outcome.ended}{' (done earlier)' if is_earlier else ''}"
+        progress.ended(one.task, how, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why)
+        return outcome
+
     def _without_result(self, places: Mapping[str, int]) -> dict[str, TaskOutcome]:
         """Return the outcome of each task that is at its end without a result: it was cancelled, or its row is broken."""
         ends = {TaskState.CANCELLED: TaskEnd.CANCELLED, TaskState.BROKEN: TaskEnd.NOT_DONE}
@@ -188,13 +204,14 @@ class QueuedBatch:
         `local` is the folder of the results; where they lie at a URL, they are brought there. An outcome whose log is not what
         the queue was told becomes one of Exit.LOG. Raises OSError.
         """
-        checked, lines = [], []
+        checked: list[TaskOutcome] = []
+        lines: list[bytes] = []
         for outcome in outcomes:
             told = self._heads.get(outcome.id)
             if told is not None and told.result.get("has_result"):
                 folder = TaskFolder(os.path.join(local, outcome.id))
                 problem, line = self._compared(folder, told)
-                lines.append(line)
+                lines += line, *self._other_heads(folder, told)
                 if problem:
                     outcome = replace(outcome, code=Exit.LOG, problem=problem)  # noqa: PLW2901 - the same, corrected
             checked.append(outcome)
@@ -217,6 +234,13 @@ class QueuedBatch:
         except (LogError, ResultsError) as error:
             problem = str(error)
         return problem, json.dumps(note, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+    def _other_heads(self, folder: TaskFolder, told: TaskResult) -> Iterator[bytes]:
+        """Yield the heads of the attempts that do not count, and whose logs were handed in."""
+        for number in folder.attempts():
+            if number != told.number and (head := self._results.head(told.task, number)) is not None:
+                note = {**head, "file": folder.log(number)}
+                yield json.dumps(note, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
     def close(self) -> None:
         """Give back the connections."""

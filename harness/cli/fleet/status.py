@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.fleet.queue import NAME_LENGTH, Batch, RunningRow, TaskState, WorkerRow
+from harness.cli.fleet.queue import NAME_LENGTH, Batch, QueueLimits, RunningRow, TaskState, WorkerRow
 from harness.cli.tables import Column, Table, TableRow, labelled, numbers
 from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
@@ -60,6 +60,7 @@ class QueueStatus(Record):
     workers: tuple[WorkerRow, ...]
     orphaned: Mapping[str, int]
     """How many tasks wait for a version that no worker is."""
+    limits: QueueLimits
 
     @property
     def as_json(self) -> dict[str, JsonValue]:
@@ -70,6 +71,7 @@ class QueueStatus(Record):
             "running": [_fields(one) for one in self.running],
             "workers": [_fields(one) for one in self.workers],
             "without_worker": dict(self.orphaned),
+            "limits": _fields(self.limits),
         }
 
     @property
@@ -80,6 +82,8 @@ class QueueStatus(Record):
                 (f"{counted(count, 'task')} for {version}", Tone.WARNING) for version, count in self.orphaned.items()
             )
             yield labelled((("no worker" if not n else "", text, tone) for n, (text, tone) in enumerate(told)))
+        if self.limits.words != "none":
+            yield labelled([("limits", self.limits.words, Tone.PLAIN)])
         yield Table(columns=_BATCHES, rows=tuple(TableRow(cells=_batch_cells(one)) for one in self.batches))
         if any(one.ends for one in self.batches):
             rows = (
@@ -129,6 +133,7 @@ def status_of(queue: DbosQueue, batch: str | None = None) -> QueueStatus:
         batches=tuple(_batch_status(queue, one, counts.get(one.name, {})) for one in batches),
         running=tuple(ledger.longest(batch, LONGEST)),
         workers=workers,
+        limits=queue.limits(),
         orphaned={name: count for name, count in queue.waiting_for().items() if name not in versions},
     )
 
@@ -151,5 +156,5 @@ def _name(one: BatchStatus) -> str:
     return visible_line(one.batch.name, NAME_LENGTH)
 
 
-def _fields(row: RunningRow | WorkerRow) -> dict[str, JsonValue]:
+def _fields(row: RunningRow | WorkerRow | QueueLimits) -> dict[str, JsonValue]:
     return {name: getattr(row, name) for name in field_names(type(row))}

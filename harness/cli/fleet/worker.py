@@ -120,9 +120,12 @@ class Worker:
         if self.is_closing:
             self._queue.finish(attempt, "not begun")
             return Done.BACK
+        if problem := self._place_problem(attempt.out):
+            self.close(f"nothing more is taken: {problem}", Exit.USAGE)
+            self._queue.finish(attempt, "not begun")
+            return Done.BACK
         try:
             task = _read(queued)
-            self._results(attempt)
             if attempt.is_won:  # its worker was lost before it published the result
                 self._publish(attempt)
                 return Done.FINISHED
@@ -142,7 +145,7 @@ class Worker:
         if self.is_lost:
             return Done.LOST
         if code < 0 or code in _BY_SIGNAL:
-            return self._was_ended(attempt, folder, code)
+            return self._was_ended(attempt, folder, code, outcome.seconds)
         result = folder.read_result() or {}
         has_result = result.get("exit_code") == code
         if code == Exit.MODEL and task.model is None and is_key_refused(result):
@@ -202,12 +205,13 @@ class Worker:
             self._kill_at.pop(key, None)
             return process.process.wait()
 
-    def _was_ended(self, attempt: TaskAttempt, folder: TaskFolder, code: int) -> Done:
+    def _was_ended(self, attempt: TaskAttempt, folder: TaskFolder, code: int, seconds: float) -> Done:
         """A signal ended the process: it was cancelled, or the worker ends, or somebody killed it."""
         if (attempt.batch, attempt.task) in self._cancelled:
             self._put_log(attempt, folder)
             self._clear(folder)
-            return self._finished(attempt, _outcome(attempt, TaskEnd.CANCELLED, None, problem="it was cancelled"))
+            cancelled = _outcome(attempt, TaskEnd.CANCELLED, None, seconds=seconds, problem="it was cancelled")
+            return self._finished(attempt, cancelled)
         if self._is_ended:
             return self._back(attempt, folder, "ended with its worker")
         self._tell(f"{attempt.task}: its process was ended ({code}); it goes back into the queue")
@@ -249,15 +253,17 @@ class Worker:
         if os.path.lexists(folder.log(attempt.number)):
             self._results(attempt).put_log(folder.path, attempt.task, attempt.number)
 
-    def _results(self, attempt: TaskAttempt) -> Results:
-        """Return the place of a batch's results. Raises UsageError for one that this worker may not write to."""
+    def _place_problem(self, out: str) -> str:
+        """Return why results may not go to a place from here, or nothing."""
         allowed: str | None = self._arguments.out
-        if allowed is None and not is_url(attempt.out):
-            raise UsageError(
-                f"results of this batch go to {attempt.out}: start the worker with --out and a folder above"
+        if allowed is None:
+            return (
+                "" if is_url(out) else f"results of a batch go to {out}; start the worker with --out and a folder above"
             )
-        if allowed is not None and not f"{_place(attempt.out)}/".startswith(f"{_place(allowed)}/"):
-            raise UsageError(f"results of this batch go to {attempt.out}, and here below {allowed} alone (--out)")
+        is_below = _place(out).startswith(_place(allowed))
+        return "" if is_below else f"results of a batch go to {out}, and here below {allowed} alone (--out)"
+
+    def _results(self, attempt: TaskAttempt) -> Results:
         with self._lock:
             if attempt.out not in self._places:
                 self._places[attempt.out] = Results.at(attempt.out)
@@ -296,7 +302,7 @@ class Worker:
             self.is_lost, self.code = True, Exit.INTERNAL
             for one in self._running.values():
                 one.process.kill()
-        self._tell(f"{why}: what ran here was killed, and others do it")
+        self._tell(f"{why}: what ran here was killed, and others do it; this worker ends")
 
     def check(self) -> None:
         """End what runs where the queue was not reached for too long; kill what was asked to end, and does not."""
@@ -397,8 +403,8 @@ def _read(queued: QueuedTask) -> Task:
 
 
 def _place(out: str) -> str:
-    """Return a place of results so that two can be compared: a URL as it is, a folder absolute, links followed."""
-    return out.rstrip("/") if is_url(out) else os.path.realpath(out)
+    """Return a place of results so that two can be compared: it ends in `/`; a folder is absolute, links followed."""
+    return (out if is_url(out) else os.path.realpath(out)).rstrip("/") + "/"
 
 
 def _is_full(folder: str) -> bool:

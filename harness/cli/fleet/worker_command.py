@@ -26,6 +26,7 @@ from harness.cli.signals import Stopping
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.process.hardening import undumpable
+from harness.record import replace
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
@@ -50,6 +51,7 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     state = State.of(environment)
     fix_modes(state)
     version = version_of(arguments)
+    _check_model(arguments, environment)
     jobs = arguments.jobs or len(os.sched_getaffinity(0))
     lease = arguments.lease or LEASE_SECONDS
     undumpable()  # its environment holds what opens the queue, the stores and the models
@@ -65,19 +67,35 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         queue.join(worker=name, version=version, jobs=jobs, lease=lease)
         tell(f"worker {name}: {counted(jobs, 'task')} at once, from {arguments.queue}")
         tell(f"it takes tasks for {version}")
+        if queue.is_new:
+            tell("there was no queue at this address: it was made now")
         _Work(queue, worker, arguments, stopping, version=version, lease=lease).until_ended()
         if worker.is_lost:
             # The threads of the queue may wait for the data base, for ever.
             sys.stderr.flush()
             os._exit(int(worker.code))
         try:
+            if arguments.drain:
+                for other, count in queue.waiting_for().items():
+                    tell(f"{counted(count, 'task')} left for workers of another kind: {other}")
             queue.leave()
         except QueueAwayError as error:
             complain(f"the queue was not told of the end: {error}")
         queue.close()
         lifeline.close()
-    tell(f"{counted(worker.done, 'task')} done")
+    tell(f"{counted(worker.done, 'task')} brought to an end")
     return worker.code if worker.code is not Exit.DONE else _exit_code(stopping)
+
+
+def _check_model(arguments: Namespace, environment: Mapping[str, str]) -> None:
+    """Raise UsageError where no run could ask a model: each task would end with that. Which model, a task may say itself."""
+    from harness.cli.config.config_file import Setting
+    from harness.cli.config.provider import endpoint_of
+    from harness.cli.config.settings import DEFAULT, settings_from
+
+    settings = settings_from(arguments, environment, os.path.realpath(os.curdir))
+    chosen = Setting(value=settings.model.value or "any", origin=DEFAULT)
+    endpoint_of(replace(settings, model=chosen), environment)
 
 
 class _Work:

@@ -200,6 +200,7 @@ def test_no_pickle_is_read_whatever_the_row_says(queue: DbosQueue, tmp_path: Pat
     assert queue.retry(row, version)
     plant("ENQUEUED")
     words = ["-m", "harness", "worker", "--queue", f"sqlite:///{tmp_path}/queue.db", "--drain"]
+    words += ["--base-url", "http://127.0.0.1:1/v1"]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     subprocess.run([sys.executable, *words], env=environment, cwd=tmp_path, capture_output=True, check=True)
     assert not trap.exists()

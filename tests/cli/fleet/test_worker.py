@@ -258,15 +258,32 @@ def test_names_of_batches_and_tasks_lead_to_no_folder(fleet: Fleet) -> None:
 
 
 def test_results_go_where_the_worker_allows_it(fleet: Fleet) -> None:
+    """A worker that may not write them is started wrongly: it ends, and the tasks wait for another."""
     fleet.tasks(["write f 1"])
     fleet.put()
     elsewhere = fleet.folder / "elsewhere"
     elsewhere.mkdir()
-    assert fleet.worker("--drain", "--out", str(elsewhere), lease=LEASE).end() == 0
-    (batch,) = fleet.status()["batches"]
-    assert (batch["ends"], fleet.player.asked) == ({"exit 2 cannot begin": 1}, [])
-    assert "and here below" in fleet.workers[0].said
-    assert not (fleet.out / "t0").exists()
+    worker = fleet.worker("--out", str(elsewhere), lease=LEASE)
+    assert worker.end() == 2, worker.said
+    assert f"results of a batch go to {fleet.out}, and here below {elsewhere} alone (--out)" in worker.said
+    assert (fleet.state()["waiting"], fleet.player.asked, (fleet.out / "t0").exists()) == (1, [], False)
+
+
+def test_a_worker_without_a_model_does_not_begin(fleet: Fleet) -> None:
+    """Else each task would end with that."""
+    fleet.tasks(["write f 1"])
+    fleet.put()
+    fleet.program.environment.pop("OPENAI_API_KEY")
+    done = fleet.program.run("worker", "--queue", fleet.queue, "--policy", str(fleet.policy), "--drain")
+    assert (done.code, "no model to talk to" in done.err, fleet.state()["waiting"]) == (2, True, 1)
+
+
+def test_who_drains_the_queue_is_told_what_is_left_for_others(fleet: Fleet) -> None:
+    fleet.tasks(["write f 1"])
+    fleet.put()
+    worker = fleet.worker("--drain", "--no-instructions", lease=LEASE)
+    assert worker.end() == 0, worker.said
+    assert "1 task left for workers of another kind: harness " in worker.said
 
 
 def test_a_batch_whose_tasks_were_cancelled_is_no_success(fleet: Fleet) -> None:
@@ -295,10 +312,11 @@ def test_waiting_reports_as_a_local_batch_does(fleet: Fleet) -> None:
     rows = [json.loads(line) for line in (fleet.folder / "local" / "summary.jsonl").read_text().splitlines()]
 
     def same(row: dict[str, object]) -> dict[str, object]:
-        return {key: value for key, value in row.items() if key != "seconds"}
+        return {key: value for key, value in row.items() if key not in ("seconds", "how")}
 
     assert [same(row) for row in fleet.rows()] == [same(row) for row in rows]
-    tables = [[line.split()[:7] for line in done.out.splitlines()] for done in (queued, local)]
+    assert [row["how"] for row in fleet.rows()] == ["earlier"] * 4  # they were done before it waited
+    tables = [[line.split()[:6] for line in done.out.splitlines()[:5]] for done in (queued, local)]
     assert tables[0] == tables[1]
     cases = [report.read_text().count("<testcase ") for report in reports]
     fails = [report.read_text().count("<failure ") for report in reports]

@@ -221,7 +221,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 LOG, POLICY, KEY, CASES, TASKS, TABLE, SERVED, NEW = "LOG", "POLICY", "KEY", "CASES", "TASKS", "TABLE", "SERVED", "NEW"
-QUEUE, BATCH = "QUEUE", "0123456789ab"
+QUEUE, BATCH, NOWHERE = "QUEUE", "0123456789ab", "http://127.0.0.1:1/v1"
 """Stand for what is only known when a command is played."""
 ANY = line_of(SHORT)
 
@@ -238,7 +238,7 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("queue", "cancel"): [["queue", "cancel", "--queue", QUEUE, BATCH, ANY[:200]], ["queue", "cancel", "--queue", QUEUE, ANY]],
     ("queue", "retry"): [["queue", "retry", "--queue", QUEUE, BATCH], ["queue", "retry", "--queue", QUEUE, ANY]],
     ("queue", "limit"): [["queue", "limit", "--queue", QUEUE], ["queue", "limit", "--queue", QUEUE, "--key", ANY]],
-    ("worker", ""): [["worker", "--queue", QUEUE, "--drain"], ["worker", "--queue", ANY]],
+    ("worker", ""): [["worker", "--queue", QUEUE, "--drain", "--out", "/", "--base-url", NOWHERE], ["worker", "--queue", ANY]],
     ("demo", ""): [["demo", "--answers", "y,y,y"], ["demo", "--list"], ["demo", ANY]],
     ("policy", "check"): [["policy", "check", POLICY], ["policy", "check", ANY[:200]]],
     ("policy", "explain"): [
@@ -420,7 +420,7 @@ def play(scene: Scene, words: Sequence[str], code: int) -> None:
             terminal.wait_for("trust asks")
             terminal.wait_keys()
             terminal.send("n")
-        assert terminal.exit_code() == code
+        assert terminal.exit_code() == code, terminal.raw
         assert terminal.raw
         assert list(problems_of_bytes(terminal.raw, PROMPT_SEQUENCES if asked else PLAIN_SEQUENCES)) == []
         if not is_json:
