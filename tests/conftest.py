@@ -58,11 +58,6 @@ def in_workspace(program: Program) -> Callable[[str, str], Path]:
     return write
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are processors: many tests wait for other processes, and for leases to end."""
-    return len(os.sched_getaffinity(0)) + 1
-
-
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile the package once: a process that runs out of disk in a test would leave half a module's bytecode behind."""
     if not hasattr(session.config, "workerinput"):
