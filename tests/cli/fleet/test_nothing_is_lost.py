@@ -325,7 +325,7 @@ def test_what_a_forgotten_worker_took_is_done_by_others(fleet: Fleet) -> None:
     add_gate(fleet.repository, gate)
     fleet.tasks([HELD])
     fleet.put()
-    zombie = fleet.worker(lease=3.0)
+    zombie = fleet.worker(lease=30.0)  # it beats every five seconds
     until_running(fleet, "t0")
     # It was silent for so long that others did its tasks and forgot it. Then it took this one, before it saw that.
     fleet.forget(zombie.name)

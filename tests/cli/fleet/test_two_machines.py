@@ -28,7 +28,7 @@ from harness.cli.fleet.open_queue import open_queue
 
 LEASE = 60.0
 """Of workers that are not to be lost, however busy the machine is."""
-SHORT = 8.0
+SHORT = 20.0
 """Of the worker that is cut off. It ends what it runs after three quarters of that."""
 HALF_WAY = proof_size("SLOW_MILLISECONDS", 20, full=100) / 1000
 """Seconds that bytes take in one direction over a slow link."""

@@ -86,7 +86,7 @@ def test_what_is_cancelled_ends_and_a_retry_does_it_again(fleet: Fleet) -> None:
     add_gate(fleet.repository, gate)
     fleet.tasks([HELD, "write f 1"])
     fleet.put()
-    worker = fleet.worker("-j", "1", lease=3.0)
+    worker = fleet.worker("-j", "1", lease=30.0)  # it beats every five seconds
     until_running(fleet, "t0")
     told = fleet.said("cancel", fleet.batch)
     assert told == "1 waiting task cancelled; 1 running task asked to end\n"
@@ -359,7 +359,7 @@ def test_the_next_worker_of_the_machine_hands_in_the_log_of_a_killed_one(fleet: 
     git(fleet.repository, "commit", "--quiet", "--all", "-m", "deaf")
     fleet.tasks([HELD])
     fleet.put()
-    first = fleet.worker(lease=2.0)
+    first = fleet.worker(lease=10.0)
     row = until_running(fleet, "t0")
     (log,) = logs_of(fleet, row)
     first.send(signal.SIGKILL)
