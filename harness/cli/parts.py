@@ -477,8 +477,10 @@ def mirrors_of(copied_from: str | None, state: State) -> tuple[str, ...]:
 
     `copied_from` is the folder (absolute, links followed) that the workspace of a task was made of.
     """
+    if copied_from is None:
+        return ()
     mirrors = os.path.join(os.path.realpath(state.state), "mirrors")
-    return (copied_from,) if copied_from and is_within(copied_from, mirrors) else ()
+    return (copied_from,) if is_within(copied_from, mirrors) else ()
 
 
 def tools_in(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 
+from harness.actions import JsonValue
 from harness.digest import digest_of
 from harness.log.reader import open_log, parse_line, unreadable
 from harness.log.schema import MAX_RECORD_BYTES
@@ -29,7 +31,7 @@ class LogHead(Record):
 
     def note(self, file: str) -> bytes:
         """Return the head as a line of a heads file, which `harness audit verify --heads` takes. `file` is the log's path."""
-        entry = {
+        entry: dict[str, JsonValue] = {
             "file": file,
             "session": self.session,
             "records": self.records,
@@ -38,7 +40,12 @@ class LogHead(Record):
             "time": self.time,
             "size": self.size,
         }
-        return json.dumps(entry, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+        return heads_line(entry)
+
+
+def heads_line(note: Mapping[str, JsonValue]) -> bytes:
+    """Return what is noted of a head as a line of a heads file."""
+    return json.dumps(note, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
 def head_of(path: str) -> LogHead | None:

@@ -37,7 +37,7 @@ ELSEWHERE_SECONDS = 0.5
 """The pause between two looks whether a task that another process runs is free."""
 TELL_SECONDS = 60.0
 """The pause between two messages on the tasks that other processes run."""
-_ENDED_BY_SIGNAL = frozenset((Exit.INTERRUPTED, Exit.TERMINATED))
+ENDED_BY_SIGNAL = frozenset((Exit.INTERRUPTED, Exit.TERMINATED))
 
 
 class _Queued:
@@ -172,7 +172,7 @@ class Pool:
             raise HeldElsewhere(queued.folder.path)
         queued.tries += 1
         queued.seconds += time.monotonic() - running.began
-        if code >= 0 and code not in _ENDED_BY_SIGNAL:
+        if code >= 0 and code not in ENDED_BY_SIGNAL:
             return self._ended(queued, code)
         how_it_ended = f"its process was ended ({_signal(code)})"
         if self._stopping.count:

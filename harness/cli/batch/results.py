@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Self
 from harness.actions import JsonValue
 from harness.audit.batch_results import ATTEMPTS, LOG, TASK
 from harness.cli.batch.store import PAUSES, ResultsError, Store, digest_of_pieces, pieces_of_file, store_at
-from harness.cli.batch.task_folder import RESULT, STDERR, WORK, TaskFolder, changed_patch, object_in, sha256_of
+from harness.cli.batch.task_folder import RESULT, STDERR, WORK, TaskFolder, changed_patch, object_in
 from harness.cli.work_folders.changes import CHANGES, IGNORED
+from harness.digest import digest_of
 from harness.errors import LogError, UsageError
 from harness.log.growing_log import LogHead, head_of
 from harness.safe_files import read_regular, remove_if_there, replace_file, sync_path
@@ -90,7 +91,7 @@ class Results:
         """
         local = TaskFolder(local_folder)
         result, work = _local_result(local), local.read_work() or {}
-        if result is None or _attempt_in(work) != attempt or sha256_of(result) != work.get("result_sha256"):
+        if result is None or _attempt_in(work) != attempt or digest_of(result) != work.get("result_sha256"):
             raise ResultsError(f"{local.path} does not hold the result of attempt {attempt}")
         if changed := changed_patch(local, work):
             raise ResultsError(changed)
@@ -254,7 +255,7 @@ class Results:
             return None
         work = self.work(task) or {}
         published = _attempt_in(work)
-        if published is None or sha256_of(result) != work.get("result_sha256"):
+        if published is None or digest_of(result) != work.get("result_sha256"):
             raise ResultsError(f"{self.where}/{task}/{RESULT} is not what was written")
         mine = _local_result(local)
         if mine == result:
@@ -277,7 +278,7 @@ class Results:
         """Return the result of an attempt that lies here whole; None where none does, or its upload was cut off."""
         result = None if attempt is None else self.read_small(_of(task, attempt, RESULT))
         work = None if result is None else object_in(self.read_small(_of(task, attempt or 0, WORK)))
-        return result if result is not None and sha256_of(result) == (work or {}).get("result_sha256") else None
+        return result if result is not None and digest_of(result) == (work or {}).get("result_sha256") else None
 
     def _bring(self, name: str, path: str) -> None:
         """Write a local file with the content of one that lies here; nothing where none does. Raises OSError."""

@@ -16,8 +16,9 @@ from typing import Any
 from harness.actions import JsonValue
 from harness.cli.batch.outcome import TaskOutcome
 from harness.cli.batch.task import Task, task_of
-from harness.cli.batch.task_folder import FINISHED, TaskFolder, sha256_of
+from harness.cli.batch.task_folder import FINISHED, TaskFolder
 from harness.cli.work_folders.changes import CHANGES
+from harness.digest import digest_of
 from harness.errors import UsageError
 from harness.record import Record
 from harness.safe_files import read_regular, replace_file, sync_path
@@ -109,7 +110,7 @@ def prediction_of(folder: TaskFolder) -> Prediction | str:
         data = read_regular(os.path.join(folder.path, CHANGES))
     except OSError as error:
         return f"the patch cannot be read: {error.strerror}"
-    if sha256_of(data) != changes.get("sha256"):
+    if digest_of(data) != changes.get("sha256"):
         return "the patch was changed"
     patch, left_out = text_patch(data)
     return Prediction(model=str(result.get("model") or "unknown"), patch=patch, left_out=left_out)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness.actions import JsonValue
 from harness.audit.batch_results import is_summary
 from harness.cli.work_folders.transport import address_problem
+from harness.digest import digest_of
 from harness.errors import UsageError
 from harness.record import Record, field_names
 from harness.text.fields import Fields, check_of
@@ -81,9 +82,7 @@ class Task(Record):
     @property
     def sha256(self) -> str:
         """The digest of `text`: which task it is."""
-        import hashlib
-
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return digest_of(self.text.encode())
 
 
 def read_task(path: str) -> Task:
@@ -227,10 +226,10 @@ _TASK = Fields(
 
 DEFAULT_POLICY = "readonly"
 """The policy that holds where the command line names none."""
-_LIMITS = ("max_turns", "max_seconds", "max_tokens", "max_cost")
+LIMITS = ("max_turns", "max_seconds", "max_tokens", "max_cost")
 _TOLD = (
     "policy", "policy_sha256", "provider", "model", "calls", "effort", "set", "system", "no_instructions", "add_dir",
-    "tools", *_LIMITS, "output_schema", "allow_refusals", "dry_run", "plan", "replay",
+    "tools", *LIMITS, "output_schema", "allow_refusals", "dry_run", "plan", "replay",
 )  # fmt: skip
 """The flags that decide how a run ends."""
 _NOT_WITH_A_TASK = {
@@ -275,7 +274,7 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
     flags.policy_sha256 = flags.policy_sha256 or task.policy_sha256
     flags.model = task.model or flags.model
     flags.cwd = (task.cwd if task.source is None else None) or flags.cwd or os.getcwd()
-    for name in _LIMITS:
+    for name in LIMITS:
         limits = [limit for limit in (getattr(task, name), getattr(flags, name)) if limit is not None]
         setattr(flags, name, min(limits, default=None))
     return flags

@@ -15,6 +15,7 @@ from harness.cli.batch.task import Task, task_of
 from harness.cli.exits import Exit
 from harness.cli.work_folders.changes import CHANGES, IGNORED
 from harness.cli.work_folders.work_folder import TREE, is_kept
+from harness.digest import digest_of
 from harness.errors import LogError, UsageError
 from harness.record import Record
 from harness.safe_files import is_locked_within, read_regular, remove_if_there, replace_file, sync_path
@@ -192,7 +193,7 @@ class TaskFolder:
         Its digest is noted before it is written, with what is known of the work.
         """
         data = (json.dumps(result, indent=2) + "\n").encode()
-        _write(self.work, (json.dumps({**work, "result_sha256": sha256_of(data)}, indent=2) + "\n").encode())
+        _write(self.work, (json.dumps({**work, "result_sha256": digest_of(data)}, indent=2) + "\n").encode())
         _write(self.result, data)
 
     def read_result(self) -> dict[str, JsonValue] | None:
@@ -209,13 +210,6 @@ def _content(path: str) -> bytes | None:
         return read_regular(path)
     except OSError:
         return None
-
-
-def sha256_of(data: bytes) -> str:
-    """Return the digest of some bytes."""
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()
 
 
 def object_in(data: bytes | None) -> dict[str, JsonValue] | None:
@@ -266,7 +260,7 @@ def finished_task(folder: TaskFolder, task: Task, settings: Mapping[str, JsonVal
         return None
     if told := _differing(work, settings):
         raise UsageError(f"{folder.path}: the task was done with {told}; name another folder with --out, or remove it")
-    damage = "" if sha256_of(data) == work.get("result_sha256") else f"{folder.result} was changed"
+    damage = "" if digest_of(data) == work.get("result_sha256") else f"{folder.result} was changed"
     return Finished(
         code=code,
         result=result,
@@ -336,7 +330,7 @@ def _log_damage(work: Mapping[str, JsonValue], path: str) -> str:
             line = last_line(file.fileno(), os.fstat(file.fileno()).st_size)
     except (LogError, OSError) as error:
         return f"{path} cannot be read: {error}"
-    if line is None or sha256_of(line) != work.get("head"):
+    if line is None or digest_of(line) != work.get("head"):
         return f"{path} does not end as it did"
     told = (object_in(line) or {}).get("exit_code")
     return "" if told == work.get("exit_code") else f"{path} tells of exit code {visible_line(json.dumps(told), 50)}"

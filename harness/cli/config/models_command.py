@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.config.config_file import Setting
 from harness.cli.config.model_table import MOST_BYTES, load_table, parse_table
-from harness.cli.config.provider import endpoint_of
+from harness.cli.config.provider import endpoint_of_any_model
 from harness.cli.config.settings import DEFAULT, Settings, settings_from, sight_of
 from harness.cli.console import FinishedOutput, complain
 from harness.cli.exits import Exit
@@ -24,7 +23,7 @@ from harness.model import Prices
 from harness.models.endpoint import shown_address
 from harness.models.model_facts import ModelFacts
 from harness.models.model_list import listed_facts
-from harness.record import Record, field_names, replace
+from harness.record import Record, field_names
 from harness.safe_files import replace_file, sync_path
 from harness.text.amounts import counted
 
@@ -70,11 +69,7 @@ def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     problem, code = "", Exit.DONE
     try:
         # Nobody is asked for an answer here: that no model is chosen yet is why one looks at the list.
-        chosen = settings.model.value or "any"
-        offered = listed_facts(
-            endpoint_of(replace(settings, model=Setting(value=chosen, origin=DEFAULT)), environment),
-            seconds=_LIST_SECONDS,
-        )
+        offered = listed_facts(endpoint_of_any_model(settings, environment), seconds=_LIST_SECONDS)
     except UsageError as error:
         problem, code = str(error), Exit.USAGE
     except ModelError as error:

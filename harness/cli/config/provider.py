@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import JsonValue
+from harness.cli.config.config_file import Setting
 from harness.cli.config.model_settings import model_settings
 from harness.cli.config.settings import DEFAULT, OPENAI, Settings
 from harness.errors import UsageError
@@ -94,6 +95,12 @@ def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
             settings.preset.quirks if settings.preset else Quirks(), most_output=settings.most_output.value or 0
         ),
     )
+
+
+def endpoint_of_any_model(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
+    """Return the endpoint though no model may be chosen yet. Raises UsageError as `model_from` does, but for that."""
+    chosen = Setting(value=settings.model.value or "any", origin=DEFAULT)
+    return endpoint_of(replace(settings, model=chosen), environment)
 
 
 def about_model(settings: Settings) -> dict[str, JsonValue]:

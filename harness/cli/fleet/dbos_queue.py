@@ -110,9 +110,7 @@ class DbosQueue:
                 application_name=APPLICATION,
                 system_database_pool_size=CLIENT_CONNECTIONS,
             )
-            self._client.register_queue(
-                self._name, polling_interval_sec=POLL_SECONDS, on_conflict="never_update", application_name=APPLICATION
-            )
+            self._queue()
         except (DBAPIError, OSError) as error:
             raise UsageError(f"--queue: {url} cannot be opened: {first_line(error)}") from None
         schema = None if self._engine.dialect.name == "sqlite" else "dbos"
@@ -124,8 +122,11 @@ class DbosQueue:
 
     def put(self, batch: Batch, tasks: Sequence[QueuedTask], again: Callable[[TaskRow], bool]) -> int:
         """Put tasks in, as `Queue.put`."""
-        self.ledger.note_batch(batch)
         known = {row.task: row for row in self.list(batch.name)}
+        for task in tasks:
+            if task.name in known and known[task.name].sha256 != task.sha256:
+                raise UsageError(f"task {task.name} lies in the queue with other contents: name another --out")
+        self.ledger.note_batch(batch)
         new = [task for task in tasks if task.name not in known]
         for start in range(0, len(new), AT_ONCE):
             self.ledger.within(partial(self._enqueue, tasks=new[start : start + AT_ONCE]))
@@ -193,7 +194,10 @@ class DbosQueue:
         )
 
     def _queue(self) -> DatabaseQueue:
-        return self._client.register_queue(self._name, on_conflict="never_update", application_name=APPLICATION)
+        """Return the queue as DBOS has it; it is made where there is none."""
+        return self._client.register_queue(
+            self._name, polling_interval_sec=POLL_SECONDS, on_conflict="never_update", application_name=APPLICATION
+        )
 
     def join(self, *, version: str, jobs: int, lease: float, worker: str) -> None:
         """Become a worker that can do `jobs` tasks at once, and is lost when silent for `lease` seconds."""

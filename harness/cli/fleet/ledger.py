@@ -321,18 +321,15 @@ class FleetLedger:
         is_silent = sa.and_(_WORKERS.c.is_lost == sa.false(), _WORKERS.c.seen + _WORKERS.c.lease < self._now)
         is_left = sa.and_(_WORKERS.c.is_lost == sa.true(), _WORKERS.c.seen + REAP_SECONDS < self._now)
 
-        def write(connection: Connection) -> tuple[str, ...]:
-            # Who was cut off in the middle of a beat, or is in one, holds its row: nobody waits for that here.
-            silent = sa.select(_WORKERS.c.name).where(sa.or_(is_silent, is_left)).with_for_update(skip_locked=True)
+        # Who was cut off in the middle of a beat, or is in one, holds its row: nobody waits for that here.
+        silent = sa.select(_WORKERS.c.name).where(sa.or_(is_silent, is_left)).with_for_update(skip_locked=True)
+        with self._engine.begin() as connection:
             names = tuple(connection.execute(silent).scalars())
             if names:
                 change = sa.update(_WORKERS).where(_WORKERS.c.name.in_(names))
                 connection.execute(change.values(is_lost=True, seen=self._now))
                 self._end_attempts_of(connection, names)
-            return names
-
-        with self._engine.begin() as connection:
-            return write(connection)
+        return names
 
     def reap_unknown(self, worker: str) -> bool:
         """Note a worker that is none as lost. Return whether the caller gives back its tasks: not where another does.

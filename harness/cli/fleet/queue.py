@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import JsonValue
+from harness.digest import digest_of
 from harness.errors import HarnessError
 from harness.record import Record
 
@@ -48,12 +49,11 @@ class QueuedTask(Record):
     @property
     def sha256(self) -> str:
         """The digest of what is asked. A bundle counts by its commit: git may make another file of it."""
-        import hashlib
         import json
 
         left_out = ("bundle", "sha256") if "bundle" in self.task else ()
         asked = {name: value for name, value in self.task.items() if name not in left_out}
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        return digest_of(json.dumps(asked, sort_keys=True).encode())
 
 
 class Batch(Record):
@@ -195,7 +195,10 @@ class Queue(Protocol):
     """What workers and batches need of a queue. All of it waits while the queue cannot be reached, but for `beat`."""
 
     def put(self, batch: Batch, tasks: Sequence[QueuedTask], again: Callable[[TaskRow], bool]) -> int:
-        """Put tasks in that are not there, and those done ones again of which `again` says so. Return how many."""
+        """Put tasks in that are not there, and those done ones again of which `again` says so. Return how many.
+
+        Raises UsageError, and puts nothing in, where a task of that name is another one.
+        """
 
     def take(self, do: Do) -> None:
         """Take tasks from now on, each on a thread of its own, until `stop_taking`."""

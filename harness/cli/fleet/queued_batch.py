@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +12,7 @@ from harness.actions import JsonValue
 from harness.cli.batch.outcome import Progress, TaskEnd, TaskOutcome, count_in
 from harness.cli.batch.results import INPUTS, Results
 from harness.cli.batch.store import ResultsError, is_url
-from harness.cli.batch.task import Task, of_task
+from harness.cli.batch.task import LIMITS, Task, of_task
 from harness.cli.batch.task_folder import FINISHED, TaskFolder
 from harness.cli.exits import Exit
 from harness.cli.fleet.open_queue import open_queue
@@ -23,9 +21,10 @@ from harness.cli.fleet.version import policy_digest, version_of
 from harness.cli.state import State
 from harness.cli.work_folders.packed import Packed, pack
 from harness.cli.work_folders.transport import local_path
+from harness.digest import digest_of
 from harness.errors import LogError, UsageError
 from harness.log.findings import judge_log
-from harness.log.growing_log import head_of
+from harness.log.growing_log import head_of, heads_line
 from harness.log.heads_file import HeadsFile
 from harness.record import replace
 from harness.safe_files import replace_file
@@ -48,12 +47,11 @@ _WHY = {
     TaskState.BROKEN: "the queue has no result of it; `harness queue retry` does it again",
 }
 _AWAY = "the queue cannot be reached, and is tried again: {}"
-_LIMITS = ("max_turns", "max_seconds", "max_tokens", "max_cost")
 
 
 def batch_name(out: str) -> str:
     """Return the name of the batch whose results go to `out`, a URL or an absolute path: one place, one batch."""
-    return hashlib.sha256(out.encode()).hexdigest()[:NAME_LENGTH]
+    return digest_of(out.encode())[:NAME_LENGTH]
 
 
 def queued(
@@ -108,8 +106,8 @@ class QueuedBatch:
         """
         self._arguments = arguments
         self._environment = environment
-        self._version = version_of(arguments)
         self._policy = policy_digest(arguments)
+        self._version = version_of(arguments, self._policy)
         self._results = Results.at(out)
         self._batch = Batch(name=batch_name(out), out=out, budget=arguments.budget)
         self._queue = open_queue(
@@ -134,12 +132,7 @@ class QueuedBatch:
 
         Raises UsageError where a task of that name is another one, or cannot be packed, and ResultsError.
         """
-        queued = tuple(self._queued(tasks))
-        asked = {one.name: one for one in queued}
-        for row in self._queue.list(self.name):
-            if row.task in asked and row.sha256 != asked[row.task].sha256:
-                raise UsageError(f"task {row.task} lies in the queue with other contents: name another --out")
-        return self._queue.put(self._batch, queued, is_tried_again)
+        return self._queue.put(self._batch, tuple(self._queued(tasks)), is_tried_again)
 
     def wait(self, tasks: Sequence[Task], progress: Progress, stopping: Stopping) -> list[TaskOutcome]:
         """Wait until the tasks are done. Return what came of each, in their order."""
@@ -221,7 +214,7 @@ class QueuedBatch:
     def _compared(self, folder: TaskFolder, told: TaskResult) -> tuple[str, bytes]:
         """Return what is wrong with a log, or nothing, and the head that the queue has of it."""
         path, head = folder.log(told.number), str(told.result.get("head"))
-        note = {"file": path, "records": told.result.get("records"), "head": head, "closed": True}
+        note: dict[str, JsonValue] = {"file": path, "records": told.result.get("records"), "head": head, "closed": True}
         problem = ""
         try:
             if is_url(self._batch.out):
@@ -233,14 +226,13 @@ class QueuedBatch:
                 problem = f"{path}: {findings.unfit or findings.why}"
         except (LogError, ResultsError) as error:
             problem = str(error)
-        return problem, json.dumps(note, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+        return problem, heads_line(note)
 
     def _other_heads(self, folder: TaskFolder, told: TaskResult) -> Iterator[bytes]:
         """Yield the heads of the attempts that do not count, and whose logs were handed in."""
         for number in folder.attempts():
             if number != told.number and (head := self._results.head(told.task, number)) is not None:
-                note = {**head, "file": folder.log(number)}
-                yield json.dumps(note, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+                yield heads_line({**head, "file": folder.log(number)})
 
     def close(self) -> None:
         """Give back the connections."""
@@ -250,7 +242,7 @@ class QueuedBatch:
         for task in tasks:
             given = {**task.given, **self._source(task)}
             flags = of_task(self._arguments, task)  # raises UsageError for what no run could take
-            limits = {name: getattr(flags, name) for name in _LIMITS if getattr(flags, name) is not None}
+            limits = {name: getattr(flags, name) for name in LIMITS if getattr(flags, name) is not None}
             model = {"model": flags.model} if flags.model else {}
             given = {**given, **limits, **model, "policy_sha256": self._policy}
             left_out = ("policy", "priority", "group")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.actions import JsonValue
 from harness.cli.batch.task import DEFAULT_POLICY
-from harness.cli.policy.policies import load_named
-from harness.errors import PolicyError, UsageError
+from harness.cli.policy.policies import load_named, with_digest
+from harness.digest import digest_of
+from harness.errors import UsageError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -23,16 +23,12 @@ _SETTINGS = (
 
 def policy_digest(arguments: Namespace) -> str:
     """Return the SHA-256 of the policy's file. Raises PolicyError, also where --policy-sha256 says another."""
-    (source,) = load_named(arguments.policy or DEFAULT_POLICY).sources
-    if arguments.policy_sha256 not in (None, source.sha256):
-        raise PolicyError(
-            f"{source.path}: its SHA-256 is {source.sha256}, and --policy-sha256 says {arguments.policy_sha256}"
-        )
+    (source,) = with_digest(load_named(arguments.policy or DEFAULT_POLICY), arguments.policy_sha256).sources
     return source.sha256
 
 
-def version_of(arguments: Namespace) -> str:
-    """Return what the flags come to: versions of the harness, of the policy and of the settings.
+def version_of(arguments: Namespace, policy: str | None = None) -> str:
+    """Return what the flags come to: versions of the harness, of the policy (its digest, if known) and of the settings.
 
     Raises PolicyError, and UsageError for a file that cannot be read.
     """
@@ -41,8 +37,8 @@ def version_of(arguments: Namespace) -> str:
     if arguments.system is not None:
         try:
             with open(arguments.system, "rb") as file:
-                settings["system"] = hashlib.sha256(file.read()).hexdigest()
+                settings["system"] = digest_of(file.read())
         except OSError as error:
             raise UsageError(f"--system: {arguments.system} cannot be read: {error.strerror}") from None
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-    return f"harness {__version__} policy {policy_digest(arguments)[:12]} settings {digest[:12]}"
+    digest = digest_of(json.dumps(settings, sort_keys=True).encode())
+    return f"harness {__version__} policy {(policy or policy_digest(arguments))[:12]} settings {digest[:12]}"

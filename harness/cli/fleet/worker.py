@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.batch.outcome import TaskEnd, TaskOutcome, with_result
-from harness.cli.batch.pool import EVERY_SECONDS, GRACE_SECONDS, TaskProcess, is_key_refused, last_words, start_process
+from harness.cli.batch.pool import (
+    ENDED_BY_SIGNAL,
+    EVERY_SECONDS,
+    GRACE_SECONDS,
+    TaskProcess,
+    is_key_refused,
+    last_words,
+    start_process,
+)
 from harness.cli.batch.results import AttemptTaken, Results
 from harness.cli.batch.store import ResultsError, is_url
 from harness.cli.batch.task import Task, task_of
@@ -52,7 +60,6 @@ _OF_THE_QUEUE = frozenset(("PGPASSWORD", "PGPASSFILE"))
 """What opens the queue is nothing for a run."""
 LOW_BYTES, LOW_FILES = 64 << 20, 1_000
 """With less room than that a disk is taken for full. What failed there says nothing about the task."""
-_BY_SIGNAL = frozenset((Exit.INTERRUPTED, Exit.TERMINATED))
 
 
 class Running(Record):
@@ -117,11 +124,9 @@ class Worker:
         """Do one task, on a thread of the queue."""
         if self.is_lost:
             return Done.LOST
-        if self.is_closing:
-            self._queue.finish(attempt, "not begun")
-            return Done.BACK
         if problem := self._place_problem(attempt.out):
             self.close(f"nothing more is taken: {problem}", Exit.USAGE)
+        if self.is_closing:
             self._queue.finish(attempt, "not begun")
             return Done.BACK
         try:
@@ -144,7 +149,7 @@ class Worker:
         outcome = _outcome(attempt, TaskEnd.RAN, code, seconds=time.monotonic() - began)
         if self.is_lost:
             return Done.LOST
-        if code < 0 or code in _BY_SIGNAL:
+        if code < 0 or code in ENDED_BY_SIGNAL:
             return self._was_ended(attempt, folder, code, outcome.seconds)
         result = folder.read_result() or {}
         has_result = result.get("exit_code") == code

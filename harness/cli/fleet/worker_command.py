@@ -26,7 +26,6 @@ from harness.cli.signals import Stopping
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.process.hardening import undumpable
-from harness.record import replace
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
@@ -89,13 +88,10 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def _check_model(arguments: Namespace, environment: Mapping[str, str]) -> None:
     """Raise UsageError where no run could ask a model: each task would end with that. Which model, a task may say itself."""
-    from harness.cli.config.config_file import Setting
-    from harness.cli.config.provider import endpoint_of
-    from harness.cli.config.settings import DEFAULT, settings_from
+    from harness.cli.config.provider import endpoint_of_any_model
+    from harness.cli.config.settings import settings_from
 
-    settings = settings_from(arguments, environment, os.path.realpath(os.curdir))
-    chosen = Setting(value=settings.model.value or "any", origin=DEFAULT)
-    endpoint_of(replace(settings, model=chosen), environment)
+    endpoint_of_any_model(settings_from(arguments, environment, os.path.realpath(os.curdir)), environment)
 
 
 class _Work:

@@ -65,7 +65,7 @@ def assemble(
         _check_managed(MANAGED_POLICY)
         layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED, examples=examples))
     if named is not None:
-        layers.append(_pinned(load_named(named, examples=examples), pinned))
+        layers.append(with_digest(load_named(named, examples=examples), pinned))
     elif pinned is not None:
         raise UsageError("--policy-sha256 is the digest of the file of --policy, and none is named")
     elif fallback == "default" and os.path.lexists(state.user_policy):
@@ -102,7 +102,7 @@ class PolicyInForce:
         return policy
 
 
-def _pinned(policy: Policy, sha256: str | None) -> Policy:
+def with_digest(policy: Policy, sha256: str | None) -> Policy:
     """Return the policy of one file, which has that digest, where there is one. Raises PolicyError."""
     (source,) = policy.sources
     if sha256 not in (None, source.sha256):

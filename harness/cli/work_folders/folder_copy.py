@@ -12,6 +12,7 @@ from harness.cli.state import State
 from harness.cli.work_folders.git_runner import Git
 from harness.cli.work_folders.work_folder import GIT, INDEX, TREE, WorkFolder, identity_of, note_place
 from harness.errors import UsageError
+from harness.files.repository import git_top
 from harness.paths import is_within
 from harness.record import Record
 
@@ -67,13 +68,25 @@ class Copy(Record):
     """The paths that were left out, since they are neither file, folder nor link."""
 
 
-def check_plain(source: str, environment: Mapping[str, str]) -> None:
-    """Raise UsageError for a folder (absolute, links followed) that lies in no repository, and is not to be copied either."""
+def located(cwd: str, revision: str | None, environment: Mapping[str, str]) -> tuple[str, bool]:
+    """Return the folder `cwd`, absolute and links followed, and whether it lies in a repository.
+
+    Raises UsageError where there is no such folder, and for one outside of repositories that is not to be copied, or has no
+    `revision`.
+    """
+    source = os.path.realpath(cwd)
+    if not os.path.isdir(source):
+        raise UsageError(f"the workspace is not an existing folder: {cwd}")
+    if os.path.lexists(os.path.join(git_top(source), ".git")):
+        return source, True
+    if revision is not None:
+        raise UsageError(f"a revision needs a repository, and {source} lies in none")
     if all(os.path.lexists(os.path.join(source, name)) for name in ("HEAD", "objects", "refs")):
         raise UsageError(f"{source} is a repository without a work tree; name a folder that has one")
     held = [folder for folder in State.of(environment).guarded if is_within(folder, source)]
     if held:
         raise UsageError(f"{source} holds the harness's own files ({', '.join(held)}), and is not copied for a task")
+    return source, False
 
 
 def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) -> WorkFolder:

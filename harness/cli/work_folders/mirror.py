@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from harness.cli.state import State
 from harness.cli.work_folders.git_runner import Git, GitFailure, GitTimeout
 from harness.cli.work_folders.transport import LET_PASS, FetchingGit, local_path
-from harness.cli.work_folders.work_folder import removed
+from harness.cli.work_folders.work_folder import held, removed
+from harness.digest import digest_of
 from harness.errors import UsageError
 from harness.safe_files import name_beside, replace_file, sync_path
 from harness.text.visible import visible_line
@@ -34,7 +35,7 @@ def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: C
     if here is not None and not os.path.isdir(here):
         raise UsageError(f"repo: there is no repository in {here}")
     place = here or address
-    path = _path(f"{_digest(place)}{'-sha256' if len(commit) == 64 else ''}", environment)
+    path = _path(f"{digest_of(os.fsencode(place))}{'-sha256' if len(commit) == 64 else ''}", environment)
     if _has(path, commit, environment):
         return path
     with _held(path):
@@ -70,12 +71,6 @@ def mirror_of_bundle(bundle: str, sha256: str, commit: str, environment: Mapping
     return path
 
 
-def _digest(place: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(os.fsencode(place)).hexdigest()
-
-
 def _path(name: str, environment: Mapping[str, str]) -> str:
     """Return the path of a mirror, links followed: git notes it so."""
     return os.path.join(os.path.realpath(State.of(environment).state), MIRRORS, f"{name}.git")
@@ -94,22 +89,12 @@ def _has(path: str, commit: str, environment: Mapping[str, str]) -> bool:
 
 @contextmanager
 def _held(path: str) -> Iterator[None]:
-    """Hold the lock of a mirror. The kernel gives it back however this process ends. Raises UsageError."""
-    import fcntl
-
-    lock = f"{path}.lock"
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise UsageError(f"{lock} cannot be made: {error.strerror}") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        os.close(descriptor)
+    """Hold the lock of a mirror. Raises UsageError, also where it cannot be written meanwhile."""
+    with held(f"{path}.lock"):
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from None
 
 
 @contextmanager

@@ -13,15 +13,14 @@ from harness.cli.work_folders.folder_copy import (
     MAX_COPY_FILES,
     Copy,
     as_work_folder,
-    check_plain,
     is_of_a_task,
+    located,
     walk,
 )
 from harness.cli.work_folders.git_runner import Git
 from harness.cli.work_folders.work_folder import ARCHIVE, TREE, WorkFolder, note_place, removed
 from harness.cli.work_folders.worktree import commit_of, inside, repository_of
 from harness.errors import UsageError
-from harness.files.repository import git_top
 from harness.record import Record, replace
 from harness.safe_files import name_beside, sync_path
 from harness.text.visible import visible_line
@@ -60,16 +59,9 @@ def pack(cwd: str, revision: str | None, into: str, environment: Mapping[str, st
     UsageError for a folder that is not there, a history that is not whole, links in a folder that is no repository, and
     a folder that is too large or a task's own.
     """
-    source = os.path.realpath(cwd)
-    if not os.path.isdir(source):
-        raise UsageError(f"the workspace is not an existing folder: {cwd}")
+    source, in_repository = located(cwd, revision, environment)
     os.makedirs(into, mode=0o700, exist_ok=True)
-    if os.path.lexists(os.path.join(git_top(source), ".git")):
-        return _bundle(source, revision, into, environment)
-    if revision is not None:
-        raise UsageError(f"a revision needs a repository, and {source} lies in none")
-    check_plain(source, environment)
-    return _tar(source, into)
+    return _bundle(source, revision, into, environment) if in_repository else _tar(source, into)
 
 
 def _bundle(source: str, revision: str | None, into: str, environment: Mapping[str, str]) -> Packed:

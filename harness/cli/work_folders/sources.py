@@ -6,13 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from harness.cli.work_folders.folder_copy import check_plain, copied
+from harness.cli.work_folders.folder_copy import copied, located
 from harness.cli.work_folders.mirror import mirror_of, mirror_of_bundle
 from harness.cli.work_folders.packed import unpack
 from harness.cli.work_folders.transport import local_path
 from harness.cli.work_folders.worktree import add_worktree, add_worktree_of
 from harness.errors import UsageError
-from harness.files.repository import git_top
 from harness.paths import is_within
 from harness.text.visible import visible_line
 
@@ -33,15 +32,9 @@ def make_work_folder(
     In a repository it is a worktree at `revision` (else HEAD). Any other folder is copied, without the folder `out` in it,
     where the folders of tasks lie. Raises UsageError where neither can be done.
     """
-    source = os.path.realpath(cwd)
-    if not os.path.isdir(source):
-        raise UsageError(f"the workspace is not an existing folder: {cwd}")
-    in_repository = os.path.lexists(os.path.join(git_top(source), ".git"))
+    source, in_repository = located(cwd, revision, environment)
     if in_repository:
         return add_worktree(attempt, source, revision, environment)
-    if revision is not None:
-        raise UsageError(f"a revision needs a repository, and {source} lies in none")
-    check_plain(source, environment)
     return copied(attempt, source, out, environment)
 
 

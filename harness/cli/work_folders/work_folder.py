@@ -6,7 +6,8 @@ import json
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from harness.cli.work_folders.git_runner import GitFailure
 from harness.errors import UsageError
@@ -87,6 +88,26 @@ def note_place(attempt: str, repository: str) -> None:
         sync_path(attempt)
     except OSError as error:
         raise GitFailure(f"{attempt} cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def held(lock: str) -> Iterator[None]:
+    """Hold the lock of a file, made where it is missing. The kernel gives it back however this process ends.
+
+    Raises UsageError where it cannot be made.
+    """
+    import fcntl
+
+    try:
+        os.makedirs(os.path.dirname(lock), mode=0o700, exist_ok=True)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UsageError(f"{lock} cannot be made: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 TRIES = 5

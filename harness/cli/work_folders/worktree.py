@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 from harness.cli.state import State
 from harness.cli.work_folders.git_runner import Git, GitFailure, Programs, programs_of
@@ -18,6 +18,7 @@ from harness.cli.work_folders.work_folder import (
     OBJECTS,
     TREE,
     WorkFolder,
+    held,
     identity_of,
     note_place,
     removed,
@@ -182,26 +183,12 @@ def _notes(root: str, programs: Programs) -> tuple[str, ...]:
     return tuple(notes)
 
 
-@contextmanager
-def _one_at_a_time(environment: Mapping[str, str]) -> Iterator[None]:
+def _one_at_a_time(environment: Mapping[str, str]) -> AbstractContextManager[None]:
     """Hold the lock for adding and forgetting worktrees, which all tasks of this user share: git lists all while it adds one.
 
     Raises UsageError where it cannot be made.
     """
-    import fcntl
-
-    state = State.of(environment)
-    path = os.path.join(state.state, "worktrees.lock")
-    try:
-        os.makedirs(state.state, mode=0o700, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be made: {error.strerror}") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+    return held(os.path.join(State.of(environment).state, "worktrees.lock"))
 
 
 def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:
