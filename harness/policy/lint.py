@@ -6,7 +6,8 @@ Only what is surely so is told: a warning that is wrong once is not read the nex
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import product
 
 from harness.actions import Access, Act, PathAccess, Place
@@ -15,7 +16,7 @@ from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import plain_command
 from harness.policy.rules import UNCOVERED, Decision, Origin, Rule
-from harness.programs.runners import is_one_of
+from harness.programs.runners import is_one_of, name_of
 from harness.record import Record, field_names
 from harness.tool_kinds import SHIPPED_TOOLS, Does, is_named, shipped_that, tool_kind
 
@@ -83,8 +84,11 @@ def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
     """
     unproved = _without_examples(policy)
     found = [*_tools(policy)]
-    for place, rule in enumerate(policy.rules):
-        problems = [*_reach(policy, place), *_breadth(rule), *_patterns(rule), *_grants(rule)]
+    first: dict[Hashable, Rule] = {}
+    strict = _StrictRules(policy.rules)
+    for rule in policy.rules:
+        twin = first.setdefault(_meaning(rule), rule)
+        problems = [*_reach(policy, rule, twin, strict), *_breadth(rule), *_patterns(rule), *_grants(rule)]
         if (rule.origin.file, rule.id) in unproved:
             problems.append("a strict rule without `match`: nothing shows that it catches what it should")
         found += [PolicyWarning(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
@@ -112,13 +116,11 @@ def _tools(policy: Policy) -> Iterator[PolicyWarning]:
             yield PolicyWarning(rule="", origin=uncovered.origin, problem=problem)
 
 
-def _reach(policy: Policy, place: int) -> Iterator[str]:
-    """Yield why a rule can decide nothing: at most one reason, the plainest."""
-    rule = policy.rules[place]
-    twin = next((other for other in policy.rules[:place] if _same(rule, other)), None)
-    if twin is not None:
+def _reach(policy: Policy, rule: Rule, twin: Rule, strict: _StrictRules) -> Iterator[str]:
+    """Yield why a rule can decide nothing: at most one reason, the plainest. `twin` is the first rule that means the same."""
+    if twin is not rule:
         yield f"says the same as rule {twin.label}"
-    elif (stricter := _caught_by(rule, policy.rules)) is not None:
+    elif (stricter := strict.catching(rule)) is not None:
         yield (
             f"is never reached: all that it matches is {stricter.decision.word} by rule {stricter.label}, "
             f"and {rule.decision.word} does not lift that"
@@ -127,17 +129,17 @@ def _reach(policy: Policy, place: int) -> Iterator[str]:
         yield f"only repeats {default}"
 
 
-def _same(rule: Rule, other: Rule) -> bool:
-    """Say whether two rules say the same of the same, however it is ordered."""
-    return all(_unordered(rule, name) == _unordered(other, name) for name in field_names(Rule) if name not in _WORDS)
+def _meaning(rule: Rule) -> Hashable:
+    """Return what a rule says, however it is ordered: two rules for which it is equal say the same of the same."""
+    return tuple(_unordered(rule, name) for name in field_names(Rule) if name not in _WORDS)
 
 
-def _unordered(rule: Rule, name: str) -> object:
-    value = getattr(rule, name)
+def _unordered(rule: Rule, name: str) -> Hashable:
+    value: Hashable = getattr(rule, name)
     match value:
         case ArgvPattern():
             rest = value.rest and rule.decision is Decision.AUTO  # in a strict rule it says nothing
-            return [frozenset(token) for token in value.tokens], rest, frozenset(value.flags or ())
+            return tuple(map(frozenset, value.tokens)), rest, frozenset(value.flags or ())
         case PathPatterns():
             return frozenset(value.patterns)
         case tuple():
@@ -146,15 +148,57 @@ def _unordered(rule: Rule, name: str) -> object:
             return value
 
 
-def _caught_by(rule: Rule, rules: Sequence[Rule]) -> Rule | None:
-    """Return a stricter rule that matches whatever `rule` matches; the strictest of them."""
-    stricter = sorted((other for other in rules if other.decision > rule.decision), key=lambda other: -other.decision)
-    return next((other for other in stricter if _catches(other, rule)), None)
+class _StrictRules:
+    """The strict rules of a policy, listed so that of one rule only those are tried that may catch it."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = sorted(
+            (rule for rule in rules if rule.decision is not Decision.AUTO), key=lambda rule: -rule.decision
+        )
+        """The strictest first, and of one decision in the order of the file."""
+        self._places: dict[Hashable, list[int]] = {}
+        """Where a rule stands, by each of the rarest words of which it needs one."""
+        count = Counter(word for rule in self._rules for words in _needed(rule) for word in words)
+        for place, rule in enumerate(self._rules):
+            rarest = min(_needed(rule), key=lambda words: sum(count[word] for word in words), default=_NOTHING)
+            for word in rarest:
+                self._places.setdefault(word, []).append(place)
+
+    def catching(self, rule: Rule) -> Rule | None:
+        """Return a stricter rule that matches whatever `rule` matches; the strictest of them."""
+        words = _NOTHING.union(*_needed(rule), _tools_of(rule))
+        places = sorted({place for word in words for place in self._places.get(word, ())})
+        stricter = (self._rules[place] for place in places if self._rules[place].decision > rule.decision)
+        return next((other for other in stricter if _catches(other, rule)), None)
+
+
+_NOTHING: frozenset[Hashable] = frozenset(("",))
+"""What a rule is listed under that needs none of the words."""
+
+
+def _needed(rule: Rule) -> list[frozenset[Hashable]]:
+    """Return sets of words, patterns and the like: a rule that this one catches has something of each of them.
+
+    INVARIANT: `_catches` is never true of a rule that has none of one set.
+    """
+    needed: list[frozenset[Hashable]] = [frozenset((each,)) for each in rule.where]
+    if rule.argv is not None:
+        programs, *others = rule.argv.tokens
+        needed += [frozenset(map(name_of, programs)), *map(frozenset, others)]
+    if rule.path is not None:
+        needed.append(frozenset(rule.path.patterns))
+    if not any(tool.endswith("*") for tool in rule.tools):
+        needed.append(frozenset(rule.tools))
+    return [each for each in (*needed, frozenset(rule.goes_to), frozenset(rule.env)) if each]
+
+
+def _tools_of(rule: Rule) -> tuple[str, ...]:
+    return rule.tools or (_COMMANDS if rule.argv is not None else ())
 
 
 def _catches(strict: Rule, rule: Rule) -> bool:
     """Say whether `strict`, of a stricter decision, matches all that `rule` matches; no where that is not sure."""
-    tools = rule.tools or (_COMMANDS if rule.argv is not None else ())
+    tools = _tools_of(rule)
     if strict.tools and not (tools and all(is_named(tool, strict.tools) for tool in tools)):
         return False
     if not set(strict.where) <= set(rule.where):

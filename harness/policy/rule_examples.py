@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from posixpath import join, normpath
 from typing import TypeAlias
 
@@ -50,7 +51,8 @@ def example_host_matches(rule: Rule, example: str) -> bool:
     return _decides(rule, _action(tool, (use,), ""))
 
 
-def plain_command(words: Sequence[str]) -> Command | None:
+@cache  # who loads a policy asks, and who warns about it asks again
+def plain_command(words: tuple[str, ...]) -> Command | None:
     """Return these words as the one command that bash reads in them; None for one that runs another or steers the shell."""
     from harness.shell.builtins import KNOWN_BUILTINS, UNKNOWN_BUILTINS
     from harness.shell.facets import read_commands
