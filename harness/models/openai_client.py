@@ -121,6 +121,9 @@ def _version() -> str:
 def _sdk_client(
     model: str, endpoint: Endpoint, connections: Connections, check: Callable[[HttpAnswer], None]
 ) -> openai.OpenAI:
+    from harness.models.sparing_import import import_openai
+
+    import_openai()
     import openai
 
     deadlines = endpoint.deadlines
