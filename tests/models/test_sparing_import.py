@@ -35,9 +35,9 @@ print(json.dumps(found))
 """
 
 
-def _python(program: str, *, given: str = "", path: Path = ROOT, arguments: tuple[str, ...] = ()) -> str:
+def _python(program: str, *, given: str = "", path: Path | str = ROOT, arguments: tuple[str, ...] = ()) -> str:
     """Return what a new interpreter prints that runs `program`, with the modules of `path` before all others."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), str(ROOT)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), ROOT])}
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         env=environment,
