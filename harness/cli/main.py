@@ -37,13 +37,12 @@ def program() -> NoReturn:
         from harness.cli.hook.each_call import start_for_agent
 
         start_for_agent(sys.argv[1:], os.environ)  # returns for what a person types
-    light = bool(sys.argv[1:]) and (sys.argv[1] in LIGHT or " ".join(sys.argv[1:3]) in LIGHT)
-    if light or sys.argv[1:2] == [
-        "run"
-    ]:  # a run collects when all that lives as long as it is loaded: SessionParts.load
+    words = sys.argv[1:]
+    light = bool(words) and (words[0] in LIGHT or " ".join(words[:2]) in LIGHT)
+    if light or _holds_session(words):
         import gc
 
-        gc.disable()
+        gc.disable()  # a session collects when what lives as long as it is loaded: SessionParts.collect
     try:
         code = main()
     except KeyboardInterrupt:  # before main could say what it means, or behind its end
@@ -58,6 +57,11 @@ def program() -> NoReturn:
     elif light:
         os._exit(code)
     sys.exit(code)
+
+
+def _holds_session(words: Sequence[str]) -> bool:
+    """Say whether these words are of a run or of the prompt: `sessions resume` and `fork` come to it too."""
+    return not words or words[0] in ("run", "sessions") or words[0] not in COMMANDS
 
 
 def _keep_code() -> None:

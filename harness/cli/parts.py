@@ -268,16 +268,18 @@ class SessionParts:
             self._named.warm_up()
 
     def load(self) -> None:
-        """Do the same without looking for garbage, once for all: what an import leaves lives as long as the process.
-
-        A third of a short run would go into that (bench/run.py).
-        """
+        """Do the same without looking for garbage: a third of a short run would go into that (bench/run.py)."""
         gc.disable()
         try:
             self.warm_up()
         finally:
-            gc.freeze()
-            gc.enable()
+            self.collect()
+
+    @staticmethod
+    def collect() -> None:
+        """Look for garbage from here on, but not among what is there: what an import leaves lives as long as the process."""
+        gc.freeze()
+        gc.enable()
 
     def start_servers(self, approver: Approver) -> Callable[[], OutsideTools | None]:
         """Have the MCP servers of the configuration started with `warm_up`, or the first request; return what tells of their

@@ -302,6 +302,7 @@ class Repl:
         """Read, run, repeat. Returns the exit code."""
         parts, screen, conversation = self._parts, self._screen, self._conversation
         parts.signals.install()
+        parts.collect()
         screen.line(visible_line(f"harness: model {parts.model.name}, workspace {parts.workspace.root}", 1_000))
         screen.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
         for note in self._notes:
