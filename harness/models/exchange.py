@@ -1,4 +1,4 @@
-"""One request and its answer, in a thread of its own, so that whoever waits for it can stop at any moment.
+"""One request and its answer, in another thread, so that whoever waits for it can stop at any moment.
 
 Nothing can stop a thread that waits inside C for a name or a connection. Whoever waits for a queue wakes up at the
 deadline, and at Ctrl-C. This module knows no SDK and no HTTP, and opens no connection.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import queue
 import signal
 import socket
-import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Protocol
 
+from harness.kept_threads import KeptThreads
 from harness.models.endpoint import Deadlines
 from harness.models.failures import FailedTry
 from harness.models.reply_body import ReplyBody
@@ -93,11 +94,14 @@ def _shut_down(opened: socket.socket | None) -> None:
 CREDITS = 64
 """So many pieces wait in the queue at most. A piece of more than CREDIT_BYTES takes several places."""
 CREDIT_BYTES = 64 * 1024
-JOIN_SECONDS = 0.1
-"""How long `close` waits for the thread. It ends at once, unless it is stuck in a connect."""
+CLOSE_SECONDS = 0.1
+"""How long `close` waits for the end of the sending. It comes at once, unless that is stuck in a connect."""
 
 LOOK_UP_SECONDS = 0.1
 """How often whoever waits for a piece looks whether they shall stop."""
+
+threads = KeptThreads()
+"""They send."""
 
 
 class _End:
@@ -110,8 +114,8 @@ class _End:
 class Exchange:
     """One request. Call `start`, then `take` until it returns None, raises or no more is wanted, then `close`.
 
-    INVARIANT: after `close` the thread puts nothing anywhere. It has ended, or it hangs in a connect, which `hang_up` makes
-    fail when it comes back.
+    INVARIANT: after `close` the thread puts nothing anywhere. It is through, or it hangs in a connect, which `hang_up` makes
+    fail when it comes back; until then it sends nothing else.
     """
 
     def __init__(
@@ -132,15 +136,17 @@ class Exchange:
         # Both queues are written in C, so that an interrupt in the middle of a call leaves no lock behind.
         self._arrived: queue.SimpleQueue[bytes | Phase | _End] = queue.SimpleQueue()
         self._credits: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._begun = False
         self._unwanted = False
         self._ended = False
-        self._thread = threading.Thread(target=self._run, name="harness-exchange", daemon=True)
+        self._error: BaseException | None = None
 
     def start(self) -> None:
         """Begin to send."""
         for _ in range(CREDITS):
             self._credits.put(None)
-        self._thread.start()
+        self._begun = True
+        threads.begin(self._run, self._tell_end)
 
     def report(self, phase: Phase) -> None:
         """Tell whoever waits how far the request is. The thread that sends calls this."""
@@ -179,25 +185,35 @@ class Exchange:
     def close(self) -> bool:
         """Let go of the request. Say whether it had ended by itself, so that its connection may be used again.
 
-        This takes JOIN_SECONDS at most.
+        This takes CLOSE_SECONDS at most.
         """
         if not self._ended:
             self._unwanted = True
             for _ in range(CREDITS):
                 self._credits.put(None)
             self._hang_up()
-        if self._thread.ident is not None:
-            self._thread.join(JOIN_SECONDS)
+            if self._begun:
+                self._wait_for_end()
         return self._ended
+
+    def _wait_for_end(self) -> None:
+        until = time.monotonic() + CLOSE_SECONDS
+        try:
+            while not isinstance(self._arrived.get(timeout=max(until - time.monotonic(), 0.0)), _End):
+                pass
+        except queue.Empty:
+            pass  # it is stuck, and given up
 
     def _run(self) -> None:
         # Only the thread that waits obeys signals: one that came here would not wake it.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        error: BaseException | None = None
         try:
             self._pass_on()
         except BaseException as raised:  # noqa: BLE001 - handed on to the one who waits
-            error = raised
+            self._error = raised
+
+    def _tell_end(self) -> None:
+        error, self._error = self._error, None
         self._arrived.put(_End(error))
 
     def _pass_on(self) -> None:

@@ -11,11 +11,12 @@ import os
 import select
 import signal
 import time
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from harness.kept_threads import KeptThreads
 from harness.process.capture import Live
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
     from harness.process.lent_terminal import LentTerminal
+
+_threads = KeptThreads()
+"""They follow commands. No walls are ever put up on one of them (see start.start)."""
 
 STEP_SECONDS = 0.01
 REAP_SECONDS = 0.5
@@ -129,12 +133,10 @@ def run_group(
             ended.append(_run(launch, seconds, (output, errors), live, interrupt, pace))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             ended.append(error)
-        finally:
-            done.release()
 
     count, asked, over = stops or _never, 0, False
     try:
-        start_new_thread(work, ())
+        _threads.begin(work, done.release)
         while not over:
             try:
                 done.acquire(timeout=LOOK_UP_SECONDS)

@@ -147,7 +147,7 @@ def test_a_thread_that_nothing_wakes_is_not_waited_for() -> None:
 
     exchange = started(send)
     assert exchange.close() is False
-    assert len(exchanges()) == 1
+    assert exchanges() == 1
     stuck.set()
     assert all_over()
 

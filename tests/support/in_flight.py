@@ -11,15 +11,17 @@ from contextlib import contextmanager
 
 from process_scene import wait_until
 
+from harness.models.exchange import threads
 
-def exchanges() -> list[threading.Thread]:
-    """Return the threads of requests that have not ended."""
-    return [thread for thread in threading.enumerate() if thread.name == "harness-exchange"]
+
+def exchanges() -> int:
+    """Return how many requests have not ended."""
+    return threads.busy
 
 
 def all_over() -> bool:
-    """The thread of each request has ended; one that was let go may take a moment."""
-    return wait_until(lambda: exchanges() == [])
+    """Each request has ended; one that was let go may take a moment."""
+    return wait_until(lambda: exchanges() == 0)
 
 
 @contextmanager
