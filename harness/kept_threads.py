@@ -20,7 +20,7 @@ class KeptThreads:
 
     def __init__(self) -> None:
         self._idle: list[SimpleQueue[_Work]] = []
-        """What each thread that has nothing to do waits at. Lists and queues are written in C: an interrupt leaves no lock behind."""
+        """What the threads without work wait at. Lists and queues are written in C: an interrupt leaves no lock behind."""
         self._started = 0
 
     @property
