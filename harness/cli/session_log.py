@@ -62,7 +62,8 @@ def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace:
     """Open the log at `path`, or a new one for a session in `workspace` where it is None.
 
     An existing log is judged first: who goes on with it, and notes its head at the end, says of all that it holds that it
-    is what the harness wrote. That it is gone on with is noted before the first record.
+    is what the harness wrote. Of one that is as it was closed, that was said then. That it is gone on with is noted before
+    the first record.
 
     Raises LogError if it cannot be opened or relied on, UsageError if the heads file cannot be read.
     """
@@ -74,11 +75,13 @@ def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace:
         from harness.log.heads_file import HeadsFile
 
         heads = HeadsFile(state.heads)
-        _refuse_an_emptied_one(path, heads)
+        known = heads.of_path(path)
+        _refuse_an_emptied_one(path, known)
         log = ActionLog.open(path, redactor=redactor)
         try:
             if log.count:
-                _refuse_an_unfit_one(log, heads)
+                if not _is_as_closed(log, known):
+                    _refuse_an_unfit_one(log, heads)
                 state.record_head(log, closed=False)
         except BaseException:
             log.close()
@@ -105,14 +108,22 @@ def lost_log(state: State, path: str | None) -> KnownHead | None:
     return known
 
 
-def _refuse_an_emptied_one(path: str, heads: HeadsFile) -> None:
+def _refuse_an_emptied_one(path: str, known: KnownHead | None) -> None:
     """Raise LogError where a log was noted under this name, and its file holds nothing any more."""
-    known = heads.of_path(path)
     if known is None or not known.is_missed or not os.path.exists(path) or os.path.getsize(path):
         return
     raise LogError(
         _refusal(path, f"it was longer once: a log of {known.records} records was noted there, and it was emptied")
     )
+
+
+def _is_as_closed(log: ActionLog, known: KnownHead | None) -> bool:
+    """Say whether nothing of a log changed since its head was noted when it was closed; its lock is held."""
+    if known is None or known.removed or not known.closed or (known.records, known.head) != (log.count, log.head):
+        return False
+    from harness.log.verify import is_as_noted
+
+    return is_as_noted(log.path, known.noted)
 
 
 def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:

@@ -16,7 +16,9 @@ from harness.log.schema import MAX_RECORD_BYTES, VERSION
 from harness.log.schema import problem as schema_problem
 from harness.record import Record
 from harness.redaction.marks import is_redacted, marks_in, marks_of
+from harness.regex import regex
 
+_PREVIOUS = regex(rb'"prev":"([0-9a-f]{64})"')
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -81,6 +83,23 @@ def verify(path: str, head: str | None = None, noted: Mapping[int, frozenset[str
         if not reading.take(line):
             break
     return reading.verification()
+
+
+def is_as_noted(path: str, noted: Mapping[int, frozenset[str]]) -> bool:
+    """Say whether a log holds, to the byte, what it held when its last head was noted; it has every other head too.
+
+    Nothing but the chain is read, a tenth of what `verify` does: who noted the head answers for what the records say. No
+    for a line that could be read in two ways. Raises LogError if the file cannot be read.
+    """
+    count, previous = 0, NO_PREVIOUS
+    for line in raw_lines(path):
+        # Inside a text a quotation mark is escaped, so that none looks like the field; an object in a record could.
+        if not line.endswith(b"\n") or _PREVIOUS.findall(line) != [previous.encode()]:
+            return False
+        count, previous = count + 1, hashlib.sha256(line[:-1]).hexdigest()
+        if count in noted and noted[count] != {previous}:
+            return False
+    return count == max(noted, default=None)
 
 
 def first_session(path: str) -> str:

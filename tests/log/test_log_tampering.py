@@ -24,6 +24,7 @@ from sizes import proof_size
 from harness.log.action_log import ActionLog
 from harness.log.findings import NEVER_PROVED, NO_HEAD, WENT_ON, Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile, note_head
+from harness.log.verify import is_as_noted
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ class Scene(NamedTuple):
         self.path.write_bytes(data)
         heads = self.heads if noted else self.heads.with_name("none")
         return judge_log(str(self.path), HeadsFile(str(heads)), given=self.head if given else None)
+
+    def is_as_noted(self) -> bool:
+        """Say whether what lies in the place of the log passes for what was noted, by the chain alone."""
+        known = HeadsFile(str(self.heads)).of_path(str(self.path))
+        assert known is not None
+        return is_as_noted(str(self.path), known.noted)
 
 
 def play(folder: Path, sessions: int, heads: Path | None = None) -> tuple[str, Lines]:
@@ -397,6 +404,7 @@ def test_the_untouched_log_is_whole(scene: Scene) -> None:
     data = b"".join(scene.lines)
     assert scene.judged(data, given=True).soundness is Soundness.WHOLE
     assert scene.judged(data, noted=True).soundness is Soundness.WHOLE
+    assert scene.is_as_noted()
     found = scene.judged(data)
     assert (found.soundness, found.lines) == (Soundness.NO_HEAD, ())
     assert found.not_proved == f"{NO_HEAD.format(kind='')}; {NEVER_PROVED}"
@@ -411,6 +419,8 @@ def test_every_edit_is_found_with_the_head(scene: Scene) -> None:
             found = scene.judged(data, **{how: True})
             if found.soundness is not Soundness.BROKEN:
                 missed.append(f"{name}, {how}: {found.soundness} {found.lines}")
+            if scene.is_as_noted():
+                missed.append(f"{name} passes for what was noted")
             read = found.found  # what the words rest on
             if how == "given" and not read.problem and read.passed_head and read.head == scene.head:
                 missed.append(f"{name}: verify itself finds that it holds together and passes the head as its end")
@@ -444,6 +454,8 @@ def test_without_a_head_only_the_blind_kinds_are_missed_and_they_are_named(scene
 def test_what_is_added_after_the_end_does_not_pass_for_whole(scene: Scene) -> None:
     """A whole session more, rightly chained: up to the head nothing was changed, and of the rest nothing is claimed."""
     added = b"".join(rechained(scene.lines + scene.other))
+    scene.path.write_bytes(added)
+    assert not scene.is_as_noted()
     for how in ("given", "noted"):
         found = scene.judged(added, **{how: True})
         assert found.soundness is Soundness.NO_HEAD
