@@ -1,0 +1,278 @@
+"""Measure the harness beside bare programs of the openai SDK and other agents: one server, one script, shuffled rounds.
+
+Usage: python bench/beside.py [--quick] [--agents FOLDER]. FOLDER is where npm put other agents (`npm install --prefix FOLDER
+@openai/codex`); those that `harness hook` knows are found there. All play one scene of ten calls of `true`. Prints a table;
+always exits 0: a bench measures, it does not judge.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Self
+
+from harness.cli.hook.agent_starts import AGENT_STARTS, PlayedPlace
+from harness.cli.hook.played_model import PlayedModel, PlayedScene
+from harness.models.loopback import HttpRequest, Then
+from harness.models.scripted import call
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HARNESS = [os.path.join(os.path.dirname(sys.executable), "harness")]
+if not os.path.exists(HARNESS[0]):
+    HARNESS = [sys.executable, "-m", "harness"]
+CALLS = 10
+AT_ONCE = 20
+PROMPT = "go on and call"
+
+POLICY = """\
+version = 1
+[tools]
+bash = "confirm"
+[[rule]]
+id = "bench"
+decision = "auto"
+argv = [["true", "head"], "..."]
+flags = ["-c"]
+"""
+
+POST = """\
+import json, subprocess, sys, openai
+client = openai.OpenAI(base_url=sys.argv[1], api_key="none", max_retries=0)
+def encoded(message): return json.dumps(message).encode()
+messages, calls = [encoded({"role": "user", "content": sys.argv[2]})], True
+tools = json.dumps([{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]).encode()
+while calls:
+    body = b'{"model":"m","tools":' + tools + b',"messages":[' + b",".join(messages) + b"]}"
+    name = "content" if "content" in (type(client).post.__kwdefaults__ or {}) else "body"
+    message = client.post("/chat/completions", cast_to=object, **{name: body})["choices"][0]["message"]
+    messages.append(encoded(message))
+    calls = message.get("tool_calls") or []
+    for call in calls:
+        line = json.loads(call["function"]["arguments"])["command"]
+        done = subprocess.run(["bash", "-c", line], capture_output=True, stdin=subprocess.DEVNULL)
+        messages.append(encoded({"role": "tool", "tool_call_id": call["id"], "content": (done.stdout + done.stderr).decode()}))
+"""
+"""The least that anybody could do: nothing judged, nothing logged, nothing streamed, every message encoded once."""
+
+TYPED = """\
+import json, subprocess, sys, openai
+client = openai.OpenAI(base_url=sys.argv[1], api_key="none", max_retries=0)
+messages, calls = [{"role": "user", "content": sys.argv[2]}], True
+tools = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
+while calls:
+    calls = {}
+    for chunk in client.chat.completions.create(model="m", stream=True, tools=tools, messages=messages):
+        for part in (chunk.choices[0].delta.tool_calls if chunk.choices else None) or ():
+            new = {"type": "function", "id": part.id, "function": {"name": "bash", "arguments": ""}}
+            calls.setdefault(part.index, new)["function"]["arguments"] += part.function.arguments or ""
+    messages.append({"role": "assistant", "content": "", **({"tool_calls": list(calls.values())} if calls else {})})
+    for call in calls.values():
+        line = json.loads(call["function"]["arguments"])["command"]
+        done = subprocess.run(["bash", "-c", line], capture_output=True, stdin=subprocess.DEVNULL)
+        text = (done.stdout + done.stderr).decode()
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+"""
+"""What anybody would write: the SDK's own streaming."""
+
+
+class Cost(NamedTuple):
+    """What a process cost, the children that it waited for included."""
+
+    wall: float
+    cpu: float
+    """Seconds of user and system time."""
+    peak: float
+    """Most resident memory at once, in MB, of the largest process among them."""
+
+
+class Started(NamedTuple):
+    """A process that runs."""
+
+    pid: int
+    when: float
+
+    @classmethod
+    def of(cls, command: list[str], environment: Mapping[str, str]) -> Started:
+        when = time.perf_counter()
+        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+        return cls(os.posix_spawn(command[0], command, environment, file_actions=nowhere), when)
+
+    def end(self) -> Cost:
+        """Wait for it. Raises SystemExit where it failed: its time would mean nothing."""
+        _, status, usage = os.wait4(self.pid, 0)
+        wall = time.perf_counter() - self.when
+        if status:
+            raise SystemExit(f"a run exited with {os.waitstatus_to_exitcode(status)}")
+        return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+class Stamping(PlayedModel):
+    """A played model that prints when each question came in, and when its answer was ready."""
+
+    def respond(self, request: HttpRequest) -> tuple[bytes, Then]:
+        came = time.monotonic()
+        answer = super().respond(request)
+        if request.method == "POST":
+            sys.stdout.write(f"{came} {time.monotonic()}\n")
+            sys.stdout.flush()
+        return answer
+
+
+def serve() -> None:
+    """Serve until stdin closes. One scene for each way of saying a call."""
+    ways = {"harness": call("bash", command="true")} | {name: one.command("true") for name, one in AGENT_STARTS.items()}
+    scenes = [PlayedScene(prompt=f"{PROMPT} {name}.", steps=((way,),) * CALLS) for name, way in ways.items()]
+    with Stamping(scenes) as server:
+        print(server.origin, flush=True)
+        sys.stdin.read()
+
+
+class Served:
+    """A server in a process of its own, for as long as its `with` block lasts."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), "--serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self._stamps = self._process.stdout
+        self.origin = self._stamps.readline().strip()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._stamps.close()
+
+    def stamps(self, questions: int) -> list[tuple[float, float]]:
+        """Return when the next questions came and were answered, in seconds of the monotonic clock."""
+        found = []
+        for _ in range(questions):
+            came, answered = self._stamps.readline().split()
+            found.append((float(came), float(answered)))
+        return found
+
+
+class Measured(NamedTuple):
+    """One run."""
+
+    first: float
+    """Seconds to the first question."""
+    gap: float
+    """Seconds from an answer to the next question, at the middle."""
+    cost: Cost
+
+
+class Contender(NamedTuple):
+    """Who is measured: how it starts, and what it has in its environment."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+
+    def run(self, served: Served) -> Measured:
+        """Play the scene once."""
+        begun = time.monotonic()
+        cost = Started.of(list(self.command), self.environment).end()
+        stamps = served.stamps(CALLS + 1)
+        gaps = [came - answered for (_, answered), (came, _) in pairwise(stamps)]
+        return Measured(stamps[0][0] - begun, statistics.median(gaps[1:]), cost)
+
+    def at_once(self, served: Served) -> float:
+        """Return the CPU seconds of many runs that start together."""
+        running = [Started.of(list(self.command), self.environment) for _ in range(AT_ONCE)]
+        costs = [one.end() for one in running]
+        served.stamps(AT_ONCE * (CALLS + 1))
+        return sum(cost.cpu for cost in costs)
+
+
+def contenders(origin: str, folder: str, agents: str) -> dict[str, Contender]:
+    """Return all that can be measured, ours first. `folder` is for what they keep, `agents` where npm put other agents."""
+    work = os.path.join(folder, "work")
+    os.mkdir(work)
+    os.chdir(work)
+    policy = os.path.join(folder, "policy.toml")
+    with open(policy, "w", encoding="utf-8") as file:
+        file.write(POLICY)
+    plain = {"PATH": os.environ["PATH"], "HOME": folder, "LANG": "C.UTF-8", "PYTHONPYCACHEPREFIX": f"{folder}/bytecode"}
+    url = f"{origin}/v1"
+    flags = ["--base-url", url, "--policy", policy, "--cwd", work, "-q"]
+    ours = {**plain, "XDG_STATE_HOME": f"{folder}/state", "OPENAI_API_KEY": "none"}
+    found = {
+        "harness": Contender([*HARNESS, "run", f"{PROMPT} harness.", *flags], ours),
+        "the SDK's post()": Contender([sys.executable, "-c", POST, url, f"{PROMPT} harness."], plain),
+        "the SDK's streaming": Contender([sys.executable, "-c", TYPED, url, f"{PROMPT} harness."], plain),
+    }
+    for name, start in AGENT_STARTS.items():
+        program = os.path.join(agents, "node_modules", ".bin", start.program)
+        if agents and os.path.exists(program):
+            home = os.path.join(folder, name)
+            os.mkdir(home)
+            place = PlayedPlace(home=home, workspace=work, origin=origin)
+            environment = {**plain, "HOME": home, "TERM": "dumb", **start.environment(place)}
+            found[name] = Contender([program, *start.arguments(place), f"{PROMPT} {name}."], environment)
+    return found
+
+
+def imported(environment: Mapping[str, str]) -> float:
+    """Return the seconds of a process that imports openai, and ends."""
+    return Started.of([sys.executable, "-c", "import openai"], environment).end().wall
+
+
+def main() -> None:
+    """Measure everything."""
+    words = sys.argv[1:]
+    if words == ["--serve"]:
+        serve()
+        return
+    rounds = 3 if "--quick" in words else 15
+    agents = os.path.abspath(words[words.index("--agents") + 1]) if "--agents" in words else ""
+    found: dict[str, list[Measured]] = {}
+    bare: list[float] = []
+    together: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory(prefix="harness-bench-") as folder, Served() as served:
+        all_of_them = contenders(served.origin, folder, agents)
+        order = [*all_of_them, "import openai"]
+        for turn in range(rounds + 1):  # the first fills the caches
+            random.shuffle(order)
+            for name in order:
+                if name == "import openai":
+                    bare += [imported(all_of_them["harness"].environment)] * bool(turn)
+                else:
+                    found.setdefault(name, []).extend([all_of_them[name].run(served)] * bool(turn))
+        for _ in range(max(1, rounds // 5)):
+            for name in random.sample(list(all_of_them), len(all_of_them)):
+                together.setdefault(name, []).append(all_of_them[name].at_once(served))
+        os.chdir("/")
+    floor = statistics.median(bare)
+    print(
+        f"python {sys.version.split()[0]}, {os.cpu_count()} cpus, medians of {rounds} rounds; "
+        f"`import openai` alone: {floor * 1e3:.0f} ms"
+    )
+    print(
+        f"{'':22}{'first request':>16}{'gap per call':>16}{'whole run, CPU':>16}{'memory':>10}{f'{AT_ONCE} at once, CPU':>20}"
+    )
+    for name in all_of_them:
+        runs = found[name]
+        first, gap = (statistics.median(values) for values in ([one.first for one in runs], [one.gap for one in runs]))
+        cpu, peak = (
+            statistics.median(values) for values in ([one.cost.cpu for one in runs], [one.cost.peak for one in runs])
+        )
+        print(
+            f"{name:22}{first * 1e3:>13.0f} ms{gap * 1e3:>13.2f} ms{cpu * 1e3:>13.0f} ms{peak:>7.0f} MB"
+            f"{statistics.median(together[name]):>18.1f} s"
+        )
+
+
+if __name__ == "__main__":
+    main()
