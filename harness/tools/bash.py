@@ -26,7 +26,6 @@ from harness.messages import ToolCall
 from harness.model import ToolSpec
 from harness.record import Record
 from harness.shell.disk import Witness
-from harness.shell.facets import read_call
 from harness.text.visible import one_line, visible, visible_line
 from harness.tool_kinds import BASH
 from harness.tools.command_runner import CommandRunner, CommandStart
@@ -102,6 +101,8 @@ class BashTool:
         Raises ToolError for a command that is too long, a `cwd` that is outside the workspace or not a folder, and a wish
         to run unconfined without a reason.
         """
+        from harness.shell.facets import read_call  # with the first command: some 20 modules
+
         command = text(arguments, "command")
         if not command.strip():
             raise ToolError("Invalid arguments for bash: command: must not be blank.", code=ErrorCode.ARGUMENTS)
