@@ -6,7 +6,7 @@ INVARIANT: whatever ends a run, every call of the history has exactly one result
 from __future__ import annotations
 
 import json
-import platform
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -239,7 +239,7 @@ class Agent:
                 **(self._parts.about or {}),
                 **begun_from,
                 "harness": __version__,
-                "python": platform.python_version(),
+                "python": sys.version.split()[0],
                 "model": self.model.name,
                 "tools": [spec.name for spec in self.offered],
                 **policy_fields(self.gate.policy),
