@@ -18,7 +18,6 @@ from harness.cli.config.settings import Settings, settings_from
 from harness.cli.console import complain
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.extensions.extensions import Extensions
-from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
 from harness.cli.policy.policies import assemble, with_plan_mode
 from harness.cli.session_log import lost_log, opened_log, who_and_where
@@ -50,7 +49,6 @@ from harness.policy.refused_tools import denies_altogether
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 from harness.process.hardening import undumpable
-from harness.process.lent_terminal import LentTerminal
 from harness.record import Record, replace
 from harness.tool_kinds import BASH
 from harness.tools import builtin_tools, optional_tools
@@ -58,12 +56,14 @@ from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
     from harness.cli.extensions.session_servers import SessionServers
+    from harness.cli.kept_grants import KeptGrants
     from harness.log.action_log import ActionLog
     from harness.log.heads_file import KnownHead
     from harness.models.anthropic_messages import AnthropicMessages
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
     from harness.models.text_calls import TextCalls
+    from harness.process.lent_terminal import LentTerminal
     from harness.redaction.redactor import Redactor
     from harness.tools.ask_user import UserAnswer, UserQuestion
     from harness.tools.delegate import Helpers

@@ -6,7 +6,6 @@ word may be options without a dash; options that bsdtar reads otherwise (-H -I -
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
@@ -15,14 +14,15 @@ from harness.programs.program import Found, OperandRole, Parsed, PathUse, Progra
 from harness.programs.runners import name_of
 from harness.programs.shared import CommandPaths, NotCoveredError, or_gap
 from harness.record import replace
+from harness.regex import regex
 
 # --- zip, ar, 7z, cpio
 
-_PATTERN = re.compile(r"[*?\[\]]")
+_PATTERN = regex(r"[*?\[\]]")
 
 
 # zip(1) 3.0: options of two letters stand among clusters of one; only letters that form none of them are taken.
-_ZIP_LETTERS = re.compile(r"-[rqjyXDvu0-9]+|-[mo]|-FS")
+_ZIP_LETTERS = regex(r"-[rqjyXDvu0-9]+|-[mo]|-FS")
 
 
 @or_gap
@@ -72,8 +72,8 @@ def _zip_words(argv: Sequence[str]) -> tuple[list[str], list[str], str | None]:
     return options, operands, out
 
 
-_ZIPINFO = re.compile(r"-[12smlvhtzT]*")
-_UNZIP = re.compile(r"-[lptvzcqCaonjufL]+")
+_ZIPINFO = regex(r"-[12smlvhtzT]*")
+_UNZIP = regex(r"-[lptvzcqCaonjufL]+")
 
 
 @or_gap
@@ -335,7 +335,7 @@ class _Tar:
 
 # --- Programs that compress single files
 
-_SHORT_ENDING = re.compile(r"(.*)\.t(gz|az|bz|bz2|xz|lz|zst)")
+_SHORT_ENDING = regex(r"(.*)\.t(gz|az|bz|bz2|xz|lz|zst)")
 
 
 def _in_place(*suffixes: str) -> Refine:

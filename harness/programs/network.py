@@ -14,6 +14,7 @@ from harness.programs.options import stricter
 from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap, joined
 from harness.programs.shared import CommandPaths, NotCoveredError
 from harness.record import replace
+from harness.regex import regex
 
 # --- curl
 
@@ -49,8 +50,8 @@ _CURL_OPTIONS = """
 # A Unix socket may be that of a service that obeys (docker); --variable and --expand-* read files by name: not vouched for.
 
 _CURL_WRITES = ("-D", "-c", "--trace")
-_PLAIN_ADDRESS = re.compile(r"(https?|ftps?)://[^\n]*", re.IGNORECASE)
-_BARE_ADDRESS = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?([/?#][^\n]*)?")
+_PLAIN_ADDRESS = regex(r"(https?|ftps?)://[^\n]*", re.IGNORECASE)
+_BARE_ADDRESS = regex(r"[A-Za-z0-9.-]+(:[0-9]+)?([/?#][^\n]*)?")
 _READING_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -242,7 +243,7 @@ _SSH_HARMLESS = frozenset(
     serveralivecountmax serveraliveinterval stricthostkeychecking tcpkeepalive user
     """.split()
 )
-_SSH_HOST = re.compile(r"[A-Za-z0-9_.\[\]:@/%][A-Za-z0-9_.\[\]:@/%-]*")
+_SSH_HOST = regex(r"[A-Za-z0-9_.\[\]:@/%][A-Za-z0-9_.\[\]:@/%-]*")
 _SSH_OPTIONS = "-4 -6 -C -q -v -i=READ -c=TEXT -o=TEXT -F=CODE -J=CODE -S=CODE"
 
 

@@ -9,6 +9,7 @@ from harness.actions import Act
 from harness.programs.options import stricter
 from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.record import replace
+from harness.regex import regex
 
 _INFO = " -V|--version:info -h|--help:info"
 _LOOKS = Program(operands="")
@@ -19,17 +20,15 @@ _CHANGES = Program(act=Act.CHANGES, style=Style.TEXT, operands="TEXT...")
 
 # ps(1), procps 4. A letter e without a dash shows the environment of processes, the keys of services among it. Words
 # with a dash are read again without it where they make no sense (`-axe`, `-e -u xf` where there is no user xf).
-_PS_FLAGS = re.compile(
-    r"-[AadfFljcwHLTMNmP]+|-a?u?x[wf]*|--(no-headers?|no-headings?|headers?|forest|deselect)|--sort=.+"
-)
-_PS_BSD = re.compile(r"[auxwfjlvsSrTcmHn]+|[0-9][0-9,]*|-p[0-9,]+")
-_PS_VALUED = re.compile(
+_PS_FLAGS = regex(r"-[AadfFljcwHLTMNmP]+|-a?u?x[wf]*|--(no-headers?|no-headings?|headers?|forest|deselect)|--sort=.+")
+_PS_BSD = regex(r"[auxwfjlvsSrTcmHn]+|[0-9][0-9,]*|-p[0-9,]+")
+_PS_VALUED = regex(
     r"(-[AadfFljcwHLT]*|[axwf]*)[op]|[auxwf]*k|-[fFlj]*[uUgG]|--(sort|pid|ppid|cols|columns|width|user|group|format)(=.+)?"
 )
-_PS_ALL = re.compile(r"-[AaefFljcwH]+|w+|--(no-headers?|forest)|--sort=[a-z%,+-]+")
-_PS_ALL_VALUED = re.compile(r"-[Aaew]*o|--sort|-[fFlj]*C")
+_PS_ALL = regex(r"-[AaefFljcwH]+|w+|--(no-headers?|forest)|--sort=[a-z%,+-]+")
+_PS_ALL_VALUED = regex(r"-[Aaew]*o|--sort|-[fFlj]*C")
 """What may stand beside -e, and beside -C, whose names may hold an e: nothing that ps could fail on and read again."""
-_PS_NAMES = re.compile(r"[A-Za-z%,=:0-9_+.-]+")
+_PS_NAMES = regex(r"[A-Za-z%,=:0-9_+.-]+")
 
 
 def _ps(argv: Sequence[str]) -> Use:

@@ -9,6 +9,7 @@ from harness.actions import Access, Act
 from harness.programs.options import read_command, stricter
 from harness.programs.program import READER_OF_INPUT, Parsed, PathUse, Program, Unknown, Use, gap
 from harness.record import replace
+from harness.regex import regex
 
 
 def _here(use: Use, *, tree: bool) -> Use:
@@ -32,7 +33,7 @@ _GREP_OPTIONS = """
 """
 
 
-_ENDING = re.compile(r"\*?[A-Za-z0-9_.+-]+")
+_ENDING = regex(r"\*?[A-Za-z0-9_.+-]+")
 """A pattern that says how names end, and that everybody reads alike. To rg, `#x` is a comment and `x ` is `x`."""
 
 

@@ -12,6 +12,7 @@ from harness.actions import Access, Act
 from harness.programs.options import stricter
 from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.record import replace
+from harness.regex import regex
 
 # --- Services, logs, mounts, addresses, sockets
 
@@ -75,7 +76,7 @@ _IP_OBJECTS = frozenset(
     """.split()
 )
 _IP_LISTS = frozenset(("show", "list", "lst"))
-_IP_WORD = re.compile(r"[A-Za-z0-9_.:@%-]+(/[0-9]+)?")
+_IP_WORD = regex(r"[A-Za-z0-9_.:@%-]+(/[0-9]+)?")
 
 
 def _ip(argv: Sequence[str]) -> Use:
@@ -98,7 +99,7 @@ def _ip(argv: Sequence[str]) -> Use:
     return gap(f"ip {words[0]} exec runs a command") if words[0] in ("netns", "vrf") else Use(act=Act.CHANGES)
 
 
-_SS_FILTER = re.compile(
+_SS_FILTER = regex(
     r"state|exclude|[a-z]+-[a-z0-9]+|established|closed|closing|listening|connected|synchronized|bucket|big|all"
     r"|\(|\)|and|or|not|&&|\|\||!|sport|dport|autobound|=|==|!=|eq|neq|ge|le|gt|lt|>=|<=|>|<|:[a-z0-9-]+"
 )

@@ -14,10 +14,11 @@ from harness.redaction.known_values import LINE_ENDS, MIN_SECRET_CHARACTERS, MIN
 from harness.redaction.marks import Span
 from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import END, KEY_BLOCK, open_block, shapes_for
+from harness.regex import regex
 
 _SURE = 8
 """Characters of a beginning by which its form is looked up; no form is shorter."""
-_HALF_A_LINE_END = re.compile(r"(?:\r|\\r\\|\\r|\\)\Z")
+_HALF_A_LINE_END = regex(r"(?:\r|\\r\\|\\r|\\)\Z")
 
 
 class Beginnings:
@@ -95,8 +96,8 @@ CONTEXT = 512
 # Tokens are written in the visible characters of ASCII: other scripts, which may have no blanks, are held back only where a
 # password could stand.
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
-_RUN_CHARACTERS = re.compile(r"[!-~]*")
-_PASSWORD_BEFORE = re.compile(r"""(?i:[=:>]\s{0,8}\\{0,4}["']|:\\?/|password\s{1,8}\Z|password\s{1,8}\S)""")
+_RUN_CHARACTERS = regex(r"[!-~]*")
+_PASSWORD_BEFORE = regex(r"""(?i:[=:>]\s{0,8}\\{0,4}["']|:\\?/|password\s{1,8}\Z|password\s{1,8}\S)""")
 _LONGEST_WORD = 24
 """Characters of the longest word that a shape is known by, and some."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Sequence
 
 from harness.record import Record
@@ -67,6 +66,8 @@ def front_matter(text: str) -> FrontMatter:
 
 def _value(first: str, more: Sequence[str]) -> str:
     if block := _BLOCK.fullmatch(first):
+        import textwrap
+
         kept = textwrap.dedent("\n".join(more)).strip("\n")
         return kept if block[1] == "|" else re.sub(r"\n(\n*)", lambda ends: ends[1] or " ", kept)
     told = [line.strip() for line in more if line.strip() and not line.lstrip().startswith("#")]

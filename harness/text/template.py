@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 
 from harness.errors import UsageError
+from harness.regex import regex
 
-_MARKS = re.compile(r"\\\{\{|\{\{(?:[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}\})?")
+_MARKS = regex(r"\\\{\{|\{\{(?:[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}\})?")
 
 
 def variables(template: str) -> frozenset[str]:

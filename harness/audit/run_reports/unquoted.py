@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import text
+from harness.regex import regex
 from harness.text.visible import visible_line
 
 LEFT_OUT = "(what the model wrote is left out of this report)"
@@ -21,10 +22,10 @@ TOO_DEEP = "It is nested too deeply to be held against the schema."
 TOO_SLOW = "Holding it against the schema took more than {:g} seconds: a pattern in it finds no end."
 _MOST_PLACES = 10
 _STILL = "the answer is still not what was asked for"
-_TOO_SLOW = re.compile(re.escape(TOO_SLOW).replace(re.escape("{:g}"), "[0-9.e+-]{1,20}"))
-_PLACE = re.compile(r" \[schema: (/[^\]]*)\]\Z")
+_TOO_SLOW = regex(re.escape(TOO_SLOW).replace(re.escape("{:g}"), "[0-9.e+-]{1,20}"))
+_PLACE = regex(r" \[schema: (/[^\]]*)\]\Z")
 # What is behind these words is quoted from a reply that could not be read (harness.models.reply_body).
-_QUOTED = re.compile(
+_QUOTED = regex(
     r"(The provider sent (?:an event that is not valid JSON|an event that is no JSON object|JSON in which)"
     r"|The answer is (?:neither an event stream nor valid JSON|JSON, but no reply|no event stream))"
     r".*",

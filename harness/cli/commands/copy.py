@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.cli.commands.conversation import Conversation
@@ -12,6 +11,7 @@ from harness.cli.terminal.styles import Tone
 from harness.errors import UsageError
 from harness.messages import Message, Role
 from harness.process.environment import child_environment, program_outside
+from harness.regex import regex
 from harness.text.amounts import counted, size_of_bytes
 
 MOST_BYTES = 1_000_000
@@ -20,8 +20,8 @@ MOST_SENT_BYTES = 50_000
 """Of what is handed to the terminal: several take no more at once."""
 SECONDS = 5.0
 """How long a program may take."""
-_BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-_FENCE = re.compile(r"(?P<indent>[ >]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
+_BLANKS = regex("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_FENCE = regex(r"(?P<indent>[ >]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
 
 
 def copy(conversation: Conversation, rest: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from harness.loop.compaction import split_summary
 from harness.messages import Message, Role
+from harness.regex import regex
 
 MOST_OUTPUTS = 16_000
 """Characters of what the person's commands printed, of all of them until the next message: some 4,000 tokens of English."""
@@ -33,7 +34,7 @@ FILES_READ = (
 """What stands between the words of a command and the files that they name."""
 RAN_BY_PERSON = "[The person ran this command themselves:]"
 """The first line of what a command of theirs printed; the last one is its end in brackets."""
-_PRINTED = re.compile(rf"{re.escape(RAN_BY_PERSON)}\n.*\n\[(?:exit code -?\d+|[a-z_]+)\]\n\n", re.DOTALL)
+_PRINTED = regex(rf"{re.escape(RAN_BY_PERSON)}\n.*\n\[(?:exit code -?\d+|[a-z_]+)\]\n\n", re.DOTALL)
 
 
 class NotesToModel:

@@ -6,8 +6,7 @@ words which only look like the mark are never taken for it, and every editing ke
 
 from __future__ import annotations
 
-import re
-
+from harness.regex import regex
 from harness.text.amounts import counted
 from harness.text.visible import visible
 
@@ -18,7 +17,7 @@ _FIRST, _LAST = 0x10_0000, 0x10_FFFD
 """Private use plane 16: assigned to nothing, typed by nobody. As many texts can be folded at a time."""
 _LONGEST_BEGINNING = 200
 """Characters of a folded entry that are shown."""
-_FOREIGN = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}\ud800-\udfff]")
+_FOREIGN = regex(f"[{chr(_FIRST)}-{chr(_LAST)}\ud800-\udfff]")
 """What could be taken for a mark, and lone surrogates."""
 
 

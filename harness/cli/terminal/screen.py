@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from harness.cli.terminal.row_text import WRAPPED, Row, Tint, cells, drawn, fitt
 from harness.cli.terminal.styles import Ink, Tone, signs
 from harness.log.order import LogRecord
 from harness.record import replace
+from harness.regex import regex
 from harness.text.amounts import elapsed
 from harness.text.visible import visible, visible_line
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ERASE = "\r\x1b[K"
 TAKE_BACK = "\r\x1b[{}A\x1b[J"
 """Go up so many rows, and erase from there to the end of the screen (ECMA-48: CUU, ED)."""
-_KEY = re.compile(r"\[[^\[\]\s]{1,5}\]")
+_KEY = regex(r"\[[^\[\]\s]{1,5}\]")
 """A key, as the line of keys names it."""
 TEXT_SECONDS = 0.01
 """Pieces of text that come within this time are taken in together."""

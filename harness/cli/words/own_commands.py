@@ -14,13 +14,14 @@ from harness.cli.terminal.styles import Tone
 from harness.cli.words.word_files import OwnCommand, OwnWords, named
 from harness.errors import UsageError
 from harness.record import Record
+from harness.regex import regex
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.cli.config.settings import Settings
 
-_PLACES = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?![0-9]))")
-_OTHERS_MODELS = re.compile(r"sonnet|opus|haiku|opusplan|best|claude-.*")
+_PLACES = regex(r"\$(?:ARGUMENTS\b|([1-9])(?![0-9]))")
+_OTHERS_MODELS = regex(r"sonnet|opus|haiku|opusplan|best|claude-.*")
 """Models as another agent names them (code.claude.com/docs/en/model-config); the last are names at one provider."""
 
 
