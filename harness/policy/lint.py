@@ -85,7 +85,7 @@ def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
     unproved = _without_examples(policy)
     found = [*_tools(policy)]
     first: dict[Hashable, Rule] = {}
-    strict = _StrictRules(policy.rules)
+    strict = StrictRules(policy.rules)
     for rule in policy.rules:
         twin = first.setdefault(_meaning(rule), rule)
         problems = [*_reach(policy, rule, twin, strict), *_breadth(rule), *_patterns(rule), *_grants(rule)]
@@ -116,7 +116,7 @@ def _tools(policy: Policy) -> Iterator[PolicyWarning]:
             yield PolicyWarning(rule="", origin=uncovered.origin, problem=problem)
 
 
-def _reach(policy: Policy, rule: Rule, twin: Rule, strict: _StrictRules) -> Iterator[str]:
+def _reach(policy: Policy, rule: Rule, twin: Rule, strict: StrictRules) -> Iterator[str]:
     """Yield why a rule can decide nothing: at most one reason, the plainest. `twin` is the first rule that means the same."""
     if twin is not rule:
         yield f"says the same as rule {twin.label}"
@@ -148,7 +148,7 @@ def _unordered(rule: Rule, name: str) -> Hashable:
             return value
 
 
-class _StrictRules:
+class StrictRules:
     """The strict rules of a policy, listed so that of one rule only those are tried that may catch it."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
@@ -169,7 +169,7 @@ class _StrictRules:
         words = _NOTHING.union(*_needed(rule), _tools_of(rule))
         places = sorted({place for word in words for place in self._places.get(word, ())})
         stricter = (self._rules[place] for place in places if self._rules[place].decision > rule.decision)
-        return next((other for other in stricter if _catches(other, rule)), None)
+        return next((other for other in stricter if catches(other, rule)), None)
 
 
 _NOTHING: frozenset[Hashable] = frozenset(("",))
@@ -179,7 +179,7 @@ _NOTHING: frozenset[Hashable] = frozenset(("",))
 def _needed(rule: Rule) -> list[frozenset[Hashable]]:
     """Return sets of words, patterns and the like: a rule that this one catches has something of each of them.
 
-    INVARIANT: `_catches` is never true of a rule that has none of one set.
+    INVARIANT: `catches` is never true of a rule that has none of one set.
     """
     needed: list[frozenset[Hashable]] = [frozenset((each,)) for each in rule.where]
     if rule.argv is not None:
@@ -196,7 +196,7 @@ def _tools_of(rule: Rule) -> tuple[str, ...]:
     return rule.tools or (_COMMANDS if rule.argv is not None else ())
 
 
-def _catches(strict: Rule, rule: Rule) -> bool:
+def catches(strict: Rule, rule: Rule) -> bool:
     """Say whether `strict`, of a stricter decision, matches all that `rule` matches; no where that is not sure."""
     tools = _tools_of(rule)
     if strict.tools and not (tools and all(is_named(tool, strict.tools) for tool in tools)):

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import all_rows
 from sizes import examples
+from work import assert_linear
 
-from harness.actions import Action, Facet
+from harness.actions import Access, Action, Facet
 from harness.cli.policy.policies import SHIPPED, load_named
 from harness.messages import ToolCall
-from harness.policy.lint import PolicyWarning, warnings
+from harness.policy.argument_patterns import ArgumentPatterns
+from harness.policy.hosts import host_patterns
+from harness.policy.lint import PolicyWarning, StrictRules, catches, warnings
 from harness.policy.loader import combine, parse_policy
-from harness.policy.matchers import ArgvPattern
+from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import EXAMPLE_DISK
-from harness.policy.rules import Decision, Layer, Origin
+from harness.policy.rules import Decision, Layer, Origin, Rule
 from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.shell.facets import read_commands
@@ -313,6 +318,77 @@ def test_several_files_are_looked_at_together() -> None:
     other = policy(auto(argv=["git", "push"]), "b.toml", Layer.PROJECT)
     (found,) = warnings(combine([one, other]))
     assert (str(found.origin), "rule no (a.toml:2)" in found.problem) == ("b.toml:2", True)
+
+
+# --- a policy of many rules ---
+
+
+def many_rules(count: int) -> Policy:
+    """Return a policy of rules of every kind; those of commands share their programs, or the words behind them."""
+    kinds = (
+        lambda n: rule(f"a{n}", "auto", argv=["git", f"a{n}", "..."], flags=["-q"], write=["."]),
+        lambda n: rule(f"b{n}", "deny", argv=[f"b{n}", "push"], flags=["-f"], match=[f"b{n} push -f"]),
+        lambda n: rule(f"c{n}", "confirm", path=[f"c{n}", "*.pem"], except_=[f"x{n}"], match=[f"c{n}"]),
+        lambda n: rule(f"d{n}", "auto", path=[f"/d{n}/"], access=["read"]),
+        lambda n: rule(f"e{n}", "deny", tool=[f"mcp__e__t{n}"]),
+        lambda n: rule(f"f{n}", "auto", tool=["mcp__f__*"], **{"where.path": [f"f{n}"]}),
+        lambda n: rule(f"g{n}", "block", argv=["git", f"g{n}"], env=["A"], match=[f"A=1 git g{n}"]),
+    )
+    return policy("".join(kinds[n % len(kinds)](n) for n in range(count)))
+
+
+def test_the_work_grows_with_the_rules() -> None:
+    assert_linear(many_rules, warnings, 70)
+
+
+def words_of(*tokens: tuple[str, ...], flags: tuple[str, ...] | None = None) -> dict[str, Any]:
+    return {"argv": ArgvPattern(tokens=tokens, rest=True, flags=flags)}
+
+
+def paths_of(*patterns: str) -> dict[str, Any]:
+    return {"path": PathPatterns(patterns=patterns), "access": (Access.READ,)}
+
+
+WHERE = tuple(ArgumentPatterns(name=name, words=("w",)) for name in ("m", "n"))
+MATCHERS: tuple[dict[str, Any], ...] = (
+    {},
+    words_of(("git",)),
+    words_of(("/usr/bin/git", "hg")),
+    words_of(("git",), ("push", "pull")),
+    words_of(("git",), ("push",), flags=("-f",)),
+    words_of(("git",), ("-C",), ("x",), ("push",)),
+    paths_of(".env"),
+    paths_of(".env", "*.pem"),
+    {"env": ("A",)},
+    {"env": ("A", "B")},
+    {"text": "xy"},
+    {"text": "x"},
+    {"goes_to": host_patterns(("example.org", "*.example.net"))},
+    {"goes_to": host_patterns(("example.org",))},
+    {"where": WHERE},
+    {"where": WHERE[:1]},
+    {"where": WHERE[1:]},
+)
+TOOLS = ((), ("bash",), ("bash", "mcp__a__b"), ("mcp__a__*",), ("mcp__*",))
+
+
+def test_every_rule_that_catches_another_is_tried() -> None:
+    """Each rule alone with each, and among all."""
+    origin = Origin(file="p.toml", line=2)
+    every = [
+        Rule(id="r", decision=decision, origin=origin, layer=Layer.FILE, tools=tools, **matcher)
+        for decision, tools, matcher in product((Decision.AUTO, Decision.CONFIRM, Decision.DENY), TOOLS, MATCHERS)
+    ]
+    alone = [(other, StrictRules((other,))) for other in every]
+    among = StrictRules(every)
+    count = 0
+    for one in every:
+        stricter = [other for other in every if other.decision > one.decision and catches(other, one)]
+        found = [other for other, by_itself in alone if by_itself.catching(one) is not None]
+        assert found == stricter, str(one)
+        assert among.catching(one) is max(stricter, key=lambda other: other.decision, default=None)
+        count += len(stricter)
+    assert count > 1_000, "hardly any rule catches another: that proves nothing"
 
 
 # --- a rule that is called idle decides nothing ---
