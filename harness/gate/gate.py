@@ -231,7 +231,7 @@ class Gate:
             else:
                 self.tools.check_place()  # a question may have stood for long
                 attempt.begun = True
-                if isinstance(tool, SeenTool) and approval is not None and approval.by == "person":
+                if approval is not None and approval.by == "person" and isinstance(tool, SeenTool):
                     tool.keep_seen(permitted)  # of any other yes nobody knows whether a person looked
                 if isinstance(tool, TimedTool):
                     attempt.take(tool.run_for(permitted, effects, left or None))

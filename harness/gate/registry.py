@@ -31,6 +31,8 @@ class ToolRegistry:
             self._tools[tool.spec.name] = tool
         self._place_checks = tuple(dict.fromkeys(tool.check_place for tool in tools if isinstance(tool, PlacedTool)))
         """Most tools work in one folder: it is looked at once."""
+        self._walls = {tool.spec.name: tool.walls for tool in tools if isinstance(tool, ConfinedTool)}
+        """What holds the calls of a tool to their effects, where something does."""
         self.specs = tuple(tool.spec for tool in tools)
         """What each tool says of itself to a model."""
 
@@ -42,21 +44,16 @@ class ToolRegistry:
     @property
     def level(self) -> str:
         """What this machine can hold commands to, in a few words."""
-        for tool in self._tools.values():
-            if isinstance(tool, ConfinedTool):
-                return tool.walls.level
-        return IN_PROCESS
+        return next((walls.level for walls in self._walls.values()), IN_PROCESS)
 
     def confinement(self, name: str, effects: Effects) -> str:
         """Return what holds a call to `effects`, in a few words; `name` may be what asks and is no tool of the model."""
-        tool = self._tools.get(name)
-        return tool.walls.in_words(effects) if tool is not None and isinstance(tool, ConfinedTool) else IN_PROCESS
+        return self._walls[name].in_words(effects) if name in self._walls else IN_PROCESS
 
     def walls_here(self, policy: Policy, name: str) -> WallsHere:
         """Return what can hold a program that a person grants to the tool `name`."""
-        tool = self._tools.get(name)
-        if tool is not None and isinstance(tool, ConfinedTool):
-            return tool.walls.here(policy, name)
+        if name in self._walls:
+            return self._walls[name].here(policy, name)
         return WallsHere(root="", confines=False, missing="the tool runs no programs")
 
     def check_place(self) -> None:
@@ -96,8 +93,7 @@ class ToolRegistry:
 
     def bounds_by_kernel(self, name: str) -> bool:
         """Say whether the kernel keeps a call of the tool `name` from writing what its effects do not name."""
-        tool = self._tools[name]
-        return isinstance(tool, ConfinedTool) and tool.walls.confines
+        return name in self._walls and self._walls[name].confines
 
 
 def _check_action(action: object, call: ToolCall) -> None:

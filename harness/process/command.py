@@ -372,6 +372,7 @@ class _Group:
                 self._survivors.reap()
                 reaping = now + REAP_SECONDS
             if self._exit in ready:
+                self._survivors.leader_ended()
                 return _Seen.EXIT
             if self._interrupt in ready:
                 os.eventfd_read(self._interrupt)

@@ -71,6 +71,10 @@ class Survivors:
             if bound(number, self.mark):
                 waiting |= procfs.first_children(number)
 
+    def leader_ended(self) -> None:
+        """Take that its first process has ended, with all its threads: it is looked at no more."""
+        self._before.add(self._leader)
+
     def close(self) -> None:
         """Forget the command: nothing of it is left. Called before its first process is reaped; may be called again."""
         self._guard.ended(self.mark)

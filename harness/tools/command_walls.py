@@ -103,10 +103,10 @@ class CommandWalls:
         """
         if effects.enforcement is Enforcement.OFF:
             return UNCONFINED
-        if not self.confines:
+        if not self.confines or not (effects.named or effects.granted):  # no path is opened, and no socket
             return self.level
         walls = walls_for(effects, self._workspace, hide=self._hide)
-        if walls.reader and not effects.named:  # no path is opened, and no socket
+        if walls.reader and not effects.named:
             return self.level
         named = set(effects.named)
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
