@@ -37,9 +37,11 @@ files = FileIndex(os.getcwd(), os.environ)
 files.first_seconds = options.get("first_seconds", 60.0)
 line = PromptLine(
     history=KeptHistory(os.path.join(os.getcwd(), "state", "history"), Redactor(["s3cr3t-value-0815"])),
-    commands=[("/help", "what there is"), ("/history", "lines"), ("/model", "show or switch")],
+    commands=lambda: [("/help", "what there is"), ("/history", "lines"), ("/model", "show or switch")],
     files=files.matches,
-    offers={"/model": lambda: [Offered(text=name, shown=name, about=about) for name, about in options.get("models", ())]},
+    offers=lambda: {
+        "/model": lambda: [Offered(text=name, shown=name, about=about) for name, about in options.get("models", ())]
+    },
     keys=[KeyWords(key=key, does=does) for key, does in (("Enter", "send"), ("Tab", "choose"), ("Alt-Enter", "a new line"))],
     vi=options.get("vi", False), look=look, environment=os.environ,
     next_mode=lambda: tell("next mode"),

@@ -8,7 +8,7 @@ import threading
 import time
 from argparse import Namespace
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
@@ -39,7 +39,6 @@ from harness.cli.policy.trust import trusted_or_not
 from harness.cli.repl.repl_terminal import DoublePress, Terminal
 from harness.cli.repl.status_line import status_of, status_parts, status_text
 from harness.cli.repl.todo_list import ShownTodo
-from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, named, newest, refuse_its_log
 from harness.cli.session_log import close_log
 from harness.cli.state import PROJECT_CONFIG, PROJECT_SERVERS, State, here, word_folders
 from harness.cli.terminal.screen import Notices, Screen
@@ -59,6 +58,8 @@ from harness.text.visible import visible_line
 if TYPE_CHECKING:
     from harness.cli.approver.standing_question import AskOutside, StandingQuestion
     from harness.cli.repl.attached_files import AttachedFiles
+    from harness.cli.resume import Carried
+    from harness.cli.terminal.completion import Offered
     from harness.cli.terminal.question import Usual
 
 
@@ -117,6 +118,8 @@ def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carrie
     state, action = State.of(environment), arguments.action
     if not action and not arguments.resume:
         return None
+    from harness.cli.resume import FORKED, RESUMED, carried_from, named, newest, refuse_its_log
+
     how = FORKED if action == "fork" else RESUMED
     name = arguments.session if action else None
     found, note = newest(state, here(arguments.cwd)) if name is None else (named(state, name), "")
@@ -235,14 +238,13 @@ class Repl:
         parts.log.observers.append(self._conversation.record)
         self._conversation.own, left_out = slash_of(self._parts.words.commands)
         self._notes += [Line(tone=Tone.WARNING, text=note) for note in left_out]
-        offers = {one.name: partial(one.offers, self._conversation) for one in slash_commands() if one.offers}
         self._lines = self._terminal.prompt_line(
             state.history,
             root,
             parts.redactor,
             self._toolbar,
-            (*slash_commands(), *self._conversation.own),
-            offers,
+            lambda: (*slash_commands(), *self._conversation.own),
+            self._offers,
             partial(next_mode, self._conversation),
         )
         self._interrupts = DoublePress()
@@ -281,6 +283,8 @@ class Repl:
         if carried is None:
             session = self._agent.start()
         else:
+            from harness.cli.resume import carried_lines
+
             self._notes += carried_lines(carried, about)
             self._parts.redactor.note(" ".join(carried.rebuilt.marks))
             self._parts.pictures.take_over(carried.rebuilt.messages, carried.found.path)
@@ -297,6 +301,10 @@ class Repl:
             policy_named=arguments.policy,
             policy_sha256=arguments.policy_sha256,
         )
+
+    def _offers(self) -> Mapping[str, Callable[[], Sequence[Offered]]]:
+        """Return what tells what may follow a command, by its name."""
+        return {one.name: partial(one.offers, self._conversation) for one in slash_commands() if one.offers}
 
     def talk(self) -> int:
         """Read, run, repeat. Returns the exit code."""
@@ -429,6 +437,7 @@ class Repl:
         self._parts.interrupt.tell_by(self._lines.stopper())
 
         def warm_up() -> None:
+            slash_commands()
             self._parts.warm_up()
             import harness.cli.terminal.approver
             import harness.cli.terminal.markdown_stream  # noqa: F401 - for the answer, with rich

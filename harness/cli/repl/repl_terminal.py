@@ -120,12 +120,12 @@ class Terminal:
         root: str,
         redactor: Redactor,
         toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
-        commands: Sequence[SlashCommand],
-        offers: Mapping[str, Callable[[], Sequence[Offered]]],
+        commands: Callable[[], Sequence[SlashCommand]],
+        offers: Callable[[], Mapping[str, Callable[[], Sequence[Offered]]]],
         next_mode: Callable[[], None],
     ) -> PromptLine:
         """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named,
-        `offers` says what may follow a command, `next_mode` is what Shift-Tab does."""
+        `offers` tells who knows what may follow a command, `next_mode` is what Shift-Tab does."""
         from harness.cli.terminal.file_names import FileIndex
         from harness.cli.terminal.line_history import KeptHistory
         from harness.cli.terminal.prompt_line import PromptLine
@@ -133,7 +133,7 @@ class Terminal:
         self._history = KeptHistory(history, redactor)
         return PromptLine(
             history=self._history,
-            commands=[(name, command.summary) for command in commands for name in command.names],
+            commands=lambda: [(name, command.summary) for command in commands() for name in command.names],
             files=FileIndex(root, self._environment).matches,
             offers=offers,
             keys=KEYS,

@@ -9,7 +9,6 @@ import json
 import re
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -45,12 +44,15 @@ class LineCompleter(Completer):
 
     def __init__(
         self,
-        commands: Sequence[tuple[str, str]],
+        commands: Callable[[], Sequence[tuple[str, str]]],
         files: Callable[[str], Sequence[str]],
-        offers: Mapping[str, Callable[[], Sequence[Offered]]] = MappingProxyType({}),
+        offers: Callable[[], Mapping[str, Callable[[], Sequence[Offered]]]],
     ) -> None:
-        """Take the commands (name with `/`, summary), what finds files by what was typed of their names, and what may
-        follow a command, by its name: asked once for each line."""
+        """Take what tells the commands (name with `/`, summary), what finds files by what was typed of their names, and what
+        tells who knows what may follow a command, by its name: that is asked once for each line.
+
+        Nobody is asked for commands before one is typed.
+        """
         self._commands = commands
         self._files = files
         self._offers = offers
@@ -126,23 +128,24 @@ class LineCompleter(Completer):
 
     def _of_commands(self, text: str) -> Iterator[Completion]:
         typed = text[1:].lower()
-        begun = [one for one in self._commands if one[0].startswith(f"/{typed}")]
+        commands = self._commands()
+        begun = [one for one in commands if one[0].startswith(f"/{typed}")]
         if len(typed) >= LEAST_SEARCHED:  # else by what they do: `/session` finds /resume
-            begun = begun or [one for one in self._commands if typed in f"{one[0]} {one[1]}".lower()]
+            begun = begun or [one for one in commands if typed in f"{one[0]} {one[1]}".lower()]
         for name, summary in begun:
             yield Completion(name, -len(text), display=visible_line(name), display_meta=visible_line(summary))
 
     def _offering(self, text: str) -> tuple[str, str] | None:
         """Return the command whose menu belongs to the text, and what was typed behind its name."""
         found = re.fullmatch(_ARGUMENT, text)
-        return (found[1].lower(), found[2]) if found and found[1].lower() in self._offers else None
+        return (found[1].lower(), found[2]) if found and found[1].lower() in self._offers() else None
 
     def _of_offers(self, command: str, typed: str) -> Iterator[Completion]:
         asked = self._asked
         offered = asked.setdefault(command, None)
         if offered is None:
             try:
-                offered = asked[command] = tuple(self._offers[command]())
+                offered = asked[command] = tuple(self._offers()[command]())
             finally:
                 if asked.get(command) is None:
                     asked.pop(command, None)

@@ -67,9 +67,9 @@ class PromptLine:
         self,
         *,
         history: History,
-        commands: Sequence[tuple[str, str]],
+        commands: Callable[[], Sequence[tuple[str, str]]],
         files: Callable[[str], Sequence[str]],
-        offers: Mapping[str, Callable[[], Sequence[Offered]]],
+        offers: Callable[[], Mapping[str, Callable[[], Sequence[Offered]]]],
         keys: Sequence[KeyWords],
         vi: bool,
         look: Look,
@@ -80,9 +80,9 @@ class PromptLine:
     ) -> None:
         """Take what is known of the person and the terminal; nothing is read or written yet.
 
-        `commands` are names with `/` and summaries; `files` finds names by what was typed of them, `offers` what may
-        follow a command: both may take their time, in any thread; `keys` are what `?` shows; `toolbar` is asked at each
-        key, with a hint of what keys do just now; `next_mode` is what Shift-Tab does; `tell` shows a line to the person.
+        `commands` tells names with `/` and summaries; `files` finds names by what was typed of them, what `offers` tells
+        what may follow a command: both may take their time, in any thread; `keys` are what `?` shows; `toolbar` is asked at
+        each key, with a hint of what keys do just now; `next_mode` is what Shift-Tab does; `tell` shows a line to the person.
         """
         self._history = history
         self._environment = environment

@@ -331,7 +331,9 @@ MODELS = (
 )
 
 
-COMPLETER = LineCompleter(COMMANDS, lambda typed: [name for name in FILES if typed in name], {"/model": lambda: MODELS})
+COMPLETER = LineCompleter(
+    lambda: COMMANDS, lambda typed: [name for name in FILES if typed in name], lambda: {"/model": lambda: MODELS}
+)
 
 
 def _completions(text: str) -> list[tuple[str, int]]:
@@ -433,7 +435,7 @@ def test_what_follows_a_command_is_asked_for_once_a_line_and_shown_safely() -> N
         asked.append(1)
         return MODELS
 
-    completer = LineCompleter(COMMANDS, lambda _: (), {"/model": models})
+    completer = LineCompleter(lambda: COMMANDS, lambda _: (), lambda: {"/model": models})
     for text in ("/model ", "/model l"):
         assert list(completer.get_completions(Document(text), CompleteEvent()))
     found = list(completer.get_completions(Document("/model x"), CompleteEvent()))
@@ -454,7 +456,7 @@ def test_what_another_line_asked_for_is_not_waited_for() -> None:
         seen.append((during, completer.is_asking))
         return MODELS
 
-    completer = LineCompleter(COMMANDS, lambda _: (), {"/model": models})
+    completer = LineCompleter(lambda: COMMANDS, lambda _: (), lambda: {"/model": models})
     for _ in range(2):
         assert list(completer.get_completions(Document("/model "), CompleteEvent()))
     assert seen == [(True, False)] * 2
