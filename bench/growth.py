@@ -9,23 +9,30 @@ quiet machine.
 from __future__ import annotations
 
 import gc
+import os
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from harness.actions import Action
+from harness.cli.session_log import close_log, opened_log
+from harness.cli.state import State
 from harness.cli.terminal.file_names import NameIndex
 from harness.cli.terminal.markdown_stream import Markdown
 from harness.cli.terminal.styles import SIXTEEN
 from harness.files.diffs import compare
 from harness.files.workspace import Workspace
+from harness.log.verify import verify
 from harness.messages import Message, Role, ToolCall
 from harness.models.divergence import Outlines
 from harness.models.reply_body import unread_call
 from harness.policy.destruction import destroys
+from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
+from harness.policy.policy import Policy
 from harness.policy.rule_examples import EXAMPLE_DISK
 from harness.policy.verdict import evaluate
 from harness.process.capture import readable
@@ -164,6 +171,100 @@ def judged() -> Iterator[Row]:
 
     for name, parts in JUDGED.items():
         yield Row(f"judging: {name}", making(*parts), judge, 100_000)
+
+
+# -- policies
+
+RULES = {
+    "commands": """
+decision = "auto"
+argv = ["tool{0}", ["test", "run"], "..."]
+flags = ["-q"]
+write = ["."]
+match = ["tool{0} run -q a"]
+not_match = ["tool{0} run; touch x"]
+""",
+    "commands of one program": """
+decision = "deny"
+argv = ["git", "own{0}"]
+flags = ["--force"]
+reason = "r"
+match = ["git own{0} --force"]
+""",
+    "paths": """
+decision = "deny"
+path = ["secret{0}", "*.pem{0}", "/data{0}/"]
+except = ["secret{0}.example"]
+reason = "r"
+match = ["secret{0}"]
+""",
+}
+"""One policy is made of each, and one of all in turn."""
+
+
+def policy_of(*kinds: str) -> Callable[[int], bytes]:
+    """Return what makes a policy of so many rules, of these kinds in turn."""
+
+    def make(size: int) -> bytes:
+        rules = (f'[[rule]]\nid = "{number}"{kinds[number % len(kinds)].format(number)}' for number in range(size))
+        return "\n".join(("version = 1", *rules)).encode()
+
+    return make
+
+
+def loaded(data: bytes) -> Policy:
+    return parse_policy(data, "policy.toml")
+
+
+def checked(data: bytes) -> None:
+    warnings(loaded(data))
+
+
+def policies() -> Iterator[Row]:
+    kinds = {name: (rule,) for name, rule in RULES.items()}
+    for name, rules in {**kinds, "all kinds": tuple(RULES.values())}.items():
+        make = policy_of(*rules)
+        yield Row(f"a policy, loaded: {name}", make, loaded, 250)
+        yield Row(f"a policy, checked: {name}", make, checked, 250)
+
+
+# -- logs
+
+
+REDACTOR = Redactor((), key=b"a key")
+
+
+class ClosedLog(NamedTuple):
+    """A log whose head was noted when it was closed, in a state folder of its own."""
+
+    state: State
+    path: str
+
+
+def closed_log(folder: str, records: int) -> ClosedLog:
+    state = State(state=folder, config=folder)
+    made = ClosedLog(state, os.path.join(folder, "log.jsonl"))
+    log = opened_log(state, REDACTOR, path=made.path, workspace="")
+    log.append("session_started", {"harness": "0"})
+    for _ in range(records):
+        log.append("user_message", {"text": "x" * 500})
+    log.append("session_ended", {"stop": "completed", "detail": ""})
+    close_log(state, log)
+    return made
+
+
+def gone_on_with(made: ClosedLog) -> None:
+    opened_log(made.state, REDACTOR, path=made.path, workspace="").close()
+
+
+def logs() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+
+        def make(size: int) -> ClosedLog:
+            return closed_log(tempfile.mkdtemp(dir=folder), size)
+
+        yield Row("a closed log, gone on with: records", make, gone_on_with, 2_000)
+        yield Row("a log, judged as a whole: records", make, lambda made: verify(made.path), 2_000)
 
 
 # -- secrets
@@ -326,6 +427,8 @@ GROUPS: tuple[Callable[[], Iterator[Row]], ...] = (
     strict_json,
     commands,
     judged,
+    policies,
+    logs,
     secrets,
     files,
     terminal,
