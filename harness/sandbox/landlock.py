@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from _thread import allocate_lock
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntFlag
 
@@ -188,8 +188,7 @@ class Built:
         hidden = frozenset(os.path.realpath(path) for path in walls.hide if os.path.exists(path))
         found = readable(hidden, walls.show)
         self._listed = found.listed
-        self._changes = _changes(found.listed)
-        self.settled = all(changed < began - SETTLED_NANOSECONDS for changed in self._changes)
+        self._changes = _changes(found.listed, began)
         self.gaps = _gaps(walls, hidden, found)
         """What was to be hidden and is not, a sentence each."""
         rules = Rules(
@@ -200,8 +199,19 @@ class Built:
         self._held = _held((*walls.writable, *walls.show))
 
     def is_current(self) -> bool:
-        """Tell whether the disk still looks as it did."""
-        return _paths(self._walls) == self._paths and _changes(self._listed) == self._changes
+        """Tell whether the disk still looks as it did.
+
+        Folders that were changed may hold what they held: where others make and remove files, they are changed all the time.
+        What was allowed keeps its inode number as long as there is a rule for it: the kernel holds the inode.
+        """
+        if _paths(self._walls) != self._paths:
+            return False
+        changes = _changes(self._listed, time.time_ns())
+        if changes is None or changes != self._changes:
+            if any(_entries(folder) != entries for folder, entries in self._listed.items()):
+                return False
+            self._changes = changes
+        return True
 
     def close(self) -> None:
         """Close the descriptors; copies stay."""
@@ -224,17 +234,10 @@ class Rulesets:
             if built is not None and not built.is_current():
                 built.close()
                 built = None
-            if built is None:
-                built = Built(walls, version)
-            try:
-                return os.dup(built.ruleset), built.gaps
-            finally:
-                if built.settled:
-                    self._kept[key] = built  # the one used last stands last
-                else:
-                    built.close()
-                while len(self._kept) > MOST_KEPT:
-                    self._kept.pop(next(iter(self._kept))).close()
+            self._kept[key] = built = built or Built(walls, version)  # the one used last stands last
+            while len(self._kept) > MOST_KEPT:
+                self._kept.pop(next(iter(self._kept))).close()
+            return os.dup(built.ruleset), built.gaps
 
 
 def _gaps(walls: Walls, hidden: frozenset[str], found: ReadablePaths) -> tuple[str, ...]:
@@ -275,15 +278,16 @@ def _identity(path: str, *, follow: bool) -> State | None:
     return stat.S_IFMT(found.st_mode), found.st_dev, found.st_ino
 
 
-def _changes(folders: tuple[str, ...]) -> list[int]:
-    """Return when each folder was changed last, in nanoseconds; 0 for one that is gone."""
+def _changes(folders: Iterable[str], now: int) -> list[int] | None:
+    """Return when each folder was changed last, in nanoseconds, 0 for one that is gone; None where one may have changed
+    again since without its time showing it."""
     changed = []
     for path in folders:
         try:
             changed.append(os.stat(path).st_mtime_ns)
         except OSError:
             changed.append(0)
-    return changed
+    return changed if max(changed, default=0) < now - SETTLED_NANOSECONDS else None
 
 
 def _held(paths: tuple[str, ...]) -> list[int]:
@@ -307,8 +311,8 @@ class ReadablePaths(Record):
 
     whole: tuple[str, ...]
     """Files and folders, these with everything below."""
-    listed: tuple[str, ...]
-    """Folders above something hidden: their names may be listed, nothing more."""
+    listed: Mapping[str, Mapping[str, int] | None]
+    """Folders above something hidden: their names may be listed, nothing more. With their entries, see `_entries`."""
     too_large: tuple[str, ...]
     """Folders above something hidden that have too many entries to go through: of these nothing may be read."""
 
@@ -326,7 +330,7 @@ def readable(hidden: frozenset[str], show: tuple[str, ...]) -> ReadablePaths:
     for path in show:
         if path not in closed:
             found.go(path, closed, above)
-    return ReadablePaths(whole=tuple(found.whole), listed=tuple(found.listed), too_large=tuple(found.too_large))
+    return ReadablePaths(whole=tuple(found.whole), listed=found.listed, too_large=tuple(found.too_large))
 
 
 class _Found:
@@ -334,7 +338,7 @@ class _Found:
 
     def __init__(self) -> None:
         self.whole: list[str] = []
-        self.listed: list[str] = []
+        self.listed: dict[str, dict[str, int] | None] = {}
         self.too_large: list[str] = []
 
     def go(self, path: str, closed: frozenset[str], above: set[str]) -> None:
@@ -344,28 +348,27 @@ class _Found:
         if path not in above:
             self.whole.append(path)
             return
-        self.listed.append(path)
-        names = _names(path)
-        if names is None:
+        entries = self.listed[path] = _entries(path)
+        if entries is None:
             self.too_large.append(path)
             return
-        for name in names:
+        for name in entries:
             self.go(os.path.join(path, name), closed, above)
 
 
-def _names(folder: str) -> list[str] | None:
-    """Return the entries of a folder that are no links, or None where there are too many."""
-    names: list[str] = []
+def _entries(folder: str) -> dict[str, int] | None:
+    """Return the names of a folder that are no links, with their inode numbers, or None where there are too many."""
+    found: dict[str, int] = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if len(names) >= MOST_ENTRIES:
+                if len(found) >= MOST_ENTRIES:
                     return None
                 if not entry.is_symlink():
-                    names.append(entry.name)
+                    found[entry.name] = entry.inode()
     except OSError:  # not a folder, gone, or not ours to list
-        return []
-    return names
+        return {}
+    return found
 
 
 def parents(path: str) -> list[str]:

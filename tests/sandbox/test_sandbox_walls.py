@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from places import ROOT
+from process_scene import wait_until
 from rows import all_rows
 from sandbox_scene import USERS, Harness, Scene, harness_of, needs_walls, scene_of, whose_turn
 
@@ -303,6 +304,26 @@ def test_what_comes_later_beside_something_hidden_is_readable_by_the_next_comman
 
 
 @needs_walls
+def test_what_takes_the_place_of_another_beside_something_hidden_is_readable_by_the_next_command(scene: Scene) -> None:
+    """Twice in between: the second may get the inode number that the first one had."""
+    for _ in range(5):
+        for _ in range(2):
+            scene.file("next", "x")
+            os.replace(f"{scene.folder}/next", f"{scene.folder}/replaced")
+        scene.give(scene.folder)
+        assert scene.run('cat "$W/../replaced"', scene.reader).code == 0
+
+
+@needs_walls
+def test_what_is_moved_to_a_hidden_place_is_hidden_from_the_next_command(scene: Scene) -> None:
+    scene.file("moved", "x")
+    scene.give(scene.folder)
+    assert scene.run('cat "$W/../moved"', scene.reader).code == 0
+    os.rename(f"{scene.folder}/moved", f"{scene.folder}/H/moved")
+    assert scene.run('cat "$H/moved"', scene.reader).code == 1
+
+
+@needs_walls
 def test_a_secret_that_appears_later_is_hidden_from_the_next_command(scene: Scene) -> None:
     walls = {**scene.reader, "hide": [f"{scene.folder}/O/later"]}
     assert scene.run('cat "$O/file"', walls).code == 0
@@ -336,6 +357,29 @@ def test_rulesets_are_kept_while_nothing_changes_and_not_without_end(tmp_path: P
             os.close(descriptor)
             assert gaps == ()
     assert len(os.listdir("/proc/self/fd")) - before <= 2 * 8
+
+
+@needs_walls
+def test_a_ruleset_is_kept_while_folders_that_are_changed_hold_what_they_held(tmp_path: Path) -> None:
+    """In the folders above, other tests make what stays: then it is tried again."""
+    kept, passing, hidden = Rulesets(), tmp_path / "passing", tmp_path / "hidden"
+    hidden.mkdir()
+    walls = Walls(write=(), network=False, hide=(str(hidden),))
+
+    def looked_at() -> object:
+        os.close(kept.copy(walls, probe().landlock)[0])
+        return next(iter(kept._kept.values()))
+
+    def is_kept() -> bool:
+        before = looked_at()
+        passing.touch()
+        passing.unlink()
+        return looked_at() is before
+
+    assert wait_until(is_kept)
+    before = looked_at()
+    passing.touch()
+    assert looked_at() is not before
 
 
 # What a machine is
