@@ -5,7 +5,6 @@ Only what is surely so is told: a warning that is wrong once is not read the nex
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import product
@@ -59,7 +58,7 @@ _FOLDERS_OF_A_MACHINE = {
 _COMMANDS = shipped_that(Does.RUNS)
 _FOLDERS_OF_PEOPLE = frozenset(("home", "Users"))
 
-_WORDS = frozenset(("id", "origin", "reason", "hint"))
+_WORDS = frozenset(("id", "origin", "reason", "hint", "has_example"))
 """What a rule says to people; the rest of it is what it does."""
 
 
@@ -78,21 +77,23 @@ class PolicyWarning(Record):
 
 
 def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
-    """Return what is surely not meant in a policy that was loaded: of its [tools], then in the order of its rules.
-
-    Which examples a rule has is read in the policy's sources: those of a rule without its source are taken to be there.
-    """
-    unproved = _without_examples(policy)
+    """Return what is surely not meant in a policy that was loaded: of its [tools], then in the order of its rules."""
     found = [*_tools(policy)]
     first: dict[Hashable, Rule] = {}
     strict = StrictRules(policy.rules)
     for rule in policy.rules:
         twin = first.setdefault(_meaning(rule), rule)
         problems = [*_reach(policy, rule, twin, strict), *_breadth(rule), *_patterns(rule), *_grants(rule)]
-        if (rule.origin.file, rule.id) in unproved:
+        if rule.decision is not Decision.AUTO and not rule.has_example and _is_about_parts(rule):
             problems.append("a strict rule without `match`: nothing shows that it catches what it should")
         found += [PolicyWarning(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
     return tuple(found)
+
+
+def _is_about_parts(rule: Rule) -> bool:
+    """Say whether a rule is about a part of calls: what is about whole tools needs no example."""
+    about = (rule.argv, rule.path, rule.env, rule.text, rule.where, rule.goes_to)
+    return any(about)
 
 
 def _tools(policy: Policy) -> Iterator[PolicyWarning]:
@@ -337,20 +338,3 @@ def _protected(pattern: str) -> str:
         if part and not set(part) & set("*?[\\") and finding is not None and finding.id == "protected":
             return part
     return ""
-
-
-def _without_examples(policy: Policy) -> set[tuple[str, str]]:
-    """Return file and id of the strict rules that show no example of what they catch."""
-    strict = {(rule.origin.file, rule.id) for rule in policy.rules if rule.decision is not Decision.AUTO}
-    # What is about a whole tool needs none.
-    whole = {
-        (rule.origin.file, rule.id)
-        for rule in policy.rules
-        if rule.argv is None and rule.path is None and not (rule.env or rule.text or rule.where or rule.goes_to)
-    }
-    return {
-        (source.path, item["id"])
-        for source in policy.sources
-        for item in tomllib.loads(source.content.decode()).get("rule", ())
-        if "match" not in item
-    } & (strict - whole)

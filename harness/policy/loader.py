@@ -337,6 +337,7 @@ class _Loader:
             text=self.string(table, "text", "rule", index),
             reason=self.string(table, "reason", "rule", index),
             hint=self.string(table, "hint", "rule", index),
+            has_example="match" in table,
             write=self.places(table, "write", index, "rule"),
             network=not isinstance(said, list) and bool(self.value(table, "network", "flag", "rule", index)),
             hosts=self.hosts(table, "rule", index) if isinstance(said, list) else (),

@@ -172,6 +172,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                 path=PathPatterns(patterns=(".env", "*.pem")),
                 exceptions=PathPatterns(patterns=("test.pem",)),
                 reason="Secrets stay\nout.",
+                has_example=False,
             ),
             Rule(
                 id="raw",
@@ -180,6 +181,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                 layer=Layer.USER,
                 text="| sh",
                 reason="No.",
+                has_example=False,
             ),
             Rule(
                 id="server",
@@ -193,6 +195,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                     ArgumentPatterns(name="mode", words=("fast",)),
                 ),
                 read_only=True,
+                has_example=False,
             ),
             Rule(
                 id="docs",
@@ -203,6 +206,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                     HostPattern(host="example.org", below=True),
                     HostPattern(host="localhost", port=8000),
                 ),
+                has_example=False,
             ),
         ),
         defaults=tuple(
