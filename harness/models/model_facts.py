@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from harness.model import Prices
 from harness.record import Record, field_names
 
+LONGEST_NAME = 200
+"""Of a model."""
 MOST_TOKENS = 1_000_000_000
 MOST_DOLLARS = 1_000_000.0
 """Per million tokens."""

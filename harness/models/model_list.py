@@ -10,14 +10,13 @@ from harness.errors import ModelError, ModelFault
 from harness.models.endpoint import Endpoint
 from harness.models.exchange import Exchange
 from harness.models.failures import FailedTry
-from harness.models.model_facts import ModelFacts, facts_in
+from harness.models.model_facts import LONGEST_NAME, ModelFacts, facts_in
 from harness.models.openai_client import OpenAIClient
 from harness.text.strict_json import NotJsonError, read_line
 
 MOST_SECONDS = 3.0
 MOST_BYTES = 8 * 1024 * 1024
 MOST_MODELS = 2_000
-LONGEST_NAME = 200
 _PAGE = "/models?limit=1000"
 """Anthropic's API gives 20 of them unasked, and 1,000 at most (platform.claude.com/docs/en/api/models-list)."""
 

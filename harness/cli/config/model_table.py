@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from harness.cli.config.config_file import read_own, unknown_key
 from harness.cli.config.declared import PRICE_CHECKS
 from harness.errors import UsageError
-from harness.models.model_facts import MOST_TOKENS, ModelFacts
-from harness.models.model_list import LONGEST_NAME
+from harness.models.model_facts import LONGEST_NAME, MOST_TOKENS, ModelFacts
 from harness.record import Record, field_names, replace
 from harness.text.fields import Check, check_of
 from harness.text.toml_places import read_toml
