@@ -14,11 +14,12 @@ _Work: TypeAlias = tuple[Callable[[], object], Callable[[], object]]
 class KeptThreads:
     """Threads for pieces of work of one kind.
 
-    INVARIANT: none is waited for. While one works, or is stuck, another takes the next piece. They are of no other kind's
-    work: whatever a piece does to its thread (a signal mask) stays.
+    INVARIANT: none is waited for. While one works, or is stuck, another takes the next piece.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: Callable[[], object] | None = None) -> None:
+        """`first` is called on each new thread, before its first piece."""
+        self._first = first
         self._idle: list[SimpleQueue[_Work]] = []
         """What the threads without work wait at. Lists and queues are written in C: an interrupt leaves no lock behind."""
         self._started = 0
@@ -44,6 +45,8 @@ class KeptThreads:
         waiting.put((work, over))
 
     def _work(self, waiting: SimpleQueue[_Work]) -> None:
+        if self._first is not None:
+            self._first()
         while True:
             work, over = waiting.get()
             work()

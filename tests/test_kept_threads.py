@@ -21,8 +21,9 @@ def done(threads: KeptThreads) -> int:
 
 
 def test_one_thread_does_one_piece_after_the_other() -> None:
-    threads = KeptThreads()
-    assert len({done(threads) for _ in range(100)}) == 1
+    first: list[int] = []
+    threads = KeptThreads(lambda: first.append(get_native_id()))
+    assert [done(threads) for _ in range(100)] == first * 100
     assert threads.busy == 0
 
 

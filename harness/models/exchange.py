@@ -100,7 +100,13 @@ CLOSE_SECONDS = 0.1
 LOOK_UP_SECONDS = 0.1
 """How often whoever waits for a piece looks whether they shall stop."""
 
-threads = KeptThreads()
+
+def _obey_no_signal() -> None:
+    """Leave signals to the thread that waits: one that came here would not wake it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+
+threads = KeptThreads(_obey_no_signal)
 """They send."""
 
 
@@ -205,8 +211,6 @@ class Exchange:
             pass  # it is stuck, and given up
 
     def _run(self) -> None:
-        # Only the thread that waits obeys signals: one that came here would not wake it.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self._pass_on()
         except BaseException as raised:  # noqa: BLE001 - handed on to the one who waits
