@@ -437,8 +437,8 @@ class Repl:
         self._parts.interrupt.tell_by(self._lines.stopper())
 
         def warm_up() -> None:
-            slash_commands()
             self._parts.warm_up()
+            slash_commands()
             import harness.cli.terminal.approver
             import harness.cli.terminal.markdown_stream  # noqa: F401 - for the answer, with rich
 
