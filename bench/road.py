@@ -21,7 +21,7 @@ from harness.messages import FinishReason, ModelResponse, Usage
 
 HOME = os.path.dirname(os.path.abspath(harness.__file__))
 POLICY = os.path.join(os.path.dirname(HOME), "policies", "default.toml")
-COUNTED = {"ToolRegistry.prepare": "prepared", "parse": "parsed", "evaluate": "judged"}
+COUNTED = {"ToolRegistry.prepare": "prepared", "parse": "parsed", "evaluate": "judged", "walls_for": "walled"}
 """Functions whose calls are counted."""
 
 

@@ -1,4 +1,4 @@
-"""The road of a call is three frames long, and each call is prepared, read and judged once. bench/road.py shows it."""
+"""The road of a call is three frames long, and each call is prepared, read, judged and walled once. bench/road.py shows it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def test_three_frames_lead_from_the_loop_to_the_body_of_a_tool() -> None:
     ]
 
 
-def test_each_call_of_a_reply_is_prepared_read_and_judged_once() -> None:
+def test_each_call_of_a_reply_is_prepared_read_judged_and_walled_once() -> None:
     """Where the kernel holds readers to their effects: they cannot have changed what the next call means."""
     if not CommandWalls(Workspace("/")).confines:
         pytest.skip("this kernel confines no command, so that each may have changed what the next one means")
     road = Road(["ls", "cat a.txt", "cat a.txt | head -2"])
-    counted = [road.counts[name] for name in ("ToolRegistry.prepare", "parse", "evaluate")]
-    assert counted == [3, 3, 3]
+    counted = [road.counts[name] for name in ("ToolRegistry.prepare", "parse", "evaluate", "walls_for")]
+    assert counted == [3, 3, 3, 3]
