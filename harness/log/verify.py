@@ -88,8 +88,8 @@ def verify(path: str, head: str | None = None, noted: Mapping[int, frozenset[str
 def is_as_noted(path: str, noted: Mapping[int, frozenset[str]]) -> bool:
     """Say whether a log holds, to the byte, what it held when its last head was noted; it has every other head too.
 
-    Nothing but the chain is read, a tenth of what `verify` does: who noted the head answers for what the records say. No
-    for a line that could be read in two ways. Raises LogError if the file cannot be read.
+    Nothing but the chain is read, which takes little more than hashing: who noted the head answers for what the records
+    say. No for a line that could be read in two ways. Raises LogError if the file cannot be read.
     """
     count, previous = 0, NO_PREVIOUS
     for line in raw_lines(path):
