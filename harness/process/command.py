@@ -121,7 +121,7 @@ def run_group(
     """
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         raise ChildProcessError(errno.ECHILD, "SIGCHLD is ignored in this process, so no command's end can be learned")
-    # On a thread of its own, since KeyboardInterrupt is raised in the main thread only, between any two instructions:
+    # On another thread, since KeyboardInterrupt is raised in the main thread only, between any two instructions:
     # here it can only cut short the waiting, never lose a child that has just been started.
     ended: list[Ended | BaseException] = []
     done = allocate_lock()
