@@ -5,11 +5,9 @@ A line is a slash command only where its first word is one, or looks like one: `
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 import harness.cli.commands
@@ -78,6 +76,9 @@ class SlashCommand(Record):
 @cache
 def slash_commands() -> tuple[SlashCommand, ...]:
     """Return all there are, in the order of /help: those in a tuple `COMMANDS` of any module of this package."""
+    import pkgutil
+    from importlib import import_module
+
     names = [module.name for module in pkgutil.iter_modules(harness.cli.commands.__path__)]
     modules = [import_module(f"{harness.cli.commands.__name__}.{name}") for name in names]
     commands = [command for module in modules for command in getattr(module, "COMMANDS", ())]
