@@ -440,7 +440,8 @@ class Repl:
             self._parts.warm_up()
             slash_commands()
             import harness.cli.terminal.approver
-            import harness.cli.terminal.markdown_stream  # noqa: F401 - for the answer, with rich
+            import harness.cli.terminal.markdown_stream  # for the answer, with rich
+            import harness.shell.facets  # noqa: F401 - for the first command
 
         threading.Thread(target=warm_up, daemon=True).start()
 
