@@ -127,12 +127,14 @@ def carries(pid: int, variable: bytes) -> bool:
 
 def walls(pid: int) -> tuple[int, int]:
     """Return whether a process may gain no privileges any more (0 or 1), and how many seccomp filters bind it."""
-    found = {}
-    for line in _read(f"/proc/{pid}/status").splitlines():
-        name, _, value = line.partition(b":")
-        if name in (b"NoNewPrivs", b"Seccomp_filters"):
-            found[name] = int(value)
-    return found.get(b"NoNewPrivs", 0), found.get(b"Seccomp_filters", 0)
+    status = _read(f"/proc/{pid}/status")
+    return _number(status, b"NoNewPrivs"), _number(status, b"Seccomp_filters")
+
+
+def _number(status: bytes, name: bytes) -> int:
+    """Return what stands behind a name in a `status` file; 0 where the kernel does not say it."""
+    words = status.partition(b"\n%b:" % name)[2].split(None, 1)
+    return int(words[0]) if words else 0
 
 
 def _read(path: str) -> bytes:
