@@ -55,8 +55,8 @@ def assemble(
     """Return the policy that holds in `workspace`: managed, then `named` or the user's or the shipped `fallback`,
     then the project's, which only tightens until the user trusts exactly its content.
 
-    `pinned` is the SHA-256 that the file of the policy `named` must have; `examples` as in `load_policy`. Raises
-    UsageError if nothing is named to have it,
+    `pinned` is the SHA-256 that the file of the policy `named` must have; `examples` as in `load_policy`, though those of
+    shipped policies are tried by our tests and `harness policy check` alone. Raises UsageError if nothing is named to have it,
     and PolicyError for another digest, and for anything that cannot be read and understood: a layer is never left out
     because it is broken.
     """
@@ -65,13 +65,13 @@ def assemble(
         _check_managed(MANAGED_POLICY)
         layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED, examples=examples))
     if named is not None:
-        layers.append(with_digest(load_named(named, examples=examples), pinned))
+        layers.append(with_digest(load_named(named, examples=examples and named not in SHIPPED), pinned))
     elif pinned is not None:
         raise UsageError("--policy-sha256 is the digest of the file of --policy, and none is named")
     elif fallback == "default" and os.path.lexists(state.user_policy):
         layers.append(load_policy(state.user_policy, layer=Layer.USER, examples=examples))
     else:
-        layers.append(load_policy(shipped_policy_path(fallback), layer=Layer.SHIPPED, examples=examples))
+        layers.append(load_policy(shipped_policy_path(fallback), layer=Layer.SHIPPED, examples=False))
     project = os.path.join(workspace, PROJECT_POLICY)
     if os.path.lexists(project):
         layers.append(_project_policy(state, project, examples))
