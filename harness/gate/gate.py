@@ -600,14 +600,15 @@ class Gate:
         the watch saw changed.
         """
         action, effects = permit.action, permit.verdict.effects
-        by = self._records.brief(action)
-        self._unseen += [(f"{one.path} ({by})", "\n".join((f"{one.path}  {one.how}", *one.diff))) for one in found]
+        for one in found:
+            preview = "\n".join((f"{one.path}  {one.how}", *one.diff))
+            self._unseen.append((f"{one.path} ({self._records.brief(action)})", preview))
         if effects.write == () and self.tools.bounds_by_kernel(action.tool):
             return
         self._changes += 1
         changed = written_paths(action) if result is None else changed_paths(action, result)
         if permit.approval is None and any(is_entry_point(path) for path in changed):
-            self._unseen.append((by, action.preview))
+            self._unseen.append((self._records.brief(action), action.preview))
 
     def _new_proposal(
         self,
