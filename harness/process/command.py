@@ -11,12 +11,11 @@ import os
 import select
 import signal
 import time
-from _thread import allocate_lock
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from harness.kept_threads import KeptThreads
 from harness.process.capture import Live
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
     from harness.process.lent_terminal import LentTerminal
-
-_threads = KeptThreads()
-"""They follow commands. No walls are ever put up on one of them (see start.start)."""
 
 STEP_SECONDS = 0.01
 REAP_SECONDS = 0.5
@@ -121,7 +117,7 @@ def run_group(
     """
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         raise ChildProcessError(errno.ECHILD, "SIGCHLD is ignored in this process, so no command's end can be learned")
-    # On another thread, since KeyboardInterrupt is raised in the main thread only, between any two instructions:
+    # On a thread of its own, since KeyboardInterrupt is raised in the main thread only, between any two instructions:
     # here it can only cut short the waiting, never lose a child that has just been started.
     ended: list[Ended | BaseException] = []
     done = allocate_lock()
@@ -133,10 +129,12 @@ def run_group(
             ended.append(_run(launch, seconds, (output, errors), live, interrupt, pace))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             ended.append(error)
+        finally:
+            done.release()
 
     count, asked, over = stops or _never, 0, False
     try:
-        _threads.begin(work, done.release)
+        start_new_thread(work, ())
         while not over:
             try:
                 done.acquire(timeout=LOOK_UP_SECONDS)

@@ -13,7 +13,7 @@ import pytest
 from in_flight import all_over, exchanges
 from process_scene import wait_until
 
-from harness.models.exchange import CREDIT_BYTES, CREDITS, Connections, Exchange, Phase
+from harness.models.exchange import CREDIT_BYTES, CREDITS, Connections, Exchange, Phase, Senders
 
 
 def nothing() -> None:
@@ -176,6 +176,70 @@ def test_an_interrupt_reaches_who_waits_at_once() -> None:
 
 def test_an_exchange_that_never_began_can_be_closed() -> None:
     assert Exchange(lambda: iter([b"x"]), hang_up=nothing).close() is False
+
+
+# ----------------------------------------------------------------------------------------------------- the threads that send
+
+
+def sent_by(senders: Senders) -> int:
+    """Send something; return the number of the thread that did."""
+    exchange = Exchange(lambda: iter([b"%d" % threading.get_native_id()]), hang_up=nothing)
+    for _ in range(CREDITS):
+        exchange._credits.put(None)
+    senders.send(exchange)
+    number = exchange.take(60)
+    assert isinstance(number, bytes)
+    assert exchange.take(60) is None
+    return int(number)
+
+
+def test_one_thread_sends_one_request_after_the_other() -> None:
+    senders = Senders()
+    assert len({sent_by(senders) for _ in range(100)}) == 1
+    assert senders.busy == 0
+
+
+def test_a_thread_that_is_stuck_is_left_to_itself_and_sends_again_when_it_comes_back() -> None:
+    senders, stuck = Senders(), threading.Event()
+    first = sent_by(senders)
+    held = Exchange(lambda: iter([b""] if stuck.wait() else []), hang_up=nothing)
+    senders.send(held)
+    others = {sent_by(senders) for _ in range(10)}
+    assert (len(others), first in others, senders.busy) == (1, False, 1)
+    stuck.set()
+    assert held.take(60) is None
+    assert senders.busy == 0
+    assert sent_by(senders) in {first, *others}
+
+
+def test_a_thread_that_sends_obeys_no_signal() -> None:
+    def send() -> Iterator[bytes]:
+        yield repr(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()))).encode()
+
+    exchange = started(send)
+    told = exchange.take(60)
+    assert isinstance(told, bytes)
+    assert (b"SIGINT" in told, b"SIGTERM" in told, exchange.take(60), exchange.close()) == (True, True, None, True)
+
+
+def test_a_forked_process_sends_on_threads_of_its_own() -> None:
+    senders = Senders()
+    sent_by(senders)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = int(sent_by(senders) == 0)
+        finally:
+            os._exit(status)
+    ended: list[tuple[int, int]] = []
+
+    def has_ended() -> bool:
+        ended.append(os.waitpid(child, os.WNOHANG))
+        return ended[-1][0] == child
+
+    assert wait_until(has_ended)
+    assert ended[-1] == (child, 0)
 
 
 # -------------------------------------------------------------------------------------------------- the sockets of a client

@@ -608,20 +608,6 @@ def test_memory_stays_flat_whatever_is_printed(tmp_path: Path) -> None:
     assert grown < 20_000  # KiB
 
 
-def test_one_thread_follows_one_command_after_the_other() -> None:
-    followed: list[int] = []
-
-    class Taken:
-        def add(self, _block: bytes) -> None:
-            followed.append(threading.get_native_id())
-
-    for _ in range(5):
-        run_group(launch("echo x"), seconds=ENOUGH, output=Taken())
-
-    assert len(followed) == 5
-    assert set(followed) == {followed[0]} != {threading.get_native_id()}
-
-
 def test_a_spill_folder_is_not_made_for_nothing(tmp_path: Path) -> None:
     output = Capture(30_000, OutputFolder(str(tmp_path / "outputs")).spill())
     run_group(launch("seq 1000"), seconds=ENOUGH, output=output)

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 
 from process_scene import wait_until
 
-from harness.models.exchange import threads
+from harness.models.exchange import senders
 
 
 def exchanges() -> int:
     """Return how many requests have not ended."""
-    return threads.busy
+    return senders.busy
 
 
 def all_over() -> bool:
