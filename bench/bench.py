@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import select
 import statistics
 import subprocess
 import sys
@@ -34,15 +33,6 @@ decision = "auto"
 argv = [["true", "head"], "..."]
 flags = ["-c"]
 """
-
-BARE_FIRST = """\
-import sys, openai
-client = openai.OpenAI(base_url=sys.argv[1], api_key="none", max_retries=0)
-stream = client.chat.completions.create(model="m", stream=True, messages=[{"role": "user", "content": "go"}])
-for chunk in stream:
-    pass
-"""
-
 
 @contextmanager
 def server(calls: int, command: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
@@ -99,30 +89,6 @@ def start_up(runs: int) -> None:
     for name in ("version", "explain"):
         ratio = times[name] / times["pass"]
         row(f"start: {name}", f"{times[name] * 1e3:.1f} ms", f"{times['pass'] * 1e3:.1f} ms", ratio, "<= 4")
-
-
-def first_request(runs: int, folder: str) -> None:
-    """From process start to the arrival of the first request, against a program that only imports openai."""
-    policy = os.path.join(folder, "policy.toml")
-    found: dict[str, list[float]] = {"bare": [], "harness": []}
-    for turn in range(runs + 1):
-        for name, times in found.items():
-            with server(0, "true") as (url, process):
-                assert process.stdout is not None
-                command = [sys.executable, "-c", BARE_FIRST, url]
-                if name == "harness":
-                    command = [*HARNESS, "run", "go", "--base-url", url, "--policy", policy, "--cwd", folder, "-q"]
-                environment = {**os.environ, "XDG_STATE_HOME": f"{folder}-state"}
-                started = time.monotonic()
-                child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-                if not select.select([process.stdout], [], [], 30)[0]:
-                    raise SystemExit(f"{name} made no request in 30 s; it exited with {child.poll()}")
-                arrived = float(process.stdout.readline().split()[1])
-                child.wait()
-            if turn:
-                times.append(arrived - started)
-    ours, floor = statistics.median(found["harness"]), statistics.median(found["bare"])
-    row("first request of run", f"{ours * 1e3:.0f} ms", f"{floor * 1e3:.0f} ms", ours / floor, "<= 1.15")
 
 
 class Stamps:
@@ -239,20 +205,6 @@ def log_bytes(folder: str) -> None:
     row("log bytes per call beyond the result", f"{extra:.0f} B", "", None, "<= 4096")
 
 
-def memory(folder: str) -> None:
-    """Peak resident memory of a run with one call, in a process of its own."""
-    with server(1, "true") as (url, _):
-        policy = os.path.join(folder, "policy.toml")
-        command = [*HARNESS, "run", "go", "--base-url", url, "--policy", policy, "--cwd", folder, "-q"]
-        environment = {**os.environ, "XDG_STATE_HOME": f"{folder}-state"}
-        pid = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment).pid
-        _, status, usage = os.wait4(pid, 0)
-    peak = usage.ru_maxrss / 1024
-    row(
-        "peak memory of a one-call run", f"{peak:.0f} MB", "", None, f"<= 85 (exit {os.waitstatus_to_exitcode(status)})"
-    )
-
-
 def decisions(folder: str) -> None:
     """One decision on a command of two parts, under 10 and 200 rules."""
     from harness import Workspace, evaluate
@@ -355,8 +307,6 @@ def main() -> None:
         with open(os.path.join(folder, "text.txt"), "w", encoding="utf-8") as file:
             file.write("0123456789abcdef " * 400)
         start_up(5 if quick else 25)
-        first_request(3 if quick else 11, folder)
-        memory(folder)
         per_call((1, 10) if quick else (1, 10, 100, 500), folder)
         flatness(folder, 40 if quick else 500)
         log_bytes(folder)

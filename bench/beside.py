@@ -30,6 +30,7 @@ if not os.path.exists(HARNESS[0]):
 CALLS = 10
 AT_ONCE = 20
 PROMPT = "go on and call"
+POSTING = "the SDK's post()"
 
 POLICY = """\
 version = 1
@@ -210,7 +211,7 @@ def contenders(origin: str, folder: str, agents: str) -> dict[str, Contender]:
     ours = {**plain, "XDG_STATE_HOME": f"{folder}/state", "OPENAI_API_KEY": "none"}
     found = {
         "harness": Contender([*HARNESS, "run", f"{PROMPT} harness.", *flags], ours),
-        "the SDK's post()": Contender([sys.executable, "-c", POST, url, f"{PROMPT} harness."], plain),
+        POSTING: Contender([sys.executable, "-c", POST, url, f"{PROMPT} harness."], plain),
         "the SDK's streaming": Contender([sys.executable, "-c", TYPED, url, f"{PROMPT} harness."], plain),
     }
     for name, start in AGENT_STARTS.items():
@@ -254,24 +255,33 @@ def main() -> None:
             for name in random.sample(list(all_of_them), len(all_of_them)):
                 together.setdefault(name, []).append(all_of_them[name].at_once(served))
         os.chdir("/")
-    floor = statistics.median(bare)
+    middle = {name: _middle(runs) for name, runs in found.items()}
+    cpus = {name: statistics.median(seconds) for name, seconds in together.items()}
+    print(f"python {sys.version.split()[0]}, {os.cpu_count()} cpus, medians of {rounds} rounds in shuffled order")
     print(
-        f"python {sys.version.split()[0]}, {os.cpu_count()} cpus, medians of {rounds} rounds; "
-        f"`import openai` alone: {floor * 1e3:.0f} ms"
-    )
-    print(
-        f"{'':22}{'first request':>16}{'gap per call':>16}{'whole run, CPU':>16}{'memory':>10}{f'{AT_ONCE} at once, CPU':>20}"
+        f"{'':22}{'first request':>16}{'gap per call':>16}{'whole run, CPU':>16}{'memory':>10}{f'{AT_ONCE} at once':>12}"
     )
     for name in all_of_them:
-        runs = found[name]
-        first, gap = (statistics.median(values) for values in ([one.first for one in runs], [one.gap for one in runs]))
-        cpu, peak = (
-            statistics.median(values) for values in ([one.cost.cpu for one in runs], [one.cost.peak for one in runs])
-        )
+        first, gap, cost = middle[name]
         print(
-            f"{name:22}{first * 1e3:>13.0f} ms{gap * 1e3:>13.2f} ms{cpu * 1e3:>13.0f} ms{peak:>7.0f} MB"
-            f"{statistics.median(together[name]):>18.1f} s"
+            f"{name:22}{first * 1e3:>13.0f} ms{gap * 1e3:>13.2f} ms{cost.cpu * 1e3:>13.0f} ms{cost.peak:>7.0f} MB"
+            f"{cpus[name]:>10.1f} s"
         )
+    imports = statistics.median(bare)
+    print(f"{'import openai':22}{imports * 1e3:>13.0f} ms")
+    ours = middle["harness"]
+    print(f"\nfirst request: {ours.first / imports:.2f} times `import openai` (to reach: 0.6)", end="")
+    print(f", {ours.first / middle['codex'].first:.2f} times codex (1.2)" if "codex" in middle else "")
+    print(f"gap: {ours.gap / middle[POSTING].gap:.2f} times the SDK's post() (to reach: 1.9)")
+    at_once = cpus["harness"] / cpus[POSTING]
+    print(f"{AT_ONCE} at once: {at_once:.2f} times the CPU of the SDK's post() (to reach: 0.67)")
+
+
+def _middle(runs: Sequence[Measured]) -> Measured:
+    """Return the medians of some runs, each figure for itself."""
+    costs = [run.cost for run in runs]
+    cost = Cost(*(statistics.median(figures) for figures in zip(*costs, strict=True)))
+    return Measured(statistics.median(run.first for run in runs), statistics.median(run.gap for run in runs), cost)
 
 
 if __name__ == "__main__":

@@ -268,7 +268,7 @@ class SessionParts:
             self._named.warm_up()
 
     def load(self) -> None:
-        """Do the same without looking for garbage: a third of a short run would go into that (bench/run.py)."""
+        """Do the same without looking for garbage: a third of a short run would go into that (bench/beside.py)."""
         gc.disable()
         try:
             self.warm_up()
