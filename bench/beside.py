@@ -1,8 +1,8 @@
 """Measure the harness beside bare programs of the openai SDK and other agents: one server, one script, shuffled rounds.
 
 Usage: python bench/beside.py [--quick] [--agents FOLDER]. FOLDER is where npm put other agents (`npm install --prefix FOLDER
-@openai/codex`); those that `harness hook` knows are found there. All play one scene of ten calls of `true`. Prints a table;
-always exits 0: a bench measures, it does not judge.
+@openai/codex`); those that `harness hook` knows are found there. All play one scene of 40 calls of `true`, and those that
+start at once one of a single call. Prints a table; always exits 0: a bench measures, it does not judge.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HARNESS = [os.path.join(os.path.dirname(sys.executable), "harness")]
 if not os.path.exists(HARNESS[0]):
     HARNESS = [sys.executable, "-m", "harness"]
-CALLS = 10
+CALLS = 40
 AT_ONCE = 20
-PROMPT = "go on and call"
+PROMPT = "PROMPT"
+"""Stands for what is said, in the command of who is measured."""
 POSTING = "the SDK's post()"
 
 POLICY = """\
@@ -126,10 +127,19 @@ class Stamping(PlayedModel):
         return answer
 
 
+def said(way: str, calls: int) -> str:
+    """Return the words that begin a scene, of so many calls in the `way` of an agent."""
+    return f"Go on with {calls} calls in the way of {way}."
+
+
 def serve() -> None:
-    """Serve until stdin closes. One scene for each way of saying a call."""
+    """Serve until stdin closes. Two scenes for each way of saying a call."""
     ways = {"harness": call("bash", command="true")} | {name: one.command("true") for name, one in AGENT_STARTS.items()}
-    scenes = [PlayedScene(prompt=f"{PROMPT} {name}.", steps=((way,),) * CALLS) for name, way in ways.items()]
+    scenes = [
+        PlayedScene(prompt=said(name, calls), steps=((way,),) * calls)
+        for name, way in ways.items()
+        for calls in (1, CALLS)
+    ]
     with Stamping(scenes) as server:
         print(server.origin, flush=True)
         sys.stdin.read()
@@ -178,22 +188,29 @@ class Measured(NamedTuple):
 class Contender(NamedTuple):
     """Who is measured: how it starts, and what it has in its environment."""
 
+    way: str
+    """Whose way of saying a call it understands."""
     command: Sequence[str]
     environment: Mapping[str, str]
 
+    def started(self, calls: int) -> Started:
+        """Start it, to play a scene."""
+        words = [said(self.way, calls) if word == PROMPT else word for word in self.command]
+        return Started.of(words, self.environment)
+
     def run(self, served: Served) -> Measured:
-        """Play the scene once."""
+        """Play the scene of many calls once."""
         begun = time.monotonic()
-        cost = Started.of(list(self.command), self.environment).end()
+        cost = self.started(CALLS).end()
         stamps = served.stamps(CALLS + 1)
         gaps = [came - answered for (_, answered), (came, _) in pairwise(stamps)]
         return Measured(stamps[0][0] - begun, statistics.median(gaps[1:]), cost)
 
     def at_once(self, served: Served) -> float:
-        """Return the CPU seconds of many runs that start together."""
-        running = [Started.of(list(self.command), self.environment) for _ in range(AT_ONCE)]
+        """Return the CPU seconds of many runs of one call that start together."""
+        running = [self.started(1) for _ in range(AT_ONCE)]
         costs = [one.end() for one in running]
-        served.stamps(AT_ONCE * (CALLS + 1))
+        served.stamps(AT_ONCE * 2)
         return sum(cost.cpu for cost in costs)
 
 
@@ -210,9 +227,9 @@ def contenders(origin: str, folder: str, agents: str) -> dict[str, Contender]:
     flags = ["--base-url", url, "--policy", policy, "--cwd", work, "-q"]
     ours = {**plain, "XDG_STATE_HOME": f"{folder}/state", "OPENAI_API_KEY": "none"}
     found = {
-        "harness": Contender([*HARNESS, "run", f"{PROMPT} harness.", *flags], ours),
-        POSTING: Contender([sys.executable, "-c", POST, url, f"{PROMPT} harness."], plain),
-        "the SDK's streaming": Contender([sys.executable, "-c", TYPED, url, f"{PROMPT} harness."], plain),
+        "harness": Contender("harness", [*HARNESS, "run", PROMPT, *flags], ours),
+        POSTING: Contender("harness", [sys.executable, "-c", POST, url, PROMPT], plain),
+        "the SDK's streaming": Contender("harness", [sys.executable, "-c", TYPED, url, PROMPT], plain),
     }
     for name, start in AGENT_STARTS.items():
         program = os.path.join(agents, "node_modules", ".bin", start.program)
@@ -221,7 +238,7 @@ def contenders(origin: str, folder: str, agents: str) -> dict[str, Contender]:
             os.mkdir(home)
             place = PlayedPlace(home=home, workspace=work, origin=origin)
             environment = {**plain, "HOME": home, "TERM": "dumb", **start.environment(place)}
-            found[name] = Contender([program, *start.arguments(place), f"{PROMPT} {name}."], environment)
+            found[name] = Contender(name, [program, *start.arguments(place), PROMPT], environment)
     return found
 
 
