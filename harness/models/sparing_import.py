@@ -3,7 +3,8 @@
 A plain `import openai` (3.57) builds some 900 data classes of pydantic, which takes more than half of its time, and of the
 time before the first request. The package has no switch for that. But the `__init__` of `openai.types`, of each package
 below it and of `openai.lib` does nothing but import names from its own modules. So those names are imported one by one,
-when they are first asked for. Whoever uses them finds the same objects as ever; only later.
+when they are first asked for. Whoever asks gets the object that a plain import gives. Only `vars` of such a package shows
+less than after one.
 
 Where a package does anything else, it is imported as always; and so is all of openai where something fails.
 """
@@ -11,6 +12,7 @@ Where a package does anything else, it is imported as always; and so is all of o
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -18,24 +20,28 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import NamedTuple
 
-_PACKAGES = ("openai.types", "openai.lib")
-"""These, and the packages below them."""
+_PACKAGES = ("openai.types.", "openai.lib.")
+"""These, and the packages below them; each with its last dot, so that no longer name is taken for one."""
+
+_one_at_a_time = threading.Lock()
 
 
 def import_openai() -> None:
     """Import openai, if nobody has. Raises ImportError, and whatever a broken installation raises."""
-    if "openai" in sys.modules:
-        return
-    finder = _Finder()
-    sys.meta_path.insert(0, finder)
-    try:
-        import openai  # noqa: F401 - callers find it in sys.modules
-    except Exception:  # noqa: BLE001 - a version that is put together otherwise: then all of it
-        for name in [name for name in sys.modules if name.startswith("openai.")]:
-            del sys.modules[name]
-    finally:
-        sys.meta_path.remove(finder)
-    import_module("openai")
+    with _one_at_a_time:
+        if "openai" in sys.modules:
+            return
+        finder = _Finder()
+        # A new list each time: another thread that imports may be going through the one that there is.
+        sys.meta_path = [finder, *sys.meta_path]
+        try:
+            import_module("openai")
+        except Exception:  # noqa: BLE001 - a version that is put together otherwise: then all of it
+            for name in [name for name in sys.modules if name.startswith("openai.")]:
+                del sys.modules[name]
+        finally:
+            sys.meta_path = [other for other in sys.meta_path if other is not finder]
+        import_module("openai")
 
 
 class _Finder(MetaPathFinder):
@@ -44,7 +50,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if not fullname.startswith(_PACKAGES):
+        if not f"{fullname}.".startswith(_PACKAGES):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.submodule_search_locations and isinstance(spec.loader, SourceFileLoader):
@@ -73,10 +79,18 @@ class _ByName(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Give the package what answers for names that it does not hold yet (PEP 562)."""
         sources = _imported_names(self._plain.get_source(module.__name__) or "")
+        # Who asks the package for its files finds the loader that knows them.
+        module.__loader__ = self._plain
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._plain
         if sources is None:
             self._plain.exec_module(module)
-        else:
-            vars(module)["__getattr__"] = _giver(module, sources)
+            return
+        vars(module).update(
+            __getattr__=_giver(module, sources),
+            __dir__=lambda: sorted({*vars(module), *sources}),
+            __all__=[*sources],  # for `import *`, which looks at nothing else but the names that are there
+        )
 
 
 def _giver(module: ModuleType, sources: Mapping[str, _Source]) -> Callable[[str], object]:

@@ -35,6 +35,13 @@ print(json.dumps(found))
 """
 
 
+REFUSES_TO_BE_SPARED = {
+    "__init__.py": "from . import types\nprint('Chat' in vars(types))\nvars(types)['Chat']\n",
+    "types/__init__.py": "from .chat import Chat as Chat\n",
+    "types/chat.py": "class Chat: ...\n",
+}
+
+
 def _python(program: str, *, given: str = "", path: Path | str = ROOT, arguments: tuple[str, ...] = ()) -> str:
     """Return what a new interpreter prints that runs `program`, with the modules of `path` before all others."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), ROOT])}
@@ -73,7 +80,30 @@ def test_the_data_classes_are_not_there() -> None:
 
 def test_nothing_of_it_stays_among_the_finders() -> None:
     finders = "import sys; print(any('sparing' in type(finder).__module__ for finder in sys.meta_path))"
-    assert _python(f"{SPARING}\n{finders}") == "False\n"
+    loader = "print(openai.types.__loader__ is openai.types.__spec__.loader, type(openai.types.__loader__).__name__)"
+    assert _python(f"{SPARING}\n{finders}; {loader}") == "False\nTrue SourceFileLoader\n"
+
+
+def test_all_names_of_a_package_are_told_and_given_at_once() -> None:
+    told = "print(sorted(name for name in dir(openai.types.chat) if name[0].isupper()))"
+    taken = "from openai.types.chat import *; print(ChatCompletion.__name__, ChatCompletionChunk.__name__)"
+    assert _python(f"{SPARING}\n{told}\n{taken}") == _python(f"{PLAIN}\nimport openai.types.chat\n{told}\n{taken}")
+
+
+def test_two_threads_import_it_once_though_it_must_be_imported_as_always(tmp_path: Path) -> None:
+    path = _made(tmp_path, REFUSES_TO_BE_SPARED)
+    both = """
+import sys, threading
+from harness.models.sparing_import import import_openai
+sys.setswitchinterval(1e-6)
+errors = []
+threading.excepthook = lambda told: errors.append(told.exc_value)
+threads = [threading.Thread(target=import_openai) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(errors, sys.modules["openai"].types.Chat.__name__)
+"""
+    assert _python(both, path=path).splitlines()[-1] == "[] Chat"
 
 
 def test_the_typed_calls_of_the_package_work_afterwards() -> None:
@@ -115,14 +145,7 @@ def test_a_package_that_does_more_than_import_names_is_run_at_once(tmp_path: Pat
 
 
 def test_a_version_that_cannot_be_imported_so_is_imported_as_always(tmp_path: Path) -> None:
-    path = _made(
-        tmp_path,
-        {
-            "__init__.py": "from . import types\nprint('Chat' in vars(types))\nvars(types)['Chat']\n",
-            "types/__init__.py": "from .chat import Chat as Chat\n",
-            "types/chat.py": "class Chat: ...\n",
-        },
-    )
+    path = _made(tmp_path, REFUSES_TO_BE_SPARED)
     assert _python(f"{SPARING}\nprint(openai.types.Chat.__name__)", path=path) == "False\nTrue\nChat\n"
 
 
