@@ -197,6 +197,24 @@ def test_nobody_there_is_told_after_one_more_try() -> None:
     assert (asked.slept, [(retry.attempt, retry.attempts) for retry in asked.retries]) == ([0.5], [(1, 2)])
 
 
+def test_an_address_of_tls_that_answers_in_plain_text_is_told_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+        plain = threading.Thread(target=answer)
+        plain.start()
+        asked = Asked(f"https://127.0.0.1:{server.getsockname()[1]}/v1", attempts=7)
+        with pytest.raises(ModelError, match=r"does not speak TLS: .*Is its address one with http://\?$"):
+            asked.complete()
+        plain.join()
+    assert asked.retries == []
+
+
 @all_rows(
     ("address", "caused", "hint", "nobody"),
     [
