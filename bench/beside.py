@@ -1,12 +1,13 @@
 """Measure the harness beside bare programs of the openai SDK and other agents: one server, one script, shuffled rounds.
 
-Usage: python bench/beside.py [--quick] [--agents FOLDER]. FOLDER is where npm put other agents (`npm install --prefix FOLDER
-@openai/codex`); those that `harness hook` knows are found there. All play one scene of 40 calls of `true`, and those that
-start at once one of a single call. Prints a table; always exits 0: a bench measures, it does not judge.
+All play one scene of 40 calls of `true`, and those that start at once one of a single call. `first request` is the time from
+the start to the first request, `gap per call` from a reply to the next request: the call itself included. Prints a table;
+always exits 0: a bench measures, it does not judge.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import statistics
@@ -247,14 +248,23 @@ def imported(environment: Mapping[str, str]) -> float:
     return Started.of([sys.executable, "-c", "import openai"], environment).end().wall
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="3 rounds in place of 15: a gap may come out far off")
+    folder = "where npm put agents that `harness hook` knows: `npm install --prefix FOLDER @openai/codex`"
+    parser.add_argument("--agents", metavar="FOLDER", default="", help=folder)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
 def main() -> None:
     """Measure everything."""
-    words = sys.argv[1:]
-    if words == ["--serve"]:
+    asked = _arguments()
+    if asked.serve:
         serve()
         return
-    rounds = 3 if "--quick" in words else 15
-    agents = os.path.abspath(words[words.index("--agents") + 1]) if "--agents" in words else ""
+    rounds = 3 if asked.quick else 15
+    agents = os.path.abspath(asked.agents) if asked.agents else ""
     found: dict[str, list[Measured]] = {}
     bare: list[float] = []
     together: dict[str, list[float]] = {}
@@ -276,16 +286,16 @@ def main() -> None:
     cpus = {name: statistics.median(seconds) for name, seconds in together.items()}
     print(f"python {sys.version.split()[0]}, {os.cpu_count()} cpus, medians of {rounds} rounds in shuffled order")
     print(
-        f"{'':22}{'first request':>16}{'gap per call':>16}{'whole run, CPU':>16}{'memory':>10}{f'{AT_ONCE} at once':>12}"
+        f"{'':22}{'first request':>16}{'gap per call':>16}{'whole run, CPU':>16}{'memory':>10}{f'{AT_ONCE} at once, CPU':>20}"
     )
     for name in all_of_them:
         first, gap, cost = middle[name]
         print(
             f"{name:22}{first * 1e3:>13.0f} ms{gap * 1e3:>13.2f} ms{cost.cpu * 1e3:>13.0f} ms{cost.peak:>7.0f} MB"
-            f"{cpus[name]:>10.1f} s"
+            f"{cpus[name]:>18.1f} s"
         )
     imports = statistics.median(bare)
-    print(f"{'import openai':22}{imports * 1e3:>13.0f} ms")
+    print(f"{'`import openai` alone':22}{imports * 1e3:>13.0f} ms")
     ours = middle["harness"]
     print(f"\nfirst request: {ours.first / imports:.2f} times `import openai` (to reach: 0.6)", end="")
     print(f", {ours.first / middle['codex'].first:.2f} times codex (1.2)" if "codex" in middle else "")
