@@ -13,7 +13,7 @@ from harness.actions import Access, Act, PathAccess, Place
 from harness.policy.built_in import inspect_facet
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
-from harness.policy.rule_examples import plain_command
+from harness.policy.rule_examples import plain_rule_command
 from harness.policy.rules import UNCOVERED, Decision, Origin, Rule
 from harness.programs.runners import is_one_of, name_of
 from harness.record import Record, field_names
@@ -58,7 +58,7 @@ _FOLDERS_OF_A_MACHINE = {
 _COMMANDS = shipped_that(Does.RUNS)
 _FOLDERS_OF_PEOPLE = frozenset(("home", "Users"))
 
-_WORDS = frozenset(("id", "origin", "reason", "hint", "has_example"))
+_WORDS = frozenset(("id", "origin", "reason", "hint"))
 """What a rule says to people; the rest of it is what it does."""
 
 
@@ -81,10 +81,12 @@ def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
     found = [*_tools(policy)]
     first: dict[Hashable, Rule] = {}
     strict = StrictRules(policy.rules)
+    without_match = {(source.path, name) for source in policy.sources for name in source.without_match}
     for rule in policy.rules:
         twin = first.setdefault(_meaning(rule), rule)
         problems = [*_reach(policy, rule, twin, strict), *_breadth(rule), *_patterns(rule), *_grants(rule)]
-        if rule.decision is not Decision.AUTO and not rule.has_example and _is_about_parts(rule):
+        shows_nothing = (rule.origin.file, rule.id) in without_match
+        if rule.decision is not Decision.AUTO and shows_nothing and _is_about_parts(rule):
             problems.append("a strict rule without `match`: nothing shows that it catches what it should")
         found += [PolicyWarning(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
     return tuple(found)
@@ -150,7 +152,7 @@ def _unordered(rule: Rule, name: str) -> Hashable:
 
 
 class StrictRules:
-    """The strict rules of a policy, listed so that of one rule only those are tried that may catch it."""
+    """The strict rules of a policy, listed so that only those are tried against a rule that may catch it."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = sorted(
@@ -158,27 +160,31 @@ class StrictRules:
         )
         """The strictest first, and of one decision in the order of the file."""
         self._places: dict[Hashable, list[int]] = {}
-        """Where a rule stands, by each of the rarest words of which it needs one."""
+        """Where the rules stand that need a word, by each word of one set (see `_needed`)."""
+        self._needing_none: list[int] = []
+        """Where the others stand: they are tried against every rule."""
         count = Counter(word for rule in self._rules for words in _needed(rule) for word in words)
         for place, rule in enumerate(self._rules):
-            rarest = min(_needed(rule), key=lambda words: sum(count[word] for word in words), default=_NOTHING)
-            for word in rarest:
+            needed = _needed(rule)
+            if not needed:
+                self._needing_none.append(place)
+                continue
+            for word in min(needed, key=lambda words: sum(count[word] for word in words)):
                 self._places.setdefault(word, []).append(place)
 
     def catching(self, rule: Rule) -> Rule | None:
         """Return a stricter rule that matches whatever `rule` matches; the strictest of them."""
-        words = _NOTHING.union(*_needed(rule), _tools_of(rule))
-        places = sorted({place for word in words for place in self._places.get(word, ())})
-        stricter = (self._rules[place] for place in places if self._rules[place].decision > rule.decision)
+        words = frozenset(_tools_of(rule)).union(*_needed(rule))
+        places = {*self._needing_none, *(place for word in words for place in self._places.get(word, ()))}
+        stricter = (self._rules[place] for place in sorted(places) if self._rules[place].decision > rule.decision)
         return next((other for other in stricter if catches(other, rule)), None)
-
-
-_NOTHING: frozenset[Hashable] = frozenset(("",))
-"""What a rule is listed under that needs none of the words."""
 
 
 def _needed(rule: Rule) -> list[frozenset[Hashable]]:
     """Return sets of words, patterns and the like: a rule that this one catches has something of each of them.
+
+    So it is enough to list a rule under one of its sets, and the rarest has it tried least: among a hundred rules about
+    git, the one that denies `git push` is listed under `push` alone, and is not tried against one about `git log`.
 
     INVARIANT: `catches` is never true of a rule that has none of one set.
     """
@@ -307,7 +313,7 @@ def _grants(rule: Rule) -> Iterator[str]:
     if rule.decision is not Decision.AUTO or rule.argv is None:
         return
     words = tuple(token[0] for token in rule.argv.tokens)
-    command = plain_command(words)
+    command = plain_rule_command(words)
     if command is None:
         return
     if command.act in (Act.CHANGES, Act.RUNS) and not rule.write:

@@ -153,13 +153,14 @@ class _Loader:
         unattended = self.table(table, "unattended")
         self.check_keys(unattended, UNATTENDED_KEYS, "unattended", 0)
         rules = self.rules(table)
+        without_match = frozenset(item["id"] for item in table.get("rule", ()) if "match" not in item)
         return Policy(
             name=name,
             rules=rules,
             defaults=self.defaults(self.table(table, "tools")),
             limits=self.limits(self.table(table, "limits")),
             unattended=self.unattended(unattended),
-            sources=(source,),
+            sources=(replace(source, without_match=without_match),),
             readers=self.readers(self.table(table, "tools")),
             sandbox_tables=self.sandbox_tables(table),
         )
@@ -337,7 +338,6 @@ class _Loader:
             text=self.string(table, "text", "rule", index),
             reason=self.string(table, "reason", "rule", index),
             hint=self.string(table, "hint", "rule", index),
-            has_example="match" in table,
             write=self.places(table, "write", index, "rule"),
             network=not isinstance(said, list) and bool(self.value(table, "network", "flag", "rule", index)),
             hosts=self.hosts(table, "rule", index) if isinstance(said, list) else (),

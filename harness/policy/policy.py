@@ -21,6 +21,8 @@ class PolicySource(Record):
     content: bytes
     trusted: bool = True
     """Whether its auto rules count."""
+    without_match: frozenset[str] = frozenset()
+    """The ids of its rules that give no example of what they match."""
 
     @property
     def sha256(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from posixpath import join, normpath
 from typing import TypeAlias
 
@@ -51,7 +51,6 @@ def example_host_matches(rule: Rule, example: str) -> bool:
     return _decides(rule, _action(tool, (use,), ""))
 
 
-@cache  # who loads a policy asks, and who warns about it asks again
 def plain_command(words: tuple[str, ...]) -> Command | None:
     """Return these words as the one command that bash reads in them; None for one that runs another or steers the shell."""
     from harness.shell.builtins import KNOWN_BUILTINS, UNKNOWN_BUILTINS
@@ -63,6 +62,12 @@ def plain_command(words: tuple[str, ...]) -> Command | None:
     quoted = ("'" + word.replace("'", "'\\''") + "'" for word in words[1:])
     (first, *others) = read_commands(" ".join((words[0], *quoted)), EXAMPLE_DISK)
     return first if not others and isinstance(first, Command) and first.argv == tuple(words) else None
+
+
+@lru_cache(1_024)
+def plain_rule_command(words: tuple[str, ...]) -> Command | None:
+    """Return `plain_command` of a rule's words, which are kept: loading a policy asks, and warning about it asks again."""
+    return plain_command(words)
 
 
 def _action(tool: str, facets: tuple[Facet, ...], text: str) -> Action:
@@ -204,7 +209,7 @@ def _argv_problems(argv: ArgvPattern) -> Iterator[Problem]:
         what = "the target" if name_of(steering) == "make" else "the script, or -m and the module"
         yield "argv", f"{steering} runs whatever its operands say; name {what}"
     for program in argv.tokens[0]:
-        if plain_command((program, *(token[0] for token in argv.tokens[1:]))) is None:
+        if plain_rule_command((program, *(token[0] for token in argv.tokens[1:]))) is None:
             yield "argv", f"{program} is never understood well enough for an auto rule"
 
 

@@ -93,8 +93,6 @@ class Rule(Record):
     text: str = ""
     reason: str = ""
     hint: str = ""
-    has_example: bool = True
-    """Whether its file shows by an example (`match`) what it is about; of a rule that is in no file nobody asks."""
     write: tuple[str, ...] = ()
     """Of an auto rule for commands: what a command that it covers may write, with everything below; named as in
     `Effects.granted`."""

@@ -172,7 +172,6 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                 path=PathPatterns(patterns=(".env", "*.pem")),
                 exceptions=PathPatterns(patterns=("test.pem",)),
                 reason="Secrets stay\nout.",
-                has_example=False,
             ),
             Rule(
                 id="raw",
@@ -181,7 +180,6 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                 layer=Layer.USER,
                 text="| sh",
                 reason="No.",
-                has_example=False,
             ),
             Rule(
                 id="server",
@@ -195,7 +193,6 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                     ArgumentPatterns(name="mode", words=("fast",)),
                 ),
                 read_only=True,
-                has_example=False,
             ),
             Rule(
                 id="docs",
@@ -206,7 +203,6 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                     HostPattern(host="example.org", below=True),
                     HostPattern(host="localhost", port=8000),
                 ),
-                has_example=False,
             ),
         ),
         defaults=tuple(
@@ -224,7 +220,14 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             result_characters=2000,
         ),
         unattended=Decision.BLOCK,
-        sources=(PolicySource(layer=Layer.USER, path="p.toml", content=FULL.encode()),),
+        sources=(
+            PolicySource(
+                layer=Layer.USER,
+                path="p.toml",
+                content=FULL.encode(),
+                without_match=frozenset(("secrets", "raw", "server", "docs")),
+            ),
+        ),
         sandbox_tables=(
             SandboxTable(
                 origin=Origin(file="p.toml", line=line_of("required = true")),
@@ -806,7 +809,8 @@ def test_a_loaded_file_is_named_digested_and_guarded(tmp_path: Path) -> None:
     link = tmp_path / "link.toml"
     link.symlink_to(path)
     loaded = load_policy(str(link), layer=Layer.PROJECT)
-    assert loaded.sources == (PolicySource(layer=Layer.PROJECT, path=str(link), content=FULL.encode()),)
+    (source,) = loaded.sources
+    assert (source.layer, source.path, source.content) == (Layer.PROJECT, str(link), FULL.encode())
     assert loaded.guarded == (os.path.realpath(path),)
     assert loaded.rules[0].origin == Origin(file=str(link), line=line_of('id = "tests"') - 1)
     assert loaded.sha256 == parse(FULL).sha256
