@@ -61,9 +61,9 @@ class HeadNotes:
 def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace: str) -> ActionLog:
     """Open the log at `path`, or a new one for a session in `workspace` where it is None.
 
-    An existing log is judged first: who goes on with it, and notes its head at the end, says of all that it holds that it
-    is what the harness wrote. Of one that is as it was closed, that was said then. That it is gone on with is noted before
-    the first record.
+    An existing log is checked first. Where the head that was noted when it was closed is still its end, its chain is read
+    up to there; what its records say is not judged again, which `harness audit verify` does. Any other log is judged as a
+    whole. That it is gone on with is noted before the first record.
 
     Raises LogError if it cannot be opened or relied on, UsageError if the heads file cannot be read.
     """

@@ -86,20 +86,20 @@ def verify(path: str, head: str | None = None, noted: Mapping[int, frozenset[str
 
 
 def is_as_noted(path: str, noted: Mapping[int, frozenset[str]]) -> bool:
-    """Say whether a log holds, to the byte, what it held when its last head was noted; it has every other head too.
+    """Say whether a log holds, to the byte, what it held when its last head was noted, and has every head noted earlier.
 
-    Nothing but the chain is read, which takes little more than hashing: who noted the head answers for what the records
-    say. No for a line that could be read in two ways. Raises LogError if the file cannot be read.
+    Only the chain is read, which takes little more than hashing; what the records say is not judged. The answer is also no
+    where `prev` stands twice in a record: such a log has to be judged as a whole. Raises LogError if it cannot be read.
     """
     count, previous = 0, NO_PREVIOUS
     for line in raw_lines(path):
-        # Inside a text a quotation mark is escaped, so that none looks like the field; an object in a record could.
+        # No text of a record matches: its quotation marks are escaped. An object in the record may have a `prev` too.
         if not line.endswith(b"\n") or _PREVIOUS.findall(line) != [previous.encode()]:
             return False
         count, previous = count + 1, hashlib.sha256(line[:-1]).hexdigest()
         if count in noted and noted[count] != {previous}:
             return False
-    return count == max(noted, default=None)
+    return count == max(noted, default=None)  # nothing follows the head that was noted last
 
 
 def first_session(path: str) -> str:
