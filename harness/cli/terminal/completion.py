@@ -9,6 +9,7 @@ import json
 import re
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -39,6 +40,10 @@ class Offered(Record):
     about: str = ""
 
 
+Menus: TypeAlias = Mapping[str, Callable[[], Sequence[Offered]]]
+"""By the name of a command, what returns the entries of its menu."""
+
+
 class LineCompleter(Completer):
     """Says what may stand where the cursor is. What takes time is asked in a thread of its own, never in the prompt's."""
 
@@ -46,12 +51,12 @@ class LineCompleter(Completer):
         self,
         commands: Callable[[], Sequence[tuple[str, str]]],
         files: Callable[[str], Sequence[str]],
-        offers: Callable[[], Mapping[str, Callable[[], Sequence[Offered]]]],
+        offers: Callable[[], Menus],
     ) -> None:
-        """Take what tells the commands (name with `/`, summary), what finds files by what was typed of their names, and what
-        tells who knows what may follow a command, by its name: that is asked once for each line.
+        """Take what returns the commands (name with `/`, summary), what finds files by what was typed of their names, and
+        what returns the menus of commands. A menu's entries are asked for once for each line.
 
-        Nobody is asked for commands before one is typed.
+        Nothing is asked for commands before one is typed.
         """
         self._commands = commands
         self._files = files

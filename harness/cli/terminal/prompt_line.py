@@ -34,7 +34,7 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
 
 from harness.cli.console import Look
-from harness.cli.terminal.completion import LineCompleter, Offered
+from harness.cli.terminal.completion import LineCompleter, Menus
 from harness.cli.terminal.key_panel import KeyWords, panel_rows
 from harness.cli.terminal.line_drawing import LineDisplay
 from harness.cli.terminal.line_keys import ALONE, EMPTY, end_of, line_keys
@@ -69,7 +69,7 @@ class PromptLine:
         history: History,
         commands: Callable[[], Sequence[tuple[str, str]]],
         files: Callable[[str], Sequence[str]],
-        offers: Callable[[], Mapping[str, Callable[[], Sequence[Offered]]]],
+        offers: Callable[[], Menus],
         keys: Sequence[KeyWords],
         vi: bool,
         look: Look,
@@ -80,9 +80,10 @@ class PromptLine:
     ) -> None:
         """Take what is known of the person and the terminal; nothing is read or written yet.
 
-        `commands` tells names with `/` and summaries; `files` finds names by what was typed of them, what `offers` tells
-        what may follow a command: both may take their time, in any thread; `keys` are what `?` shows; `toolbar` is asked at
-        each key, with a hint of what keys do just now; `next_mode` is what Shift-Tab does; `tell` shows a line to the person.
+        `commands` returns names with `/` and summaries; `files` finds names by what was typed of them; `offers` returns the
+        menus of commands. `files` and the entries of a menu may take their time: they are asked for in any thread. `keys`
+        are what `?` shows; `toolbar` is asked at each key, with a hint of what keys do just now; `next_mode` is what
+        Shift-Tab does; `tell` shows a line to the person.
         """
         self._history = history
         self._environment = environment
