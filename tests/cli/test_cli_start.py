@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +55,11 @@ class Look(NamedTuple):
 def looked(told: Path) -> Look:
     first = json.loads(told.read_text().splitlines()[0])
     return Look(frozenset(first["modules"]), first["collects"], first["kept"])
+
+
+@pytest.mark.parametrize("name", sorted({*NOT_IN_A_RUN, *BEHIND_THE_PROMPT}))
+def test_there_is_a_module_of_each_name_that_is_not_to_be_loaded(name: str) -> None:
+    assert find_spec(name) is not None
 
 
 def test_a_run_comes_to_its_first_request_without_what_only_a_command_or_the_prompt_needs(
