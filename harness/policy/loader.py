@@ -152,8 +152,9 @@ class _Loader:
         )
         unattended = self.table(table, "unattended")
         self.check_keys(unattended, UNATTENDED_KEYS, "unattended", 0)
-        rules = self.rules(table)
-        without_match = frozenset(item["id"] for item in table.get("rule", ()) if "match" not in item)
+        rule_tables = self.rule_tables(table)
+        rules = self.rules(rule_tables)
+        without_match = frozenset(rule.id for rule, item in zip(rules, rule_tables, strict=True) if "match" not in item)
         return Policy(
             name=name,
             rules=rules,
@@ -303,12 +304,15 @@ class _Loader:
         value: int | None = self.value(table, key, f"whole of at least {least}", "limits")
         return value
 
-    def rules(self, table: Table) -> tuple[Rule, ...]:
+    def rule_tables(self, table: Table) -> list[Table]:
         value = table.get("rule", [])
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             self.fail("", 0, "rule", "rules are written as [[rule]], with two brackets")
+        return value
+
+    def rules(self, tables: Sequence[Table]) -> tuple[Rule, ...]:
         rules: dict[str, Rule] = {}
-        for index, item in enumerate(value):
+        for index, item in enumerate(tables):
             rule = self.rule(item, index)
             if rule.id in rules:
                 self.fail("rule", index, "id", f"{rule.id!r} is taken by the rule at line {rules[rule.id].origin.line}")
