@@ -77,19 +77,24 @@ TERMINALS = "/dev/pts"
 from the one at which a person reads and answers the prompts of the gate."""
 
 
+State = tuple[object, ...]
+
+
 class Rules(Record):
     """What a ruleset allows, and of which version it is."""
 
     version: int
     readable: ReadablePaths
-    write: tuple[str, ...]
+    write: Mapping[str, State | None]
+    """With what was found there, None where nothing was."""
     network: bool
     reader: bool
     """Whether shared memory and terminals are closed."""
 
 
-def ruleset(rules: Rules) -> int:
-    """Return the descriptor of a ruleset that takes everything away but what `rules` say. Raises OSError, Unenforceable.
+def ruleset(rules: Rules) -> tuple[int, bool]:
+    """Return the descriptor of a ruleset that takes everything away but what `rules` say, and whether each path still led
+    to what was found there. Raises OSError, Unenforceable.
 
     Every right that the version knows is taken. Paths that do not exist are skipped; a writable one that is reached over a
     link is refused.
@@ -98,8 +103,7 @@ def ruleset(rules: Rules) -> int:
     descriptor = kernel.create_ruleset(
         filesystem, TCP if rules.version >= 4 and not rules.network else 0, SCOPES if rules.version >= 6 else 0
     )
-    grants = [(path, READ) for path in rules.readable.whole]
-    grants += [(path, Right.READ_DIR) for path in (*rules.readable.listed, "/dev")]
+    grants = [(path, Right.READ_DIR) for path in (*rules.readable.listed, "/dev")]
     grants += [(path, DEVICE) for path in HARMLESS_DEVICES]
     if not rules.reader:
         grants.append((SHARED_MEMORY, WRITE))
@@ -108,12 +112,12 @@ def ruleset(rules: Rules) -> int:
     try:
         for path, rights in grants:
             _allow(descriptor, path, rights & filesystem)
-        for path in rules.write:
-            _allow_writing(descriptor, path, filesystem)
+        same = [_allow(descriptor, path, READ & filesystem) == found for path, found in rules.readable.whole.items()]
+        same += [_allow_writing(descriptor, path, filesystem) == found for path, found in rules.write.items()]
     except BaseException:
         os.close(descriptor)
         raise
-    return descriptor
+    return descriptor, all(same)
 
 
 def scopes(version: int, *, network: bool) -> int | None:
@@ -129,24 +133,33 @@ def holds_no_terminal() -> bool:
         return False
 
 
-def _allow(ruleset_descriptor: int, path: str, rights: int) -> None:
-    """Give back `rights` at and below `path`, if it is there and no link."""
-    with _opened(path) as descriptor:
-        if descriptor is not None and not stat.S_ISLNK(mode := os.fstat(descriptor).st_mode):
-            kernel.add_path(ruleset_descriptor, rights if stat.S_ISDIR(mode) else rights & ON_A_FILE, descriptor)
-
-
-def _allow_writing(ruleset_descriptor: int, path: str, known: int) -> None:
-    """Give back writing at and below `path`. INVARIANT: no link is followed to a place that nobody judged."""
+def _allow(ruleset_descriptor: int, path: str, rights: int) -> State | None:
+    """Give back `rights` at and below `path`, if it is there and no link. Return what is there."""
     with _opened(path) as descriptor:
         if descriptor is None:
-            return
+            return None
+        found = os.fstat(descriptor)
+        if not stat.S_ISLNK(found.st_mode):
+            known = rights if stat.S_ISDIR(found.st_mode) else rights & ON_A_FILE
+            kernel.add_path(ruleset_descriptor, known, descriptor)
+        return _identity(found)
+
+
+def _allow_writing(ruleset_descriptor: int, path: str, known: int) -> State | None:
+    """Give back writing at and below `path`. Return what is there.
+
+    INVARIANT: no link is followed to a place that nobody judged.
+    """
+    with _opened(path) as descriptor:
+        if descriptor is None:
+            return None
         _check_resolved(path, descriptor)
-        mode = os.fstat(descriptor).st_mode
-        rights = WRITE if stat.S_ISDIR(mode) else WRITE & ON_A_FILE
-        if stat.S_ISCHR(mode):
+        found = os.fstat(descriptor)
+        rights = WRITE if stat.S_ISDIR(found.st_mode) else WRITE & ON_A_FILE
+        if stat.S_ISCHR(found.st_mode):
             rights |= Right.IOCTL_DEV
         kernel.add_path(ruleset_descriptor, rights & known, descriptor)
+        return _identity(found)
 
 
 def _check_resolved(path: str, descriptor: int) -> None:
@@ -174,8 +187,6 @@ MOST_KEPT = 8
 SETTLED_NANOSECONDS = 100_000_000
 """A folder that was changed less than this before may change again without its time showing it (a clock tick is 4 to 10 ms)."""
 
-State = tuple[object, ...]
-
 
 class Built:
     """A ruleset, and what the disk looked like when it was made."""
@@ -184,17 +195,18 @@ class Built:
         # INVARIANT: looked at before it is used, so that what changes meanwhile makes this ruleset out of date.
         began = time.time_ns()
         self._walls = walls
-        self._paths = _paths(walls)
+        self._usable = _usable(walls)
+        self._closed = _closed(walls)
         hidden = frozenset(os.path.realpath(path) for path in walls.hide if os.path.exists(path))
-        found = readable(hidden, walls.show)
+        found = readable(hidden, {path: self._usable[path] for path in walls.show})
         self._listed = found.listed
-        self._changes = _changes(found.listed, began)
+        self._settled_times = _settled_times(found.listed, began)
+        """None where the folders must be listed to see whether they hold what they held."""
         self.gaps = _gaps(walls, hidden, found)
         """What was to be hidden and is not, a sentence each."""
-        rules = Rules(
-            version=version, readable=found, write=walls.writable, network=walls.internet, reader=walls.reader
-        )
-        self.ruleset = ruleset(rules)
+        write = {path: self._usable[path] for path in walls.writable}
+        rules = Rules(version=version, readable=found, write=write, network=walls.internet, reader=walls.reader)
+        self.ruleset, self._is_as_found = ruleset(rules)
         """Its descriptor: a command gets a copy."""
         self._held = _held((*walls.writable, *walls.show))
 
@@ -202,15 +214,16 @@ class Built:
         """Tell whether the disk still looks as it did.
 
         Folders that were changed may hold what they held: where others make and remove files, they are changed all the time.
-        What was allowed keeps its inode number as long as there is a rule for it: the kernel holds the inode.
+        What was allowed keeps its inode number as long as there is a rule for it: the kernel holds the inode. That says
+        nothing of a rule that was made for something else than had been found there.
         """
-        if _paths(self._walls) != self._paths:
+        if not self._is_as_found or _usable(self._walls) != self._usable or _closed(self._walls) != self._closed:
             return False
-        changes = _changes(self._listed, time.time_ns())
-        if changes is None or changes != self._changes:
+        times = _settled_times(self._listed, time.time_ns())
+        if times is None or times != self._settled_times:
             if any(_entries(folder) != entries for folder, entries in self._listed.items()):
                 return False
-            self._changes = changes
+            self._settled_times = times
         return True
 
     def close(self) -> None:
@@ -261,33 +274,37 @@ def _gaps(walls: Walls, hidden: frozenset[str], found: ReadablePaths) -> tuple[s
     return tuple(gaps)
 
 
-def _paths(walls: Walls) -> State:
-    """Return what lies at the paths of `walls`, and whether terminals may be opened."""
-    return (
-        *(_identity(path, follow=False) for path in (*walls.writable, *walls.show)),
-        *(_identity(path, follow=True) for path in walls.hide),
-        not walls.reader and holds_no_terminal(),
-    )
+def _usable(walls: Walls) -> dict[str, State | None]:
+    """Return what lies at each path that may be written or is shown."""
+    return {path: _found_at(path, follow=False) for path in (*walls.writable, *walls.show)}
 
 
-def _identity(path: str, *, follow: bool) -> State | None:
+def _closed(walls: Walls) -> State:
+    """Return what lies at the paths that are hidden, and whether terminals may be opened."""
+    return (*(_found_at(path, follow=True) for path in walls.hide), not walls.reader and holds_no_terminal())
+
+
+def _found_at(path: str, *, follow: bool) -> State | None:
     try:
-        found = os.stat(path, follow_symlinks=follow)
+        return _identity(os.stat(path, follow_symlinks=follow))
     except OSError:
         return None
+
+
+def _identity(found: os.stat_result) -> State:
     return stat.S_IFMT(found.st_mode), found.st_dev, found.st_ino
 
 
-def _changes(folders: Iterable[str], now: int) -> list[int] | None:
-    """Return when each folder was changed last, in nanoseconds, 0 for one that is gone; None where one may have changed
-    again since without its time showing it."""
-    changed = []
+def _settled_times(folders: Iterable[str], now: int) -> list[int] | None:
+    """Return when each folder was changed last, in nanoseconds, 0 for one that is gone. None if one was changed so shortly
+    before `now` that it may change again and keep its time."""
+    times = []
     for path in folders:
         try:
-            changed.append(os.stat(path).st_mtime_ns)
+            times.append(os.stat(path).st_mtime_ns)
         except OSError:
-            changed.append(0)
-    return changed if max(changed, default=0) < now - SETTLED_NANOSECONDS else None
+            times.append(0)
+    return times if max(times, default=0) < now - SETTLED_NANOSECONDS else None
 
 
 def _held(paths: tuple[str, ...]) -> list[int]:
@@ -309,63 +326,64 @@ def _held(paths: tuple[str, ...]) -> list[int]:
 class ReadablePaths(Record):
     """What may be read."""
 
-    whole: tuple[str, ...]
-    """Files and folders, these with everything below."""
-    listed: Mapping[str, Mapping[str, int] | None]
+    whole: Mapping[str, State | None]
+    """Files and folders, these with everything below. With what was found there, None where nothing was."""
+    listed: Mapping[str, Mapping[str, State] | None]
     """Folders above something hidden: their names may be listed, nothing more. With their entries, see `_entries`."""
     too_large: tuple[str, ...]
     """Folders above something hidden that have too many entries to go through: of these nothing may be read."""
 
 
-def readable(hidden: frozenset[str], show: tuple[str, ...]) -> ReadablePaths:
+def readable(hidden: frozenset[str], show: Mapping[str, State | None]) -> ReadablePaths:
     """Return what may be read where `hidden` may not, but `show` below it may. Devices are never in it.
 
-    All paths are absolute and resolved. Links in the folders that are gone through are left out: what they
-    lead to is allowed where it lies. A folder that cannot be listed allows nothing.
+    All paths are absolute and resolved; `show` has them with what was found there. Links in the folders that are gone
+    through are left out: what they lead to is allowed where it lies. A folder that cannot be listed allows nothing.
     """
     closed = hidden | {DEVICES}
     above = {parent for path in closed for parent in parents(path)}
     found = _Found()
-    found.go("/", closed, above)
-    for path in show:
-        if path not in closed:
-            found.go(path, closed, above)
-    return ReadablePaths(whole=tuple(found.whole), listed=found.listed, too_large=tuple(found.too_large))
+    found.go({"/": None}, closed, above)
+    found.go(show, closed, above)
+    return ReadablePaths(whole=found.whole, listed=found.listed, too_large=tuple(found.too_large))
 
 
 class _Found:
     """The list while it grows."""
 
     def __init__(self) -> None:
-        self.whole: list[str] = []
-        self.listed: dict[str, dict[str, int] | None] = {}
+        self.whole: dict[str, State | None] = {}
+        self.listed: dict[str, dict[str, State] | None] = {}
         self.too_large: list[str] = []
 
-    def go(self, path: str, closed: frozenset[str], above: set[str]) -> None:
-        """Allow `path`, or what is not closed below it."""
-        if path in closed:
-            return
-        if path not in above:
-            self.whole.append(path)
-            return
-        entries = self.listed[path] = _entries(path)
-        if entries is None:
-            self.too_large.append(path)
-            return
-        for name in entries:
-            self.go(os.path.join(path, name), closed, above)
+    def go(self, paths: Mapping[str, State | None], closed: frozenset[str], above: set[str]) -> None:
+        """Allow each of `paths`, or what is not closed below it."""
+        for path, found in paths.items():
+            if path in closed:
+                continue
+            if path not in above:
+                self.whole[path] = found
+                continue
+            entries = self.listed[path] = _entries(path)
+            if entries is None:
+                self.too_large.append(path)
+                continue
+            self.go({os.path.join(path, name): entry for name, entry in entries.items()}, closed, above)
 
 
-def _entries(folder: str) -> dict[str, int] | None:
-    """Return the names of a folder that are no links, with their inode numbers, or None where there are too many."""
-    found: dict[str, int] = {}
+def _entries(folder: str) -> dict[str, State] | None:
+    """Return the names of a folder that are no links, with what is found there, or None where there are too many.
+
+    The kernel is asked about each: in the list of a folder, some file systems (FUSE) have one number for all.
+    """
+    found: dict[str, State] = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if len(found) >= MOST_ENTRIES:
                     return None
-                if not entry.is_symlink():
-                    found[entry.name] = entry.inode()
+                if not entry.is_symlink() and (identity := _found_at(entry.path, follow=False)) is not None:
+                    found[entry.name] = identity
     except OSError:  # not a folder, gone, or not ours to list
         return {}
     return found

@@ -97,9 +97,9 @@ def _landlock() -> tuple[int, str]:
     """Return the version and an empty text, or 0 and why there is none."""
     try:
         version = kernel.landlock_version()
-        nothing = ReadablePaths(whole=(), listed={}, too_large=())
-        rules = landlock.ruleset(
-            landlock.Rules(version=version, readable=nothing, write=(), network=False, reader=True)
+        nothing = ReadablePaths(whole={}, listed={}, too_large=())
+        rules, _ = landlock.ruleset(
+            landlock.Rules(version=version, readable=nothing, write={}, network=False, reader=True)
         )
     except OSError as error:
         return 0, WHY_NO_LANDLOCK.get(error.errno or 0, f"Landlock does not work: {error}")

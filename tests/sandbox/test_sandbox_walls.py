@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from rows import all_rows
 from sandbox_scene import USERS, Harness, Scene, harness_of, needs_walls, scene_of, whose_turn
 
 from harness.paths import is_within
+from harness.record import replace
 from harness.sandbox import (
     Confinement,
     Machine,
@@ -31,7 +33,7 @@ from harness.sandbox import (
     prepare,
     probe,
 )
-from harness.sandbox.landlock import MOST_ENTRIES, Rulesets, parents, readable
+from harness.sandbox.landlock import MOST_ENTRIES, Rules, Rulesets, parents, readable, ruleset
 
 
 @pytest.fixture(scope="module", params=USERS)
@@ -58,6 +60,11 @@ def on_a_thread(work: object) -> list[BaseException]:
     thread.start()
     thread.join()
     return errors
+
+
+def identity(path: str) -> tuple[object, ...]:
+    found = os.lstat(path)
+    return stat.S_IFMT(found.st_mode), found.st_dev, found.st_ino
 
 
 # What paths mean
@@ -382,6 +389,43 @@ def test_a_ruleset_is_kept_while_folders_that_are_changed_hold_what_they_held(tm
     assert looked_at() is not before
 
 
+@needs_walls
+@all_rows("kind", ["readable", "writable", "shown"])
+def test_a_rule_for_something_else_than_was_found_is_told(kind: str, tmp_path: Path) -> None:
+    """Else its ruleset would be kept when what was found has come back, and what took its place is hidden again."""
+    for name in ("other", "hidden/secret", "hidden/shown"):
+        (tmp_path / name).mkdir(parents=True)
+    hidden, other, shown = (str(tmp_path / name) for name in ("hidden", "other", "hidden/shown"))
+    usable = {path: identity(path) for path in (other, shown)}
+    everything = readable(frozenset((hidden,)), {shown: usable[shown]})
+    of_other, of_shown = (
+        replace(everything, whole={path: found for path, found in everything.whole.items() if is_within(path, top)})
+        for top in (other, shown)
+    )
+    assert (of_other.whole, of_shown.whole) == ({other: usable[other]}, {shown: usable[shown]})
+    nothing = replace(everything, whole={})
+    rules = Rules(version=probe().landlock, readable=nothing, write={}, network=False, reader=True)
+    path, rules = {
+        "readable": (other, replace(rules, readable=of_other)),
+        "writable": (other, replace(rules, write={other: usable[other]})),
+        "shown": (shown, replace(rules, readable=of_shown)),
+    }[kind]
+
+    def is_as_found() -> bool:
+        descriptor, told = ruleset(rules)
+        os.close(descriptor)
+        return told
+
+    assert is_as_found()
+    os.rename(path, f"{path}-away")
+    assert not is_as_found(), "gone"
+    os.rename(f"{hidden}/secret", path)
+    assert not is_as_found(), "another"
+    os.rename(path, f"{hidden}/secret")
+    os.rename(f"{path}-away", path)
+    assert is_as_found()
+
+
 # What a machine is
 
 
@@ -499,7 +543,7 @@ def test_reading_leaves_out_the_hidden_the_links_and_the_devices(tmp_path: Path)
     (tmp_path / "a/file").write_text("x")
     (tmp_path / "a/link").symlink_to("/etc")
     hidden = str(tmp_path / "a/b/hidden")
-    found = readable(frozenset((hidden,)), ())
+    found = readable(frozenset((hidden,)), {})
     top = str(tmp_path)
     assert {p.removeprefix(top) for p in found.whole if is_within(p, top)} == {"/a/b/c", "/a/d", "/a/file"}
     assert set(found.listed) == set(parents(hidden))
@@ -507,10 +551,18 @@ def test_reading_leaves_out_the_hidden_the_links_and_the_devices(tmp_path: Path)
     assert found.too_large == ()
 
 
+def test_what_lies_in_a_folder_is_told_as_the_kernel_knows_it() -> None:
+    """At a mount point the list of the folder has the number of what is covered; on FUSE it may have one for all."""
+    listed = readable(frozenset(("/a-name-that-is-hidden",)), {}).listed["/"]
+    assert listed is not None
+    assert listed["proc"] == identity("/proc")
+
+
 def test_what_is_hidden_twice_or_everywhere_leaves_nothing() -> None:
-    assert readable(frozenset("/"), ()).whole == ()
-    assert readable(frozenset(("/", "/usr")), ("/usr",)).whole == ()
-    assert readable(frozenset("/"), ("/usr",)).whole == ("/usr",)
+    usr = {"/usr": identity("/usr")}
+    assert readable(frozenset("/"), {}).whole == {}
+    assert readable(frozenset(("/", "/usr")), usr).whole == {}
+    assert readable(frozenset("/"), usr).whole == usr
 
 
 @all_rows(
