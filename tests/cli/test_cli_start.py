@@ -16,19 +16,20 @@ from screen_scene import CTRL_D
 
 from harness.models.scripted import replies, say
 
-# The program, and a look at its process (PEP 578) when it comes to import openai: that is the last thing before the first
+# The program, and a look at its process when it looks for openai to import it: that is the last thing before the first
 # request of a run, and the first thing behind the prompt.
 WATCHED = """\
 import gc, json, sys
 told = sys.argv.pop()
 
-def look(event, arguments):
-    if event == "import" and arguments[0] == "openai":
-        with open(told, "a") as file:
-            found = {"modules": sorted(sys.modules), "collects": gc.isenabled(), "kept": gc.get_freeze_count()}
-            file.write(json.dumps(found) + "\\n")
+class Finder:
+    def find_spec(name, path, target=None):
+        if name == "openai":
+            with open(told, "a") as file:
+                found = {"modules": sorted(sys.modules), "collects": gc.isenabled(), "kept": gc.get_freeze_count()}
+                file.write(json.dumps(found) + "\\n")
 
-sys.addaudithook(look)
+sys.meta_path.insert(0, Finder)
 from harness.cli.main import program
 program()
 """
