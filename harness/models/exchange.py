@@ -14,6 +14,7 @@ import time
 import weakref
 from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import Context
 from enum import Enum
 from typing import Protocol
 
@@ -134,17 +135,19 @@ class Exchange:
         # Both queues are written in C, so that an interrupt in the middle of a call leaves no lock behind.
         self._arrived: queue.SimpleQueue[bytes | Phase | _End] = queue.SimpleQueue()
         self._credits: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._begun = False
         self._unwanted = False
+        self._sending = False
+        """Whether the end is still to come."""
         self._ended = False
+        """Whether the end came before `close`."""
         self._error: BaseException | None = None
 
     def start(self) -> None:
         """Begin to send."""
         for _ in range(CREDITS):
             self._credits.put(None)
-        self._begun = True
         senders.send(self)
+        self._sending = True
 
     def report(self, phase: Phase) -> None:
         """Tell whoever waits how far the request is. The thread that sends calls this."""
@@ -163,7 +166,7 @@ class Exchange:
             return item
         if isinstance(item, Phase):
             return item
-        self._ended = True
+        self._sending, self._ended = False, True
         if item.error is not None:
             raise item.error
         return None
@@ -190,7 +193,7 @@ class Exchange:
             for _ in range(CREDITS):
                 self._credits.put(None)
             self._hang_up()
-            if self._begun:
+            if self._sending:
                 self._wait_for_end()
         return self._ended
 
@@ -199,6 +202,7 @@ class Exchange:
         try:
             while not isinstance(self._arrived.get(timeout=max(until - time.monotonic(), 0.0)), _End):
                 pass
+            self._sending = False
         except queue.Empty:
             pass  # it is stuck, and given up
 
@@ -230,32 +234,30 @@ def _places(piece: bytes) -> int:
     return min(1 + len(piece) // CREDIT_BYTES, CREDITS)
 
 
+MOST_IDLE = 4
+"""How many threads are kept that have nothing to send. Few requests run at once."""
+
+
 class Senders:
-    """Threads that send, each kept for the next exchange: on a new one it takes a third of a millisecond longer.
+    """Threads that send, a few kept for the next exchanges: on a new one it takes a third of a millisecond longer.
 
     INVARIANT: none is waited for. While one sends, or is stuck, another takes the next exchange.
     """
 
     def __init__(self) -> None:
+        self._process = os.getpid()
         self._idle: list[queue.SimpleQueue[Exchange]] = []
         """What those wait at that have nothing to send. Lists too are written in C."""
-        self._started = 0
-
-    @property
-    def busy(self) -> int:
-        """How many of them send, or are stuck."""
-        return self._started - len(self._idle)
 
     def send(self, exchange: Exchange) -> None:
         """Begin an exchange on a thread that has none, or on a new one. Raises RuntimeError where none can be started."""
+        if self._process != os.getpid():  # forked: the threads stayed in the other process
+            self._process, self._idle = os.getpid(), []
         try:
             waiting = self._idle.pop()
         except IndexError:
-            if self._started == 0:
-                os.register_at_fork(after_in_child=self._forget)
             waiting = queue.SimpleQueue()
             start_new_thread(self._work, (waiting,))
-            self._started += 1
         waiting.put(exchange)
 
     def _work(self, waiting: queue.SimpleQueue[Exchange]) -> None:
@@ -263,15 +265,20 @@ class Senders:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True:
             exchange = waiting.get()
-            exchange.run()
+            Context().run(exchange.run)  # an empty one: what one exchange sets there, the next does not find
             self._idle.append(waiting)  # first: who is told of the end may begin the next at once
             exchange.tell_end()
             del exchange
+            if len(self._idle) > MOST_IDLE and self._let_go(waiting):
+                return
 
-    def _forget(self) -> None:
-        """Forget the threads: a process forked from this one has none of them."""
-        self._idle.clear()
-        self._started = 0
+    def _let_go(self, waiting: queue.SimpleQueue[Exchange]) -> bool:
+        """Take a thread out of those that are kept; False where it was given something to send by now."""
+        try:
+            self._idle.remove(waiting)
+        except ValueError:
+            return False
+        return True
 
 
 senders = Senders()

@@ -8,12 +8,16 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 
 import pytest
 from in_flight import all_over, exchanges
 from process_scene import wait_until
 
-from harness.models.exchange import CREDIT_BYTES, CREDITS, Connections, Exchange, Phase, Senders
+from harness.models.exchange import CREDIT_BYTES, CREDITS, MOST_IDLE, Connections, Exchange, Phase, Senders
+
+IMPOSSIBLE_BYTES = 1 << 47
+"""A stack of a thread that no machine has room for."""
 
 
 def nothing() -> None:
@@ -146,6 +150,7 @@ def test_a_thread_that_nothing_wakes_is_not_waited_for() -> None:
         yield b""
 
     exchange = started(send)
+    assert wait_until(lambda: exchanges() == 1)
     assert exchange.close() is False
     assert exchanges() == 1
     stuck.set()
@@ -178,15 +183,45 @@ def test_an_exchange_that_never_began_can_be_closed() -> None:
     assert Exchange(lambda: iter([b"x"]), hang_up=nothing).close() is False
 
 
+def test_closing_again_waits_for_no_second_end() -> None:
+    let_go = threading.Event()
+    exchange = started(lambda: iter([b"x"] if let_go.wait() else []), let_go.set)
+    assert wait_until(lambda: exchange.close() is False and not exchange._sending)  # a busy machine may need longer
+    assert exchange.close() is False
+
+
+def test_where_no_thread_can_be_started_no_end_is_waited_for() -> None:
+    stuck = threading.Event()
+    held: list[Exchange] = []
+    before = threading.stack_size(IMPOSSIBLE_BYTES)
+    try:
+        for _ in range(100):  # until no thread is left that has nothing to send
+            held.append(Exchange(lambda: iter([b""] if stuck.wait() else []), hang_up=nothing))
+            held[-1].start()
+    except RuntimeError as raised:
+        assert "can't start new thread" in str(raised)  # noqa: PT017 - any number of them start before
+    finally:
+        threading.stack_size(before)
+    assert (held[-1]._sending, held[-1].close()) == (False, False)
+    stuck.set()
+    assert all_over()
+
+
 # ----------------------------------------------------------------------------------------------------- the threads that send
+
+
+def begun(senders: Senders, send: Callable[[], Iterator[bytes]]) -> Exchange:
+    """Begin to send on one of these threads."""
+    exchange = Exchange(send, hang_up=nothing)
+    for _ in range(CREDITS):
+        exchange._credits.put(None)
+    senders.send(exchange)
+    return exchange
 
 
 def sent_by(senders: Senders) -> int:
     """Send something; return the number of the thread that did."""
-    exchange = Exchange(lambda: iter([b"%d" % threading.get_native_id()]), hang_up=nothing)
-    for _ in range(CREDITS):
-        exchange._credits.put(None)
-    senders.send(exchange)
+    exchange = begun(senders, lambda: iter([b"%d" % threading.get_native_id()]))
     number = exchange.take(60)
     assert isinstance(number, bytes)
     assert exchange.take(60) is None
@@ -196,20 +231,48 @@ def sent_by(senders: Senders) -> int:
 def test_one_thread_sends_one_request_after_the_other() -> None:
     senders = Senders()
     assert len({sent_by(senders) for _ in range(100)}) == 1
-    assert senders.busy == 0
 
 
 def test_a_thread_that_is_stuck_is_left_to_itself_and_sends_again_when_it_comes_back() -> None:
     senders, stuck = Senders(), threading.Event()
     first = sent_by(senders)
-    held = Exchange(lambda: iter([b""] if stuck.wait() else []), hang_up=nothing)
-    senders.send(held)
+    held = begun(senders, lambda: iter([b""] if stuck.wait() else []))
     others = {sent_by(senders) for _ in range(10)}
-    assert (len(others), first in others, senders.busy) == (1, False, 1)
+    assert (len(others), first in others) == (1, False)
     stuck.set()
     assert held.take(60) is None
-    assert senders.busy == 0
     assert sent_by(senders) in {first, *others}
+
+
+def test_of_many_threads_that_sent_at_once_a_few_are_kept() -> None:
+    senders, stuck = Senders(), threading.Event()
+    before = set(os.listdir("/proc/self/task"))
+    many = [begun(senders, lambda: iter([b""] if stuck.wait() else [])) for _ in range(20)]
+    assert len(set(os.listdir("/proc/self/task")) - before) == 20
+    stuck.set()
+    assert [exchange.take(60) for exchange in many] == [None] * 20
+    assert wait_until(lambda: len(set(os.listdir("/proc/self/task")) - before) <= MOST_IDLE)
+    assert sent_by(senders) > 0
+
+
+def test_what_one_request_sets_in_its_context_the_next_on_its_thread_does_not_find() -> None:
+    senders, mark = Senders(), ContextVar("mark", default="none")
+    mark.set("of who asks")
+
+    def send() -> Iterator[bytes]:
+        found = f"{mark.get()} {threading.get_native_id()}"
+        mark.set("of an earlier request")
+        yield found.encode()
+
+    def told() -> bytes:
+        exchange = begun(senders, send)
+        found = exchange.take(60)
+        assert isinstance(found, bytes)
+        assert exchange.take(60) is None
+        return found
+
+    first = told()
+    assert (first.split()[0], told()) == (b"none", first)
 
 
 def test_a_thread_that_sends_obeys_no_signal() -> None:

@@ -7,7 +7,6 @@ them is `play` in wire_cases.py.
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,7 +16,7 @@ import wire_rows_faults as faults
 import wire_rows_replies as replies
 from chat_events import CALLED, calls, said, sse
 from fault_server import Answer, End, FaultServer, FullListener, Repeat, Send, chunked, chunks, head
-from in_flight import exchanges, signalled
+from in_flight import all_over, exchanges, signalled
 from rows import all_rows
 from wire_cases import (
     ENDPOINT,
@@ -28,7 +27,6 @@ from wire_cases import (
     failure,
     one,
     play,
-    wait_for_threads,
 )
 from wire_contract import CHAT, MESSAGES, RESPONSES, Speaker
 from wire_rows_loop import LOOP
@@ -181,24 +179,22 @@ def interrupted(stage: Stage, when: Callable[[], bool]) -> StopReason:
 
 @all_rows("answers", INTERRUPTED)
 def test_an_interrupt_takes_effect_at_once(answers: tuple[Given, ...], tmp_path: Path) -> None:
-    threads = threading.active_count()
     with FaultServer(answers or (long_body(),), afterwards=FINE) as server:
         stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=server.url), sleep=time.sleep)
         stage.chat.warm_up()
         stop = interrupted(stage, lambda: bool(server.requests))
         assert (stop, stage.reached) == (StopReason.INTERRUPTED, [])
         assert len(server.requests) == 1
-    wait_for_threads(threads)
+    assert all_over()
 
 
 def test_an_interrupt_takes_effect_while_connecting(tmp_path: Path) -> None:
-    threads = threading.active_count()
     with FullListener() as listener:
         stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=listener.url))
         stage.chat.warm_up()
         stop = interrupted(stage, lambda: exchanges() > 0)
         assert stop is StopReason.INTERRUPTED
-    wait_for_threads(threads)  # the connect is refused when it is tried again: there is no listener any more
+    assert all_over()  # the connect is refused when it is tried again: there is no listener any more
 
 
 def test_a_connection_that_nobody_takes_has_a_deadline(tmp_path: Path) -> None:

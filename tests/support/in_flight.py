@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from process_scene import wait_until
 
-from harness.models.exchange import senders
+from harness.models.exchange import Exchange
 
 
 def exchanges() -> int:
-    """Return how many requests have not ended."""
-    return senders.busy
+    """Return how many threads are sending just now, or are stuck."""
+    return sum(
+        any(frame.f_code is Exchange.run.__code__ for frame, _ in traceback.walk_stack(innermost))
+        for innermost in sys._current_frames().values()
+    )
 
 
 def all_over() -> bool:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -18,6 +17,7 @@ from typing import Any, TypeAlias
 from chat_events import CALLED, DONE, STOP, calls, fragment, said, sse
 from clocks import Clock
 from fault_server import Answer, End, FaultServer, Send, Step, chunked, status, until_close, whole
+from in_flight import all_over
 from log_scene import proved, unsynced
 from messages_server import chat_form
 from process_scene import wait_until
@@ -328,7 +328,6 @@ def play(case: Case, folder: str, *, streaming: bool = True, api: Api = Api.CHAT
     endpoint = case.endpoint
     if not streaming:
         endpoint = replace(endpoint, quirks=replace(endpoint.quirks, stream=False))
-    threads = threading.active_count()
     by_api = {Api.RESPONSES: FINE_RESPONSE, Api.MESSAGES: FINE_MESSAGE}
     ok = by_api.get(api, FINE if streaming else FINE_DOCUMENT)
     with FaultServer([ok if answer is FINE else answer for answer in answers], afterwards=ok) as server:
@@ -365,7 +364,7 @@ def play(case: Case, folder: str, *, streaming: bool = True, api: Api = Api.CHAT
         check_request(body)
     if endpoint.base_url is None:
         assert shape(bodies[-1]) == case.history
-    wait_for_threads(threads)
+    assert all_over()
 
 
 def _waits(stage: Stage) -> list[float]:
@@ -420,8 +419,3 @@ def shape(body: Mapping[str, Any]) -> str:
         message["role"][0] + (str(len(message["tool_calls"])) if message.get("tool_calls") else "")
         for message in body["messages"]
     )
-
-
-def wait_for_threads(before: int) -> None:
-    """No thread is left of a request that is over; one may take a moment to end."""
-    assert wait_until(lambda: threading.active_count() <= before), threading.enumerate()
