@@ -8,7 +8,7 @@ import threading
 import time
 from argparse import Namespace
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from harness.cli.approver.standing_question import AskOutside, StandingQuestion
     from harness.cli.repl.attached_files import AttachedFiles
     from harness.cli.resume import Carried
-    from harness.cli.terminal.completion import Offered
+    from harness.cli.terminal.completion import Menus
     from harness.cli.terminal.question import Usual
 
 
@@ -302,8 +302,8 @@ class Repl:
             policy_sha256=arguments.policy_sha256,
         )
 
-    def _offers(self) -> Mapping[str, Callable[[], Sequence[Offered]]]:
-        """Return what tells what may follow a command, by its name."""
+    def _offers(self) -> Menus:
+        """Return the menus of commands."""
         return {one.name: partial(one.offers, self._conversation) for one in slash_commands() if one.offers}
 
     def talk(self) -> int:

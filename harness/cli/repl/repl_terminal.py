@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.cli.approver.standing_question import AskOutside
     from harness.cli.commands.slash_command import SlashCommand
     from harness.cli.terminal.approver import TerminalApprover
-    from harness.cli.terminal.completion import Offered
+    from harness.cli.terminal.completion import Menus
     from harness.cli.terminal.line_history import KeptHistory
     from harness.cli.terminal.prompt_line import PromptLine
     from harness.cli.terminal.question import Usual
@@ -121,11 +121,11 @@ class Terminal:
         redactor: Redactor,
         toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
         commands: Callable[[], Sequence[SlashCommand]],
-        offers: Callable[[], Mapping[str, Callable[[], Sequence[Offered]]]],
+        offers: Callable[[], Menus],
         next_mode: Callable[[], None],
     ) -> PromptLine:
         """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named,
-        `offers` tells who knows what may follow a command, `next_mode` is what Shift-Tab does."""
+        `offers` returns the menus of commands, `next_mode` is what Shift-Tab does."""
         from harness.cli.terminal.file_names import FileIndex
         from harness.cli.terminal.line_history import KeptHistory
         from harness.cli.terminal.prompt_line import PromptLine
