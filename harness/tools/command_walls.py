@@ -106,7 +106,7 @@ class CommandWalls:
         if not self.confines or not (effects.named or effects.granted):  # no path is opened, and no socket
             return self.level
         walls = walls_for(effects, self._workspace, hide=self._hide)
-        if walls.reader and not effects.named:
+        if walls.reader and not effects.named:  # granted, and yet not writable: it is not there, or a link leads to it
             return self.level
         named = set(effects.named)
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}

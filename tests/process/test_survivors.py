@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -20,11 +21,14 @@ from process_scene import (
     readable_copy,
     run,
     sleep_token,
+    wait_until,
 )
 from rows import all_rows
 
+from harness.process import hardening
 from harness.process.command import CommandEnding
 from harness.process.start import Latch, start
+from harness.process.survivors import Survivors, send
 from harness.record import replace
 
 token = pytest.fixture(sleep_token)
@@ -99,6 +103,28 @@ def test_what_is_started_as_a_sibling_is_ended(token: str, confine: Callable[[],
     assert (text, ended.status, ended.surviving) == ("", 0, ())
     assert len(ended.terminated) == 1
     assert alive(token) == []
+
+
+def test_a_first_process_that_ended_is_looked_at_no_more_and_what_it_left_is(token: str) -> None:
+    """It is reaped by whoever started it, after all else."""
+    hardening.adopt_orphans()
+    survivors = Survivors(confined=False)
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"sleep {token} &"], stdin=subprocess.DEVNULL, start_new_session=True
+    ) as one:
+        survivors.started(one.pid, bounded=False)
+        os.waitid(os.P_PID, one.pid, os.WEXITED | os.WNOWAIT)
+        before = {child.pid for child in survivors._new()}
+        survivors.leader_ended()
+        after = {child.pid for child in survivors._new()}
+        left = survivors.left()
+        send(left, signal.SIGKILL)
+        assert wait_until(lambda: survivors.left() == [])
+        survivors.close()
+
+    assert before - after == {one.pid}
+    assert ({child.pid for child in left}, len(left)) == (after, 1)
+    assert (one.returncode, alive(token)) == (0, [])
 
 
 # Hidden, or another's
