@@ -34,6 +34,7 @@ argv = [["true", "head"], "..."]
 flags = ["-c"]
 """
 
+
 @contextmanager
 def server(calls: int, command: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Yield the base URL of a bench server in a process of its own."""
