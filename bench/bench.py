@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import IO
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HARNESS = [sys.executable, "-m", "harness"]
@@ -36,21 +37,29 @@ flags = ["-c"]
 
 
 @contextmanager
-def server(calls: int, command: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Yield the base URL of a bench server in a process of its own."""
+def serving(script: str, *words: str) -> Iterator[tuple[str, IO[str]]]:
+    """Run a script of this folder that serves until its stdin closes, in a process of its own.
+
+    Yield the first line that it prints, and the file of what it prints after that.
+    """
     process = subprocess.Popen(
-        [sys.executable, os.path.join(HERE, "server.py"), str(calls), command],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, os.path.join(HERE, script), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     assert process.stdin is not None
-    port = process.stdout.readline().strip()
     try:
-        yield f"http://127.0.0.1:{port}/v1", process
+        yield process.stdout.readline().strip(), process.stdout
     finally:
         process.stdin.close()
         process.wait()
         process.stdout.close()
+
+
+@contextmanager
+def server(calls: int, command: str) -> Iterator[str]:
+    """Yield the base URL of a bench server."""
+    with serving("server.py", str(calls), command) as (port, _):
+        yield f"http://127.0.0.1:{port}/v1"
 
 
 def wall(command: Sequence[str], environment: dict[str, str] | None = None) -> float:
@@ -123,7 +132,7 @@ def harness_loop(calls: int, command: str, folder: str) -> tuple[list[float], in
             results[0] += len(str(record["content"]))
 
     log.observers.append(watch)
-    with server(calls, command) as (url, _):
+    with server(calls, command) as url:
         model = OpenAIChat("bench", Endpoint(base_url=url, api_key="none"))
         model.warm_up()
         stamps.times = [time.perf_counter()]
@@ -140,7 +149,7 @@ def bare_loop(calls: int, command: str, folder: str) -> list[float]:
     """Do the same with the SDK's generic request and subprocess: every message encoded once, nothing judged or logged."""
     import openai
 
-    with server(calls, command) as (url, _):
+    with server(calls, command) as url:
         client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
         stamps = Stamps()
         messages = [json.dumps({"role": "user", "content": "go"}).encode()]

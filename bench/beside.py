@@ -11,39 +11,24 @@ import argparse
 import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import IO, NamedTuple
 
+from bench import HARNESS, POLICY, serving
 from harness.cli.hook.agent_starts import AGENT_STARTS, PlayedPlace
 from harness.cli.hook.played_model import PlayedModel, PlayedScene
 from harness.models.loopback import HttpRequest, Then
 from harness.models.scripted import call
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-HARNESS = [os.path.join(os.path.dirname(sys.executable), "harness")]
-if not os.path.exists(HARNESS[0]):
-    HARNESS = [sys.executable, "-m", "harness"]
 CALLS = 40
 AT_ONCE = 20
 PROMPT = "PROMPT"
 """Stands for what is said, in the command of who is measured."""
 POSTING = "the SDK's post()"
-
-POLICY = """\
-version = 1
-[tools]
-bash = "confirm"
-[[rule]]
-id = "bench"
-decision = "auto"
-argv = [["true", "head"], "..."]
-flags = ["-c"]
-"""
 
 POST = """\
 import json, subprocess, sys, openai
@@ -100,17 +85,18 @@ class Started(NamedTuple):
 
     pid: int
     when: float
+    """By the monotonic clock, which the server's stamps have too."""
 
     @classmethod
     def of(cls, command: list[str], environment: Mapping[str, str]) -> Started:
-        when = time.perf_counter()
+        when = time.monotonic()
         nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
         return cls(os.posix_spawn(command[0], command, environment, file_actions=nowhere), when)
 
     def end(self) -> Cost:
         """Wait for it. Raises SystemExit where it failed: its time would mean nothing."""
         _, status, usage = os.wait4(self.pid, 0)
-        wall = time.perf_counter() - self.when
+        wall = time.monotonic() - self.when
         if status:
             raise SystemExit(f"a run exited with {os.waitstatus_to_exitcode(status)}")
         return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
@@ -146,32 +132,17 @@ def serve() -> None:
         sys.stdin.read()
 
 
-class Served:
-    """A server in a process of its own, for as long as its `with` block lasts."""
+class Served(NamedTuple):
+    """A server of `serve`, in a process of its own."""
 
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), "--serve"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        self._stamps = self._process.stdout
-        self.origin = self._stamps.readline().strip()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._stamps.close()
+    origin: str
+    printed: IO[str]
 
     def stamps(self, questions: int) -> list[tuple[float, float]]:
         """Return when the next questions came and were answered, in seconds of the monotonic clock."""
         found = []
         for _ in range(questions):
-            came, answered = self._stamps.readline().split()
+            came, answered = self.printed.readline().split()
             found.append((float(came), float(answered)))
         return found
 
@@ -201,11 +172,11 @@ class Contender(NamedTuple):
 
     def run(self, served: Served) -> Measured:
         """Play the scene of many calls once."""
-        begun = time.monotonic()
-        cost = self.started(CALLS).end()
+        started = self.started(CALLS)
+        cost = started.end()
         stamps = served.stamps(CALLS + 1)
         gaps = [came - answered for (_, answered), (came, _) in pairwise(stamps)]
-        return Measured(stamps[0][0] - begun, statistics.median(gaps[1:]), cost)
+        return Measured(stamps[0][0] - started.when, statistics.median(gaps[1:]), cost)
 
     def at_once(self, served: Served) -> float:
         """Return the CPU seconds of many runs of one call that start together."""
@@ -268,7 +239,8 @@ def main() -> None:
     found: dict[str, list[Measured]] = {}
     bare: list[float] = []
     together: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory(prefix="harness-bench-") as folder, Served() as served:
+    with tempfile.TemporaryDirectory(prefix="harness-bench-") as folder, serving("beside.py", "--serve") as printed:
+        served = Served(*printed)
         all_of_them = contenders(served.origin, folder, agents)
         order = [*all_of_them, "import openai"]
         for turn in range(rounds + 1):  # the first fills the caches

@@ -1,7 +1,7 @@
 """A loopback server for the bench: answers with N bash calls, then with text; parses nothing, so that it costs little.
 
 Usage: python bench/server.py CALLS COMMAND -- prints its port, serves until its stdin closes. Each connection plays
-from the start; `X-Bench-Reset` is not needed. The arrival of the first request is printed as a monotonic time.
+from the start.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import socket
 import sys
 import threading
-import time
 
 
 def _chunk(delta: dict[str, object], finish: str | None = None) -> bytes:
@@ -54,9 +53,6 @@ def _serve(connection: socket.socket, calls: int, command: str) -> None:
             data = connection.recv(1 << 20)
             if not data:
                 return
-            if not buffer and number == 0:
-                sys.stdout.write(f"first {time.monotonic()}\n")
-                sys.stdout.flush()
             buffer += data
         head, _, rest = buffer.partition(b"\r\n\r\n")
         length = next(int(ln[15:]) for ln in head.split(b"\r\n") if ln.lower().startswith(b"content-length:"))
