@@ -250,9 +250,8 @@ class AnswerCheck:
         if "SSLCertVerificationError" in names or "CERTIFICATE_VERIFY_FAILED" in told:
             text = f"The certificate of {self.address} cannot be verified: {what}"
             return FailedTry(text, fault=ModelFault.CONNECTION)
-        if (
-            "WRONG_VERSION_NUMBER" in told or "RECORD_LAYER_FAILURE" in told
-        ):  # what OpenSSL says of an answer in plain text
+        # What OpenSSL says of an answer in plain text.
+        if "WRONG_VERSION_NUMBER" in told or "RECORD_LAYER_FAILURE" in told:
             text = f"{self.address} does not speak TLS: {what}. Is its address one with http://?"
             return FailedTry(text, fault=ModelFault.CONNECTION)
         if "ConnectTimeout" in names:

@@ -163,9 +163,9 @@ class StrictRules:
         """Where the rules stand that need a word, by each word of one set (see `_needed`)."""
         self._needing_none: list[int] = []
         """Where the others stand: they are tried against every rule."""
-        count = Counter(word for rule in self._rules for words in _needed(rule) for word in words)
-        for place, rule in enumerate(self._rules):
-            needed = _needed(rule)
+        needed_by = [_needed(rule) for rule in self._rules]
+        count = Counter(word for needed in needed_by for words in needed for word in words)
+        for place, needed in enumerate(needed_by):
             if not needed:
                 self._needing_none.append(place)
                 continue
