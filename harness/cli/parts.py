@@ -267,17 +267,12 @@ class SessionParts:
         if self._named is not None:
             self._named.warm_up()
 
-    def load(self) -> None:
-        """Do the same without looking for garbage: a third of a short run would go into that (bench/beside.py)."""
-        gc.disable()
-        try:
-            self.warm_up()
-        finally:
-            self.collect()
-
     @staticmethod
     def collect() -> None:
-        """Look for garbage from here on, but not among what is there: what an import leaves lives as long as the process."""
+        """Look for garbage from here on, which a start does not: a third of a short run would go into it (bench/beside.py).
+
+        What is there is left out: what an import leaves lives as long as the process.
+        """
         gc.freeze()
         gc.enable()
 

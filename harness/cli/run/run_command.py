@@ -140,7 +140,8 @@ class _Run:
         self._tell_what_holds()
         self._parts.log.observers += [self._facts.record, self._output.record]
         self._parts.signals.install()
-        self._parts.load()
+        self._parts.warm_up()
+        self._parts.collect()
 
     def _work(self) -> RunResult:
         """Work on the prompt, settle what that left, and record the end with the exit code that is known by then."""
