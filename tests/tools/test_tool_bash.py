@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import re
@@ -11,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -379,19 +377,41 @@ def test_nothing_is_run_where_the_end_of_a_child_cannot_be_learned(road: Road) -
     assert not (road.root / "ran").exists()
 
 
-def test_no_thread_and_no_descriptor_is_left(road: Road) -> None:
-    road.run(command="true")
-    time.sleep(0.2)  # a folder that has just changed is not counted on: from here on, the walls are kept
+ALONE = """
+import json, runpy, sys
+print(json.dumps(runpy.run_path(sys.argv[1])["left_by_commands"](sys.argv[2])))
+"""
+
+
+def left_by_commands(folder: str) -> list[list[str]]:
+    """Return what this process holds before and after some commands."""
+    road = Road(Path(folder), {"PATH": PATH}, Limits())
     for command in ("true", "sleep 1000 &"):
         road.run(command=command)
-    gc.collect()  # what other tests left to be cleared up is not counted
-    before = (threading.active_count(), sorted(os.listdir("/proc/self/fd")))
-
+    before = threads_and_descriptors()
     for command in ("true", "sleep 1000 &", "no-such-program", "kill -9 $$"):
         road.run(command=command)
     road.run(command="sleep 1000", timeout_s=0.1)
+    return [before, threads_and_descriptors()]
 
-    assert (threading.active_count(), sorted(os.listdir("/proc/self/fd"))) == before
+
+def threads_and_descriptors() -> list[str]:
+    """Return the threads of this process, and what its descriptors lead to: walls that are made anew have other numbers."""
+    with os.scandir("/proc/self/fd") as found:
+        return [
+            *sorted(f"thread {thread.name}" for thread in threading.enumerate()),
+            *sorted(os.readlink(one.path) for one in found),
+        ]
+
+
+def test_no_thread_and_no_descriptor_is_left(tmp_path: Path) -> None:
+    # In a process of its own: what other tests left may end at any moment.
+    words = [sys.executable, "-c", ALONE, __file__, str(tmp_path)]
+    support = str(Path(__file__).parents[1] / "support")
+    told = subprocess.check_output(words, env={**os.environ, "PYTHONPATH": support}, timeout=ENOUGH)
+    before, after = json.loads(told)
+    assert "thread MainThread" in before
+    assert after == before
 
 
 def test_a_descriptor_of_the_harness_is_not_inherited(road: Road, tmp_path: Path) -> None:
