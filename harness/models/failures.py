@@ -129,6 +129,25 @@ _BUSY_WORDS = regex(
     r"internal (server )?error|bad gateway|upstream",
     re.IGNORECASE,
 )
+# An untold rate limit is waited for longer than other failures: most count by the minute.
+_RATE_CODES = frozenset(
+    "rate_limit_exceeded rate_limit_error rate_limited slow_down too_many_requests resource_exhausted".split()
+)
+_RATE_WORDS = regex(r"rate.?limit|too many requests")
+
+# Times that providers write into an error. OpenAI, Groq: "Please try again in 1m30.5s". Azure: "Please retry after 26 seconds".
+# Gemini: "Please retry in 12.3s", and the field `"retryDelay": "12s"`; others have `retry_after`, `retryAfterMs`,
+# `resets_in_seconds`, and Hugging Face `estimated_time` while a model loads.
+_SPAN = r"(?:\d+(?:\.\d+)?|\.\d+)\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)"
+_SPANS = rf"{_SPAN}(?:(?:,? and |,? )?{_SPAN})*"
+_DURATION = regex(rf"\s*({_SPANS})\s*")
+_NUMBER_AND_UNIT = regex(r"(\d*\.?\d+)\s*(ms|milli|[smhd])")
+_UNIT_SECONDS = {"ms": 0.001, "milli": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_WORDED_WAIT = regex(rf"(?:retry|try again|wait|reset|available)[^.\d]{{0,40}}?(?<![\w.])({_SPANS})(?![\w-])")
+_WAIT_FIELD = regex(
+    r"(?:retry[_-]?after|retry[_-]?delay|resets?[_-]?in|estimated[_-]?time)[_-]?"
+    r"(?P<unit>ms|milli\w*|s|sec|seconds)?\W{1,6}(?P<number>\d+(?:\.\d+)?)(?![\w.])"
+)
 _NO_TOOLS = regex(r"not support (the )?(tool|function)|support tool use|tools? (is|are) not supported", re.IGNORECASE)
 
 # OpenAI: "Invalid content type. image_url is only supported by certain models". llama-server: "image input is not supported -
@@ -165,6 +184,31 @@ class ProviderRefusal(Record):
     words: str
     """All that it said, in lower case, to be searched only: never shown, it may hold the key."""
 
+    @property
+    def is_rate_limit(self) -> bool:
+        """Whether the account or the address sends more requests, or more tokens, than it may in some time."""
+        if self.status == 429 or _RATE_CODES.intersection(self.codes):
+            return True
+        return self.status == 0 and _RATE_WORDS.search(self.words) is not None
+
+    @property
+    def wait_seconds(self) -> float | None:
+        """The wait in seconds that its fields or words ask for. `None` if they name none."""
+        if (worded := _WORDED_WAIT.search(self.words)) is not None:
+            return duration(worded[1])
+        field = _WAIT_FIELD.search(self.words)
+        if field is None or not (number := float(field["number"])):
+            return None
+        return number / 1000 if (field["unit"] or "").startswith("m") else number
+
+
+def duration(text: str) -> float | None:
+    """Return the seconds that a text such as `1m30.5s` or `20 seconds` names. `None` for any other text, and for zero."""
+    match = _DURATION.fullmatch(text.lower())
+    if match is None:
+        return None
+    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _NUMBER_AND_UNIT.findall(match[1])) or None
+
 
 class FailedTry(ModelError):
     """One try that failed. It never leaves the wire as such: another try takes its place, or `lasting` does."""
@@ -185,8 +229,8 @@ class FailedTry(ModelError):
         """Whether the same request may succeed when it is sent again."""
         self.cut = cut
         """Whether a reply had begun."""
-        self.retry_after = retry_after
-        """Seconds, as the provider asks."""
+        self.retry_after = retry_after if retry_after is not None or refusal is None else refusal.wait_seconds
+        """The wait in seconds that the provider asks for. `None` if it names none."""
         self.refusal = refusal
         self.nobody_there = nobody_there
         """Whether no program of this machine listens at the address: to wait for one is hardly worth it."""

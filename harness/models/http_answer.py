@@ -17,7 +17,7 @@ from harness.models.endpoint import Endpoint, is_local, shown_address
 from harness.models.exchange import Connections, Phase
 from harness.models.failures import FailedTry, excerpt, refusal_of, refused
 from harness.models.presets import preset_of
-from harness.models.retries import retry_after
+from harness.models.retries import limit_reset, retry_after
 
 ACCEPTED_ENCODINGS = "gzip"
 """What is asked for (`Accept-Encoding`); an answer in anything else is not read."""
@@ -201,7 +201,11 @@ class AnswerCheck:
             key_variable=self._endpoint.key_variable,
             headers=dict(answer.headers),
         )
-        failure.retry_after = retry_after(answer.headers.multi_items(), time.time())
+        headers, now = answer.headers.multi_items(), time.time()
+        # The exact wait precedes the time when a limit is reset, after which all of it is free again.
+        failure.retry_after = retry_after(headers, now) or failure.retry_after
+        if failure.retry_after is None and refusal.is_rate_limit:
+            failure.retry_after = limit_reset([*headers, *_inner_headers(value)], now)
         return failure
 
     def _error_value(self, body: AnswerBody) -> object:
@@ -293,6 +297,13 @@ def _error_value(body: bytes) -> object:
     except (ValueError, RecursionError):
         return text
     return value.get("error", value) if isinstance(value, dict) else value
+
+
+def _inner_headers(value: object) -> list[tuple[str, str]]:
+    """Return the headers that OpenRouter puts into `metadata` of an error (openrouter.ai/docs/api-reference/limits)."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    headers = metadata.get("headers") if isinstance(metadata, dict) else None
+    return [(str(name), str(text)) for name, text in headers.items()] if isinstance(headers, dict) else []
 
 
 def cause_of(error: Exception, kind: type[_Cause]) -> _Cause | None:

@@ -16,14 +16,14 @@ from harness.errors import ModelError, ModelFault
 from harness.messages import Usage
 from harness.model import Retry
 from harness.models.endpoint import CacheMarks, Quirks
-from harness.models.failures import FailedTry, ProviderRefusal
+from harness.models.failures import FailedTry, ProviderRefusal, duration
 from harness.record import replace
 from harness.regex import regex
 
-MAX_RETRY_AFTER_SECONDS = 60.0
-"""A provider that asks for a longer wait has failed: a person decides better than a sleeping program."""
-FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 8.0
-"""Doubled from the first to the most, as the SDK does (its `_constants.py`); up to a quarter less by jitter."""
+BACKOFF_SECONDS = (0.5, 8.0)
+"""First and longest wait; each is twice the one before, as in the SDK (`_constants.py`), and up to a quarter less by jitter."""
+RATE_BACKOFF_SECONDS = (8.0, 120.0)
+"""The same after a rate limit. Five tries take two minutes, for most limits count by the minute."""
 MAX_BEGUN_AGAIN = 1
 """How often a reply that showed something is asked for again."""
 MAX_NOBODY_THERE = 1
@@ -65,8 +65,10 @@ class Retries:
         wait = self._wait(failure, jitter)
         if self._nobody_there > MAX_NOBODY_THERE:
             raise failure.lasting(self._tried())
-        if self.failed >= self._attempts or self._begun_again > MAX_BEGUN_AGAIN or elapsed + wait > self._seconds:
+        if self.failed >= self._attempts or self._begun_again > MAX_BEGUN_AGAIN:
             raise failure.lasting(self._tried())
+        if elapsed + wait > self._seconds:
+            raise failure.lasting(self._tried() + self._too_long(failure, elapsed))
         if left is not None and wait >= left:
             raise ModelError(
                 f"{failure} The time that the run has left, {max(left, 0.0):.1f} s, is over before the next try.",
@@ -92,28 +94,35 @@ class Retries:
         )
 
     def _wait(self, failure: FailedTry, jitter: float) -> float:
-        wait = failure.retry_after
-        if wait is None:
-            most: float = min(FIRST_BACKOFF_SECONDS * 2 ** min(self.failed - 1, 10), MAX_BACKOFF_SECONDS)
-            return most * (1 - 0.25 * jitter)
-        if wait > MAX_RETRY_AFTER_SECONDS:
-            raise failure.lasting(
-                f" The provider asks to wait {wait:.0f} s; more than {MAX_RETRY_AFTER_SECONDS:.0f} s are not waited. "
-                "Try again later."
-            )
-        return wait
+        """Return the wait in seconds: as the provider asks, but after a second failure no shorter than the backoff."""
+        asked = failure.retry_after
+        limited = failure.refusal is not None and failure.refusal.is_rate_limit
+        first, longest = RATE_BACKOFF_SECONDS if limited else BACKOFF_SECONDS
+        doublings = self.failed - (1 if asked is None else 2)
+        backoff = min(first * 2 ** min(doublings, 10), longest) * (1 - 0.25 * jitter) if doublings >= 0 else 0.0
+        return max(asked or 0.0, backoff)
+
+    def _too_long(self, failure: FailedTry, elapsed: float) -> str:
+        """Return the words on a wait that the provider asks for and that ends after the last try may begin."""
+        asked = failure.retry_after
+        if asked is None or elapsed + asked <= self._seconds:
+            return ""
+        return (
+            f" The provider asks to wait {asked:.0f} s; of `retry_seconds` ({self._seconds:g}) "
+            f"{max(self._seconds - elapsed, 0.0):.0f} s are left. Try again later, or raise it."
+        )
 
     def _tried(self) -> str:
         return f" (tried {self.failed} times)" if self.failed > 1 else ""
 
 
 def retry_after(headers: Iterable[tuple[str, str]], now: float) -> float | None:
-    """Return how many seconds a provider asks to wait, at the time `now` (seconds since 1970); None where it does not.
+    """Return the wait in seconds that the headers of an answer ask for at the time `now` (seconds since 1970).
 
-    `retry-after-ms` (OpenAI, Azure) is in milliseconds and goes first; `retry-after` in seconds, also fractions, or a
-    date (RFC 9110, section 10.2.3). Of several the longest counts; what is neither, or no time ahead, is passed by.
+    `retry-after-ms` (OpenAI, Azure) is in milliseconds and precedes `retry-after`: seconds, or a date (RFC 9110, section
+    10.2.3). Of several values the longest counts; malformed, past and zero ones are skipped. `None` if none is left.
     """
-    found: dict[str, float] = {}
+    waits: dict[str, float] = {}
     for name, value in headers:
         key = name.lower()
         if key == "retry-after-ms":
@@ -125,8 +134,40 @@ def retry_after(headers: Iterable[tuple[str, str]], now: float) -> float | None:
         else:
             continue
         if seconds > 0:
-            found[key] = max(seconds, found.get(key, 0.0))
-    return found.get("retry-after-ms", found.get("retry-after"))
+            waits[key] = max(seconds, waits.get(key, 0.0))
+    return waits.get("retry-after-ms", waits.get("retry-after"))
+
+
+def limit_reset(headers: Iterable[tuple[str, str]], now: float) -> float | None:
+    """Return the seconds until every exhausted limit is reset, by headers such as `x-ratelimit-reset-tokens: 6m0s`.
+
+    A limit is exhausted if its header with `remaining` in place of `reset` is 0 or missing. A value is seconds, a duration
+    (OpenAI, Groq), a time in seconds or milliseconds since 1970 (OpenRouter), or a date (Anthropic). `None` if there is none.
+    """
+    values = {name.lower(): value.strip() for name, value in headers if "ratelimit" in name.lower()}
+    resets = [
+        _until(value, now)
+        for name, value in values.items()
+        if "reset" in name and values.get(name.replace("reset", "remaining"), "0") == "0"
+    ]
+    return max((seconds for seconds in resets if seconds > 0), default=None)
+
+
+def _until(value: str, now: float) -> float:
+    """Return the seconds from `now` to the time that the value of a reset header names; NaN for a malformed one."""
+    number = _number(value)
+    if number > 1e11:
+        return number / 1000 - now
+    if not math.isnan(number):
+        return number - now if number > 1e8 else number
+    if (seconds := duration(value)) is not None:
+        return seconds
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(value).timestamp() - now
+    except ValueError:
+        return math.nan
 
 
 def _number(text: str) -> float:

@@ -289,9 +289,12 @@ OVERLOADED = {"message": "Overloaded", "type": "overloaded_error", "code": 529}
 IN_BAND: dict[str, Case] = {
     "overloaded, before any text": _passing(whole(_error(OVERLOADED)), document=(whole(_error(OVERLOADED)[6:]), FINE)),
     "rate limit, before any text": _passing(
-        whole(_error({"message": "Rate limit reached", "code": "rate_limit_exceeded"}))
+        whole(_error({"message": "Rate limit reached", "code": "rate_limit_exceeded"})), waits=(8.0,)
     ),
-    "429 as a code": _passing(whole(_error({"message": "slow down", "code": 429}))),
+    "rate limit with its wait": _passing(
+        whole(_error({"message": "Please try again in 12.5s.", "code": "rate_limit_exceeded"})), waits=(12.5,)
+    ),
+    "429 as a code": _passing(whole(_error({"message": "slow down", "code": 429})), waits=(8.0,)),
     "500 as a text": _passing(whole(_error({"message": "oops", "code": "500"}))),
     "503 by `event: error`": _passing(whole(b"event: error\n" + sse({"message": "busy", "code": 503}))),
     "502 in a choice": _passing(whole(sse({"choices": [{"error": {"message": "upstream", "code": 502}}]}))),
@@ -374,7 +377,33 @@ def _date(ahead: float) -> str:
 
 
 STATUSES: dict[str, Case] = {
-    **{f"{code}": _busy(code) for code in (408, 409, 429, 500, 502, 503, 504, 520, 529)},
+    **{f"{code}": _busy(code) for code in (408, 409, 500, 502, 503, 504, 520, 529)},
+    "429": _busy(429, wait=8),
+    "429 with its wait in words": _passing(failure(429, "Please try again in 1m30.5s."), waits=(90.5,)),
+    "429 with its wait in a field": _passing(
+        failure(429, "quota", details=[{"@type": "RetryInfo", "retryDelay": "12s"}]), waits=(12.0,)
+    ),
+    "429 with a wait beyond all tries, in words": _lasting(
+        failure(429, "Please try again in 7m12s."), ModelFault.SERVER, r"wait 432 s; of `retry_seconds` \(300\)"
+    ),
+    "429 with the reset of its limit": _busy(
+        429, "x-ratelimit-remaining-tokens: 0", "x-ratelimit-reset-tokens: 1m5s", wait=65
+    ),
+    "429 with the reset of a limit that is not reached": _busy(
+        429, "x-ratelimit-remaining-tokens: 5", "x-ratelimit-reset-tokens: 1m5s", wait=8
+    ),
+    "429 with the exact wait beside the reset": _passing(
+        failure(429, "Try again in 3s", "x-ratelimit-remaining-tokens: 0", "x-ratelimit-reset-tokens: 1m5s"),
+        waits=(3.0,),
+    ),
+    "429 until the tries are used up": failing(
+        *[failure(429, "slow down")] * 5,
+        requests=5,
+        waits=(8.0, 16.0, 32.0, 64.0),
+        endpoint=replace(ENDPOINT, attempts=5),
+        fault=SERVER,
+        detail="slow down.*5 times",
+    ),
     "503 with a page": _passing(status(503, PAGE)),
     "503 with nothing": _passing(status(503)),
     "503 with a body that is cut": _passing(
@@ -384,11 +413,11 @@ STATUSES: dict[str, Case] = {
     "Retry-After in parts of a second": _busy(429, "retry-after: 0.25", wait=0.25),
     "Retry-After in milliseconds": _busy(429, "retry-after-ms: 250", wait=0.25),
     "milliseconds before seconds": _busy(429, "retry-after: 7", "retry-after-ms: 250", wait=0.25),
-    "Retry-After zero": _busy(429, "retry-after: 0", wait=0.5),
-    "Retry-After negative": _busy(429, "retry-after: -5"),
-    "Retry-After that is no number": _busy(429, "retry-after: soon"),
-    "Retry-After without bounds": _busy(429, "retry-after: inf"),
-    "Retry-After in the past": _busy(429, _date(-3600)),
+    "Retry-After zero": _busy(429, "retry-after: 0", wait=8),
+    "Retry-After negative": _busy(429, "retry-after: -5", wait=8),
+    "Retry-After that is no number": _busy(429, "retry-after: soon", wait=8),
+    "Retry-After without bounds": _busy(429, "retry-after: inf", wait=8),
+    "Retry-After in the past": _busy(429, _date(-3600), wait=8),
     "x-should-retry on an error of the server": _busy(500, "x-should-retry: true"),
     "Retry-After of an hour": _lasting(failure(429, "busy", "retry-after: 3600"), ModelFault.SERVER, "wait 3600 s"),
     # Written when the tests are collected, and read up to hours later.
