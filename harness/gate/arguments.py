@@ -10,6 +10,7 @@ from harness.actions import JsonValue
 from harness.errors import ToolError
 from harness.gate.tool import Arguments
 from harness.model import ToolSpec
+from harness.text.fields import kind_of
 
 MAX_ARGUMENT_CHARACTERS = 12_000_000
 """Of one call's raw arguments: room for a 10 MiB file in JSON, and a bound on what is parsed."""
@@ -30,8 +31,9 @@ def quoted_name(name: str) -> str:
 
 
 def parse_arguments(text: str, spec: ToolSpec) -> dict[str, JsonValue]:
-    """Return the arguments in `text`, strict JSON that fits the schema of `spec`.
+    """Return the arguments in `text`, strict JSON that fits the schema of `spec`; see `read_as` for what is taken besides.
 
+    INVARIANT: this is the only reading of a call: the policy, the question, the record and the tool get what it returns.
     Raises ToolError: no key twice, no NaN, no unknown field, no wrong type, no NUL, no lone surrogate, bounded size.
     """
     if len(text) > MAX_ARGUMENT_CHARACTERS:
@@ -39,14 +41,23 @@ def parse_arguments(text: str, spec: ToolSpec) -> dict[str, JsonValue]:
             f"The arguments of {spec.name} are {len(text)} characters long; at most {MAX_ARGUMENT_CHARACTERS} are taken."
         )
     try:
-        value = json.loads(text or "{}", object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = _json_value(text or "{}")
     except (ValueError, RecursionError) as error:
         raise ToolError(f"The arguments of {spec.name} are not valid JSON: {error}. Send one JSON object.") from None
+    if value is None:
+        value = {}
     if not isinstance(value, dict):
-        raise ToolError(f"The arguments of {spec.name} must be a JSON object, not {type(value).__name__}.")
+        raise ToolError(f"The arguments of {spec.name} must be a JSON object, not {kind_of(value)}.")
+    if spec.is_checked:
+        value = _read_fields(value, spec.parameters)
     problem = _schema_problem(value, spec.parameters) if spec.is_checked else _unfit_text(value)
     if problem:
         raise ToolError(f"Invalid arguments for {spec.name}: {problem}")
+    return value
+
+
+def _json_value(text: str) -> JsonValue:
+    value: JsonValue = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     return value
 
 
@@ -79,15 +90,62 @@ def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonVal
     return ""
 
 
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "string": str,
-    "boolean": bool,
-    "integer": int,
-    "number": (int, float),
-    "array": list,
-    "object": dict,
+_TYPES: Mapping[str, tuple[str, type | tuple[type, ...]]] = {
+    "string": ("a string", str),
+    "boolean": ("true or false", bool),
+    "integer": ("an integer", int),
+    "number": ("a number", (int, float)),
+    "array": ("a list", list),
+    "object": ("an object", dict),
 }
-"""What the types of a schema are in Python, where a bool is an int too."""
+"""The types of a schema in words and in Python, where a bool is an int too."""
+_PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
+
+
+def _is_of(value: JsonValue, kind: str) -> bool:
+    return isinstance(value, _TYPES[kind][1]) and not (isinstance(value, bool) and kind != "boolean")
+
+
+def read_as(value: JsonValue, schema: JsonValue) -> JsonValue:
+    """Return `value` in the types of `schema` wherever only one reading is possible; anything else stays as it is.
+
+    Servers and templates write a whole number as 2.0, an optional field that is left out as null, and any value as a string:
+    `"2"`, `"true"`, `"[1]"`. No string is made of another value: its exact text, blanks included, is lost.
+    """
+    kind = str(schema.get("type")) if isinstance(schema, dict) else ""
+    if not isinstance(schema, dict) or kind not in _TYPES:
+        return value
+    if isinstance(value, str) and kind != "string":
+        value = _read_text(value, kind)
+    match value:
+        case float() if kind == "integer" and value.is_integer():
+            return int(value)
+        case list() if kind == "array":
+            return [read_as(item, schema.get("items")) for item in value]
+        case dict() if kind == "object":
+            return _read_fields(value, schema)
+        case _:
+            return value
+
+
+def _read_text(text: str, kind: str) -> JsonValue:
+    """Return the value of type `kind`, or the null, that `text` stands for, as JSON or as Python's word; else `text`."""
+    try:
+        value = _json_value(_PYTHON_WORDS.get(text, text))
+    except (ValueError, RecursionError):
+        return text
+    fits = value is None or _is_of(value, "number" if kind == "integer" else kind)
+    return value if fits else text
+
+
+def _read_fields(fields: dict[str, JsonValue], schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return fields  # refused as a schema that cannot be checked
+    values = {name: read_as(item, properties.get(name)) for name, item in fields.items()}
+    return {
+        name: value for name, value in values.items() if value is not None or name in required or name not in properties
+    }
 
 
 def _value_problem(value: JsonValue, schema: JsonValue) -> str:
@@ -96,9 +154,8 @@ def _value_problem(value: JsonValue, schema: JsonValue) -> str:
     kind = str(schema.get("type"))
     if kind not in _TYPES:
         raise TypeError(f"the registry cannot check values of type {kind}")
-    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
-        article = "an" if kind in ("array", "object") else "a"
-        return f"must be {article} {kind}, not {type(value).__name__}."
+    if not _is_of(value, kind):
+        return f"must be {_TYPES[kind][0]}, not {kind_of(value)}."
     match value:
         case str():
             return _text_problem(value, schema)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from harness.actions import SUMMARY_CHARACTERS, Action, Effects, JsonValue, ToolBounds, ToolUse
+from harness.gate.arguments import read_as
 from harness.gate.tool import Arguments, ToolOutput
 from harness.messages import ToolCall
 from harness.model import ToolSpec
@@ -35,6 +36,21 @@ class TodoItem(Record):
         return f"{MARKS[self.status]} {visible_line(self.text, MOST_CHARACTERS)}"
 
 
+_ITEMS: dict[str, JsonValue] = {
+    "type": "array",
+    "maxItems": MOST_ITEMS,
+    "items": {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "minLength": 1, "maxLength": MOST_CHARACTERS},
+            "status": {"type": "string", "enum": list(STATES)},
+        },
+        "required": ["text", "status"],
+    },
+}
+"""Schema of the argument `items`."""
+
+
 class TodoTool:
     """Keeps the list."""
 
@@ -48,23 +64,7 @@ class TodoTool:
                 "Keep a list of what is to be done, which the person sees. Each call replaces the whole list: send every "
                 "item, those that are done too. Use it for work of three steps or more; have one item at a time `doing`."
             ),
-            parameters={
-                "properties": {
-                    "items": {
-                        "type": "array",
-                        "maxItems": MOST_ITEMS,
-                        "items": {
-                            "type": "object",
-                            "properties": {
-                                "text": {"type": "string", "minLength": 1, "maxLength": MOST_CHARACTERS},
-                                "status": {"type": "string", "enum": list(STATES)},
-                            },
-                            "required": ["text", "status"],
-                        },
-                    }
-                },
-                "required": ["items"],
-            },
+            parameters={"properties": {"items": _ITEMS}, "required": ["items"]},
         )
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
@@ -104,7 +104,8 @@ def items_in(text: str) -> tuple[TodoItem, ...] | None:
         arguments = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return items_of(arguments) if isinstance(arguments, dict) and isinstance(arguments.get("items"), list) else None
+    items = read_as(arguments.get("items"), _ITEMS) if isinstance(arguments, dict) else None
+    return items_of({"items": items}) if isinstance(items, list) else None
 
 
 def in_words(items: Sequence[TodoItem]) -> str:

@@ -38,6 +38,16 @@ SPEC = ToolSpec(
             "count": {"type": "integer", "minimum": 1, "maximum": 10},
             "size": {"type": "number", "minimum": 0},
             "mode": {"type": "string", "enum": ["fast", "slow"]},
+            "names": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+            "parts": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"old": {"type": "string"}, "times": {"type": "integer"}},
+                    "required": ["old"],
+                },
+            },
+            "about": {"type": "object", "properties": {"deep": {"type": "boolean"}}},
         },
         "required": ["text"],
         "additionalProperties": False,
@@ -121,6 +131,52 @@ def test_arguments_that_fit(text: str, value: dict[str, JsonValue]) -> None:
     assert parse_arguments(text, SPEC) == value
 
 
+@all_rows(
+    ("sent", "read"),
+    [
+        ('"short": null', {}),
+        ('"short": null, "flag": null, "count": null, "size": null, "mode": null, "names": null, "about": null', {}),
+        ('"count": 2.0', {"count": 2}),
+        ('"count": 1e1', {"count": 10}),
+        ('"count": "2"', {"count": 2}),
+        ('"count": " 2\\n"', {"count": 2}),
+        ('"count": "2.0"', {"count": 2}),
+        ('"count": "null"', {}),
+        ('"count": "None"', {}),
+        ('"size": "0.5"', {"size": 0.5}),
+        ('"size": "3"', {"size": 3}),
+        ('"size": 3.0', {"size": 3.0}),
+        ('"flag": "true"', {"flag": True}),
+        ('"flag": "False"', {"flag": False}),
+        ('"short": "null"', {"short": "null"}),
+        ('"short": "2"', {"short": "2"}),
+        ('"short": "true"', {"short": "true"}),
+        ('"names": "[\\"a\\", \\"2\\"]"', {"names": ["a", "2"]}),
+        ('"names": "[]"', {"names": []}),
+        ('"names": ["[]", "null"]', {"names": ["[]", "null"]}),
+        ('"parts": "[{\\"old\\": \\"1\\", \\"times\\": \\"2\\"}]"', {"parts": [{"old": "1", "times": 2}]}),
+        ('"parts": ["{\\"old\\": \\"a\\", \\"times\\": null}"]', {"parts": [{"old": "a"}]}),
+        ('"parts": [{"old": "a", "times": 3.0}]', {"parts": [{"old": "a", "times": 3}]}),
+        ('"about": "{\\"deep\\": \\"True\\"}"', {"about": {"deep": True}}),
+    ],
+)
+def test_argument_with_one_possible_reading_is_read_so(sent: str, read: dict[str, JsonValue]) -> None:
+    """Types are compared too: 2.0 == 2."""
+    value = parse_arguments(f'{{"text": "x", {sent}}}', SPEC)
+    assert json.dumps(value) == json.dumps({"text": "x", **read})
+
+
+def test_null_for_all_arguments_is_no_arguments() -> None:
+    spec = replace(SPEC, parameters={**SPEC.parameters, "required": []})
+    assert parse_arguments("null", spec) == parse_arguments("", spec) == {}
+
+
+def test_arguments_that_nobody_checks_stay_as_they_came() -> None:
+    sent = {"text": None, "count": "2", "size": 2.0}
+    assert json.dumps(parse_arguments(json.dumps(sent), replace(SPEC, is_checked=False))) == json.dumps(sent)
+
+
+FIELDS = "the fields are text, short, flag, count, size, mode, names, parts, about."
 NOT_JSON = "The arguments of probe are not valid JSON: "
 
 
@@ -144,28 +200,48 @@ NOT_JSON = "The arguments of probe are not valid JSON: "
         ('{"text": "x", "size": 1e999}', "Invalid arguments for probe: size: is too large a number."),
         ("[" * 100_000, NOT_JSON + "maximum recursion depth exceeded while decoding a JSON array from a unicode string. "
          "Send one JSON object."),
-        ('{"text": ' + "[" * 500 + "]" * 500 + "}", "Invalid arguments for probe: text: must be a string, not list."),
-        ("[]", "The arguments of probe must be a JSON object, not list."),
-        ("null", "The arguments of probe must be a JSON object, not NoneType."),
-        ('"text"', "The arguments of probe must be a JSON object, not str."),
+        ('{"text": ' + "[" * 500 + "]" * 500 + "}", "Invalid arguments for probe: text: must be a string, not a list."),
+        ("[]", "The arguments of probe must be a JSON object, not a list."),
+        ("null", "Invalid arguments for probe: text is missing."),
+        ('"text"', "The arguments of probe must be a JSON object, not a string."),
         ('{"txt": "x"}',
-         "Invalid arguments for probe: unknown field 'txt'; the fields are text, short, flag, count, size, mode."),
+         "Invalid arguments for probe: unknown field 'txt'; " + FIELDS),
         ('{"' + "t" * 101 + '": 1}',
-         "Invalid arguments for probe: unknown field <101 characters>; the fields are text, short, flag, count, size, mode."),
+         "Invalid arguments for probe: unknown field <101 characters>; " + FIELDS),
         ('{"text": "x", "Text": "y"}',
-         "Invalid arguments for probe: unknown field 'Text'; the fields are text, short, flag, count, size, mode."),
+         "Invalid arguments for probe: unknown field 'Text'; " + FIELDS),
         ('{"text": "x", "\\ud800": "y"}',
-         "Invalid arguments for probe: unknown field '\\ud800'; the fields are text, short, flag, count, size, mode."),
-        ('{"text": 1}', "Invalid arguments for probe: text: must be a string, not int."),
-        ('{"text": null}', "Invalid arguments for probe: text: must be a string, not NoneType."),
-        ('{"text": ["x"]}', "Invalid arguments for probe: text: must be a string, not list."),
-        ('{"text": {"x": 1}}', "Invalid arguments for probe: text: must be a string, not dict."),
-        ('{"text": "x", "count": true}', "Invalid arguments for probe: count: must be a integer, not bool."),
-        ('{"text": "x", "size": false}', "Invalid arguments for probe: size: must be a number, not bool."),
-        ('{"text": "x", "count": 2.0}', "Invalid arguments for probe: count: must be a integer, not float."),
-        ('{"text": "x", "count": "2"}', "Invalid arguments for probe: count: must be a integer, not str."),
-        ('{"text": "x", "flag": 1}', "Invalid arguments for probe: flag: must be a boolean, not int."),
-        ('{"text": "x", "flag": "true"}', "Invalid arguments for probe: flag: must be a boolean, not str."),
+         "Invalid arguments for probe: unknown field '\\ud800'; " + FIELDS),
+        ('{"text": 1}', "Invalid arguments for probe: text: must be a string, not a number."),
+        ('{"text": null}', "Invalid arguments for probe: text: must be a string, not null."),
+        ('{"text": ["x"]}', "Invalid arguments for probe: text: must be a string, not a list."),
+        ('{"text": {"x": 1}}', "Invalid arguments for probe: text: must be a string, not an object."),
+        ('{"text": "x", "count": true}', "Invalid arguments for probe: count: must be an integer, not true or false."),
+        ('{"text": "x", "size": false}', "Invalid arguments for probe: size: must be a number, not true or false."),
+        ('{"text": "x", "count": 2.5}', "Invalid arguments for probe: count: must be an integer, not a decimal number."),
+        ('{"text": "x", "count": "two"}', "Invalid arguments for probe: count: must be an integer, not a string."),
+        ('{"text": "x", "count": "2.5"}', "Invalid arguments for probe: count: must be an integer, not a decimal number."),
+        ('{"text": "x", "count": "true"}', "Invalid arguments for probe: count: must be an integer, not a string."),
+        ('{"text": "x", "count": "\\"2\\""}', "Invalid arguments for probe: count: must be an integer, not a string."),
+        ('{"text": "x", "count": "11"}', "Invalid arguments for probe: count: must be at most 10."),
+        ('{"text": "x", "count": "' + "1" * 5_000 + '"}',
+         "Invalid arguments for probe: count: must be an integer, not a string."),
+        ('{"text": "x", "count": 1e999}', "Invalid arguments for probe: count: must be an integer, not a decimal number."),
+        ('{"text": "x", "size": "NaN"}', "Invalid arguments for probe: size: must be a number, not a string."),
+        ('{"text": "x", "size": "1e999"}', "Invalid arguments for probe: size: is too large a number."),
+        ('{"text": "x", "names": "a"}', "Invalid arguments for probe: names: must be a list, not a string."),
+        ('{"text": "x", "names": {"a": 1}}', "Invalid arguments for probe: names: must be a list, not an object."),
+        ('{"text": "x", "names": [null]}', "Invalid arguments for probe: names: number 1: must be a string, not null."),
+        ('{"text": "x", "names": "[1]"}', "Invalid arguments for probe: names: number 1: must be a string, not a number."),
+        ('{"text": "x", "names": "' + "[" * 100_000 + '"}',
+         "Invalid arguments for probe: names: must be a list, not a string."),
+        ('{"text": "x", "parts": [{"old": null}]}',
+         "Invalid arguments for probe: parts: number 1: old: must be a string, not null."),
+        ('{"text": "x", "about": "{\\"deep\\": true, \\"deep\\": false}"}',
+         "Invalid arguments for probe: about: must be an object, not a string."),
+        ('{"text": "x", "nothing": null}', "Invalid arguments for probe: unknown field 'nothing'; " + FIELDS),
+        ('{"text": "x", "flag": 1}', "Invalid arguments for probe: flag: must be true or false, not a number."),
+        ('{"text": "x", "flag": "1"}', "Invalid arguments for probe: flag: must be true or false, not a string."),
         ('{"text": "x", "count": 0}', "Invalid arguments for probe: count: must be at least 1."),
         ('{"text": "x", "count": 11}', "Invalid arguments for probe: count: must be at most 10."),
         ('{"text": "x", "mode": "Fast"}', "Invalid arguments for probe: mode: must be one of fast, slow."),
@@ -185,8 +261,13 @@ NOT_JSON = "The arguments of probe are not valid JSON: "
         "a float beyond floats", "a depth of a hundred thousand", "a depth of 33",
         "a depth of 32", "an array", "null", "a text", "a field misspelt", "a field too long to tell",
         "a field in other letters", "a field that cannot be shown", "a number for a text", "null for a text",
-        "a list for a text", "an object for a text", "true for an integer", "false for a number", "a float for an integer",
-        "a text for an integer", "1 for a boolean", "a text for a boolean", "too small", "too large", "negative",
+        "a list for a text", "an object for a text", "true for an integer", "false for a number", "a fraction for an integer",
+        "a word for an integer", "a fraction in a text", "true in a text for an integer", "a text in a text",
+        "a text too large",
+        "a numeral too long", "infinity for an integer", "NaN in a text", "infinity in a text", "a text for a list",
+        "an object for a list", "null in a list", "a list in a text that does not fit", "a deep list in a text",
+        "null further in", "a key twice in a text", "null for an unknown field", "1 for a boolean",
+        "1 in a text for a boolean", "too small", "too large", "negative",
         "an empty text", "too long a text", "NUL", "half a surrogate pair", "the other half", "more than ten megabytes",
     ],
 )  # fmt: skip
@@ -204,7 +285,13 @@ def test_arguments_that_do_not_fit_are_refused_with_a_text_for_the_model(text: s
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
             lambda inner: (
                 st.lists(inner, max_size=3)
-                | st.dictionaries(st.sampled_from(["text", "short", "flag", "count", "size", "x"]), inner, max_size=4)
+                | st.dictionaries(
+                    st.sampled_from(
+                        ["text", "short", "flag", "count", "size", "names", "parts", "about", "old", "deep", "x"]
+                    ),
+                    inner,
+                    max_size=4,
+                )
             ),
             max_leaves=8,
         ).map(json.dumps),
@@ -219,6 +306,7 @@ def test_whatever_is_sent_either_fits_the_schema_or_is_a_tool_error(text: str) -
     kinds = {name: type(item) for name, item in value.items()}
     allowed: dict[str, Sequence[type]] = {
         "text": (str,), "short": (str,), "flag": (bool,), "count": (int,), "size": (int, float),
+        "names": (list,), "parts": (list,), "about": (dict,),
     }  # fmt: skip
     assert "text" in value
     assert all(kind in allowed[name] for name, kind in kinds.items())
@@ -255,6 +343,18 @@ def test_a_call_is_prepared_into_the_action_for_it() -> None:
     assert action.call is asked
     assert dict(action.arguments) == {"text": "hello", "count": 3}
     assert probe.ran == []
+
+
+def test_judged_and_run_arguments_are_one_reading() -> None:
+    given: list[Mapping[str, JsonValue]] = []
+
+    def prepare(action: Action) -> Action:
+        given.append(action.arguments)
+        return action
+
+    action = ToolRegistry([Probe(prepare=prepare)]).prepare(call('{"text": "x", "count": "3", "size": null}'))
+    assert given[0] is action.arguments
+    assert dict(action.arguments) == {"text": "x", "count": 3}
 
 
 def test_prepared_arguments_cannot_be_changed() -> None:

@@ -436,9 +436,10 @@ ONE = {"old_string": "a", "new_string": "b"}
         pytest.param({}, "old_string is missing.", id="neither"),
         pytest.param({"edits": []}, "edits: must hold at least 1.", id="no edit"),
         pytest.param({"edits": [ONE] * 51}, "edits: holds 51; at most 50 are taken.", id="too many"),
-        pytest.param({"edits": ONE}, "edits: must be an array, not dict.", id="no list"),
-        pytest.param({"edits": "[]"}, "edits: must be an array, not str.", id="a text"),
-        pytest.param({"edits": [ONE, "x"]}, "edits: number 2: must be an object, not str.", id="no object"),
+        pytest.param({"edits": ONE}, "edits: must be a list, not an object.", id="no list"),
+        pytest.param({"edits": "a"}, "edits: must be a list, not a string.", id="a text"),
+        pytest.param({"edits": "[]"}, "edits: must hold at least 1.", id="an empty list in a text"),
+        pytest.param({"edits": [ONE, "x"]}, "edits: number 2: must be an object, not a string.", id="no object"),
         pytest.param({"edits": [{"old_string": "a"}]}, "edits: number 1: new_string is missing.", id="half an edit"),
         pytest.param(
             {"edits": [{**ONE, "all": True}]},

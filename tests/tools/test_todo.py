@@ -79,6 +79,12 @@ def test_the_newest_list_counts_and_is_told_whole_once(tmp_path: Path) -> None:
     assert shown.news([]) == []
 
 
+def test_list_in_a_string_is_kept_and_shown(tmp_path: Path) -> None:
+    messages, records = played(tmp_path, SILENT, json.dumps(ITEMS))
+    assert [record["status"] for record in records if record["kind"] == "outcome"] == ["ok"]
+    assert [item.text for item in todo_of(messages)] == [item["text"] for item in ITEMS]
+
+
 @all_rows(
     ("count", "done", "lines", "first", "last"),
     [
