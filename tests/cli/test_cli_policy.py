@@ -473,7 +473,7 @@ FAILING = (
         case("another field", args={"command": "ls", "pth": 1}),
         "Invalid arguments for bash: unknown field 'pth'; the fields are command, cwd, timeout_s, unconfined, justification.",
     ),
-    (case("another type", args={"command": 3}), "Invalid arguments for bash: command: must be a string, not int."),
+    (case("another type", args={"command": 3}), "Invalid arguments for bash: command: must be a string, not a number."),
     (case("outside", args={"command": "ls", "cwd": ".."}), "cwd is outside the workspace: .."),
     (case("no path", "read_file", {"path": "a\0"}), "Invalid arguments for read_file: path: contains a NUL character."),
     (case("no folder", cwd="a\0b"), "the workspace cannot be a folder: WORKSPACE/a\\x00b: embedded null byte"),

@@ -47,6 +47,34 @@ def test_one_block_is_a_call_and_a_reply_without_is_the_answer(program: Program)
     assert program.records()[0]["call_form"] == "text"
 
 
+BLOCK = "```bash\nmkdir -p docs/new && cat > docs/new/a.md <<'EOF'\n# A\nEOF\n```"
+
+
+def test_ci_policy_lets_a_block_write_what_write_file_may(program: Program) -> None:
+    url = program.serve(replies(Reply(text=BLOCK), say("Written.")))
+    given = ("--calls", "text", "--policy", "ci", "--base-url", url, "--model", "m")
+    assert program.run("run", "Write it.", *given).code == 0
+    assert (program.workspace / "docs/new/a.md").read_text() == "# A\n"
+
+
+@all_rows(
+    "block", ["cat > .github/a.yml <<< x", "cat > uv.lock <<< x", "cat > .env <<< x", "cat > ../a <<< x"], fresh=True
+)
+def test_ci_policy_lets_a_block_write_nothing_more(program: Program, block: str) -> None:
+    (program.workspace / ".github").mkdir()
+    url = program.serve(replies(Reply(text=f"```bash\n{block}\n```"), say("Then not.")))
+    given = ("--calls", "text", "--policy", "ci", "--base-url", url, "--model", "m")
+    assert program.run("run", "Write it.", *given).code == 7
+
+
+def test_block_that_writes_an_entry_point_suspends_the_rules_that_run_it(program: Program) -> None:
+    blocks = ['cat > conftest.py <<< \'open("mark", "w")\'', "python3 -m unittest -q"]
+    url = program.serve(replies(*(Reply(text=f"```bash\n{block}\n```") for block in blocks), say("Not run.")))
+    given = ("--calls", "text", "--policy", "ci", "--base-url", url, "--model", "m")
+    assert program.run("run", "Write it.", *given).code == 7
+    assert [record["status"] for record in program.records() if record["kind"] == "outcome"] == ["ok", "denied"]
+
+
 WRONG = {
     "two blocks": ("```bash\ncat a\n```\n```bash\ncat a\n```", "holds 2 fenced bash blocks"),
     "no end": ("```bash\ncat a", "has no end"),

@@ -1034,7 +1034,7 @@ def test_a_missing_file_is_named_with_its_like(road: Road) -> None:
         ),
         pytest.param(
             {"old_string": "a", "new_string": "b", "replace_all": "yes"},
-            "Invalid arguments for edit_file: replace_all: must be a boolean, not str.",
+            "Invalid arguments for edit_file: replace_all: must be true or false, not a string.",
             id="a word for a boolean",
         ),
         pytest.param({"old_string": "a"}, "Invalid arguments for edit_file: new_string is missing.", id="no new text"),
