@@ -13,8 +13,6 @@ from harness.actions import Action
 from harness.models.openai_chat import OpenAIChat
 from harness.text.visible import visible
 
-POLICY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "policies", "default.toml")
-
 
 def ask(action: Action, verdict: Verdict) -> Approval:
     print(f"\n{action.preview}\n{action.tool} asks: {verdict.deciding.reason}\nrun it? y/N ", end="", flush=True)
@@ -25,7 +23,7 @@ def main(prompt: str) -> int:
     agent = Agent(
         model=OpenAIChat(os.environ.get("HARNESS_MODEL", "gpt-5")),
         tools=builtin_tools(Workspace(".")),
-        policy=load_policy(POLICY),
+        policy=load_policy("default"),
         approver=ask,
         log=ActionLog.open(os.path.expanduser("~/minimal.jsonl"), secrets=[os.environ.get("OPENAI_API_KEY", "")]),
     )

@@ -27,7 +27,6 @@ from harness.cli.extensions.extensions import Extensions, extensions_in
 from harness.cli.flags import ACTIONS, parser_for
 from harness.cli.main import COMMANDS
 from harness.cli.policy.judged_call import action_for
-from harness.cli.policy.policies import SHIPPED, load_named
 from harness.errors import PolicyError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, deny_all
@@ -40,7 +39,7 @@ from harness.messages import StopReason
 from harness.models.scripted import Reply, call, replies, say
 from harness.policy import built_in
 from harness.policy import loader as policy_file
-from harness.policy.loader import load_policy, parse_policy
+from harness.policy.loader import SHIPPED, load_policy, parse_policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
 from harness.tool_kinds import SHIPPED_TOOLS
@@ -134,11 +133,13 @@ def serve(program: Program, *answers: Reply) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("block", by_place("python"))
-def test_a_python_snippet_runs(block: Block, program: Program, checkout: Path) -> None:
-    environment = serve(program, Reply(calls=(call("read_file", path="policies/ci.toml"),)), say("The test passes."))
+def test_a_python_snippet_runs(block: Block, program: Program) -> None:
+    """In a folder without the files of a clone, as for everybody who has installed the package."""
+    (program.workspace / "calc.py").write_text("SUM = 2\n")
+    environment = serve(program, Reply(calls=(call("read_file", path="calc.py"),)), say("The test passes."))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", block.text],
-        cwd=checkout,
+        cwd=program.workspace,
         check=False,
         env=environment,
         capture_output=True,
@@ -148,8 +149,27 @@ def test_a_python_snippet_runs(block: Block, program: Program, checkout: Path) -
     printed = re.findall(r"^print\(.*\)  # (.*)$", block.text, re.MULTILINE)
     assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", printed)
     if "agent.run(" in block.text:
-        found = verify(str(checkout.parent / "actions.jsonl"))
-        assert (program.players[0].finished, found.problem, found.open_sessions) == (True, "", ())
+        log = str(program.workspace.parent / "actions.jsonl")
+        verification = verify(log)
+        assert (program.players[0].finished, verification.problem, verification.open_sessions) == (True, "", ())
+        outside, reads = (program.said("audit", question, log) for question in ("outside", "reads"))
+        assert ("calc.py" in outside, "calc.py" in reads, "outside" in reads) == (False, True, False)
+
+
+def test_the_library_example_without_a_key_prints_the_reason(program: Program) -> None:
+    (block,) = [block for block in blocks("python") if "agent.run(" in block.text]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block.text],
+        cwd=program.workspace,
+        check=False,
+        env=program.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("model_error ")
+    assert "OPENAI_API_KEY" in done.stdout
 
 
 @all_rows("block", by_place("toml"))
@@ -323,7 +343,7 @@ def test_the_refusals_that_the_policy_reference_shows_are_real(tmp_path: Path) -
 
 def _deciders(name: str) -> set[tuple[str, str]]:
     """Return what of a shipped policy can decide, as documents name it, and its line."""
-    policy = load_named(name)
+    policy = load_policy(name)
     return {
         *((f"rule {rule.id}", f"{name}.toml:{rule.origin.line}") for rule in policy.rules),
         *((f"default for {default.tool}", f"{name}.toml:{default.origin.line}") for default in policy.defaults),
@@ -344,7 +364,7 @@ def test_the_digests_that_a_document_shows_are_those_of_the_files() -> None:
         *((name, digest[:12]) for name, digest in re.findall(r'"name": "(\w+)", "sha256": "([0-9a-f]{64})"', text)),
         *((name, digest[:12]) for name, digest in re.findall(r"policy (\w+) \(([0-9a-f]{16})\)", text)),
     }
-    assert named == {(name, load_named(name).sha256[:12]) for name in ("ci", "demo")}
+    assert named == {(name, load_policy(name).sha256[:12]) for name in ("ci", "demo")}
 
 
 @pytest.mark.parametrize(
@@ -389,7 +409,7 @@ def test_every_shipped_policy_is_in_the_policy_reference() -> None:
     start = text.index("| name | meant for |")
     assert sorted(first_column(text[start:])) == sorted(SHIPPED)
     for name in SHIPPED:
-        assert load_named(name).name == name
+        assert load_policy(name).name == name
 
 
 def test_the_limits_that_hold_where_nobody_states_any_are_documented() -> None:

@@ -29,8 +29,10 @@ class ToolRegistry:
             if tool.spec.name in self._tools:
                 raise ValueError(f"two tools are named {tool.spec.name}")
             self._tools[tool.spec.name] = tool
-        self._place_checks = tuple(dict.fromkeys(tool.check_place for tool in tools if isinstance(tool, PlacedTool)))
+        placed = [tool for tool in tools if isinstance(tool, PlacedTool)]
+        self._place_checks = tuple(dict.fromkeys(tool.check_place for tool in placed))
         """Most tools work in one folder: it is looked at once."""
+        self._roots = {tool.root for tool in placed}
         self._walls = {tool.spec.name: tool.walls for tool in tools if isinstance(tool, ConfinedTool)}
         """What holds the calls of a tool to their effects, where something does."""
         self.specs = tuple(tool.spec for tool in tools)
@@ -40,6 +42,11 @@ class ToolRegistry:
     def names(self) -> Collection[str]:
         """The names of all tools."""
         return self._tools.keys()
+
+    @property
+    def workspace(self) -> str:
+        """Absolute path of the folder that the tools work in. Empty if none names a folder, or if they name several."""
+        return next(iter(self._roots)) if len(self._roots) == 1 else ""
 
     @property
     def level(self) -> str:

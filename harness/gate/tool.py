@@ -148,6 +148,11 @@ class SeenTool(Protocol):
 class PlacedTool(Protocol):
     """A tool that works in a folder."""
 
+    @property
+    def root(self) -> str:
+        """Absolute path of the folder."""
+        ...
+
     def check_place(self) -> None:
         """Raise WorkspaceError if the folder is gone."""
         ...

@@ -52,6 +52,7 @@ class ForeignFiles:
     def __init__(self, call: ForeignCall, workspace: Workspace, cwd: str) -> None:
         """Take a call, the workspace, and the folder that relative paths are seen from."""
         self.kind: ToolKind = tool_kind(call.tool)
+        self.root = workspace.root
         self.check_place = workspace.check
         self._call = call
         self._workspace = workspace

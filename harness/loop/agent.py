@@ -79,7 +79,7 @@ class AgentParts(Record):
     refuses."""
     system: str = DEFAULT_SYSTEM
     about: Mapping[str, JsonValue] | None = None
-    """Added to the log's first record."""
+    """Fields added to the log's first record. They replace `workspace`, which is otherwise the folder of the tools."""
     on_text: Callable[[str], None] | None = None
     """Hears the model's text at once, and on the run's own time."""
     observers: Observers | None = None
@@ -233,10 +233,12 @@ class Agent:
         identity = self.log.begin_session()
         self._sessions.add(identity)
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
+        workspace = self.registry.workspace
+        about: dict[str, JsonValue] = {**({"workspace": workspace} if workspace else {}), **(self._parts.about or {})}
         self.log.append(
             "session_started",
             {
-                **(self._parts.about or {}),
+                **about,
                 **begun_from,
                 "harness": __version__,
                 "python": sys.version.split()[0],
@@ -251,7 +253,7 @@ class Agent:
         )
         self.gate.record_kept()
         session = Session(self._parts.system, identity)
-        refusal = self._checked.begin(session, {"model": self.model.name, **(self._parts.about or {})})
+        refusal = self._checked.begin(session, {"model": self.model.name, **about})
         if refusal:
             self.end(session, RunResult(stop=StopReason.BLOCKED, text="", detail=refusal))
             raise SessionRefusedError(refusal)

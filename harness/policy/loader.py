@@ -50,16 +50,35 @@ MAX_POLICY_BYTES = 1_000_000
 """A repository's policy is not the operator's own file."""
 
 
+SHIPPED = ("default", "ci", "readonly", "demo")
+"""Names of the shipped policies."""
+
+
+def shipped_policy_path(name: str) -> str:
+    """Return the path of a policy that comes with the program.
+
+    In the wheel the policies lie inside the package, in the repository beside it.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    inside = os.path.join(package, "policies", f"{name}.toml")
+    return inside if os.path.exists(inside) else os.path.join(os.path.dirname(package), "policies", f"{name}.toml")
+
+
 def load_policy(
     path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = (), examples: bool = True
 ) -> Policy:
-    """Return the policy in the TOML file at `path`.
+    """Return the policy in the TOML file at `path`, or the shipped policy of that name: one of SHIPPED.
 
+    A shipped name means the shipped policy even if the current folder has a file of that name.
     `extra_tools` names tools besides those that ship, that the file may speak of. Without `examples` those of its rules are
     not tried: for one who knows by the digest that they were.
 
     Raises PolicyError, whose text names file, line and key, if anything in it is not understood.
     """
+    if path in SHIPPED:
+        path = shipped_policy_path(path)
+    elif "/" not in path and not path.endswith(".toml") and not os.path.lexists(path):
+        raise PolicyError(f"there is no file and no shipped policy named {path!r}{nearest(path, SHIPPED)}")
     try:
         data = read_regular(path, MAX_POLICY_BYTES + 1)
     except OSError as error:

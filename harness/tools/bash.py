@@ -80,6 +80,7 @@ class BashTool:
         """`commands` starts them; None: one of this tool's own. `lend` lends the person's terminal to a command of theirs that
         asks for keys, and gives None for every other."""
         self._workspace = workspace
+        self.root = workspace.root
         self.check_place = workspace.check
         self._commands = commands or CommandRunner(workspace)
         self._lend = lend

@@ -52,6 +52,7 @@ class EditFileTool:
     ) -> None:
         """Take what the model has read (shared by the tools of a session), and where old contents are kept for undo."""
         self._workspace = workspace
+        self.root = workspace.root
         self.check_place = workspace.check
         self._baselines = Baselines() if baselines is None else baselines
         self._images = images

@@ -265,6 +265,7 @@ class ReadFileTool:
         it a PDF is binary.
         """
         self._workspace = workspace
+        self.root = workspace.root
         self.check_place = workspace.check
         self._baselines = Baselines() if baselines is None else baselines
         self._limits = limits

@@ -59,6 +59,7 @@ class ScriptTool:
         self._commands = commands
         self._workspace = commands.workspace
         self._seen = seen or SeenFiles(list(_files(declared.argv)), self._workspace)
+        self.root = self._workspace.root
         self.check_place = self._workspace.check
         self.walls = commands.walls
         self.spec = ToolSpec(

@@ -13,8 +13,7 @@ from audit_runs import POLICY, Call, own_policy, session
 from recorded_tasks import tasks
 
 from harness.actions import JsonValue
-from harness.cli.policy.policies import shipped_policy_path
-from harness.policy.loader import load_policy
+from harness.policy.loader import load_policy, shipped_policy_path
 from harness.policy.rules import Layer
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from harness.actions import JsonValue
 from harness.cli.policy.cases import CASE, FAILED, read_cases
 from harness.cli.policy.explain import BY_WORD, EXIT_CODES
 from harness.cli.policy.judged_call import CallReader
-from harness.cli.policy.policies import load_named
 from harness.cli.policy.policy_command import WARNED
 from harness.cli.policy.replay import CHANGED
 from harness.errors import UsageError
@@ -31,7 +30,7 @@ from harness.gate.registry import ToolRegistry
 from harness.log.action_log import ActionLog
 from harness.messages import ToolCall
 from harness.models.scripted import Reply, call, replies
-from harness.policy.loader import parse_policy
+from harness.policy.loader import load_policy, parse_policy
 from harness.policy.policy import Policy
 from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools import builtin_tools
@@ -635,8 +634,8 @@ def test_replay_lists_what_would_change(program: Program, demo: str) -> None:
     session = program.records()[0]["session"]
     *lines, summary = done.out.splitlines()
     assert lines[0] == (
-        f"{session} #4 edit_file  slugs.py: confirm by {by_default(load_named('demo'), 'edit_file')} -> "
-        f"auto by {by_default(load_named('ci'), 'edit_file')}: laxer"
+        f"{session} #4 edit_file  slugs.py: confirm by {by_default(load_policy('demo'), 'edit_file')} -> "
+        f"auto by {by_default(load_policy('ci'), 'edit_file')}: laxer"
     )
     assert [line.rpartition(": ")[2] for line in lines] == ["laxer", "laxer", "stricter"]
     assert (done.code, summary) == (0, "9 calls, 3 changes: 2 laxer, 1 stricter")
@@ -795,7 +794,7 @@ def test_logs_of_other_programs_are_judged_as_far_as_they_go(program: Program) -
     assert (done.code, "\x1b" in done.out) == (0, False)
     *lines, summary = [line.partition(" #")[2] or line for line in done.out.splitlines()]
     assert [line.replace("s\\x1b[2J", "s") for line in lines] == [
-        f"1 fetch  s: auto by rule x (old.toml:1) -> confirm by {by_default(load_named('default'), 'default')}: stricter",
+        f"1 fetch  s: auto by rule x (old.toml:1) -> confirm by {by_default(load_policy('default'), 'default')}: stricter",
         "2 fetch  s: cannot be judged: fetch is a tool of another program",
         (
             "3 bash  s: cannot be judged: Invalid arguments for bash: unknown field 'cmd'; "

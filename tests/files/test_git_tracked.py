@@ -16,15 +16,15 @@ from rows import all_rows
 from sizes import proof_size, spread
 
 from harness.cli.policy.judged_call import action_for
-from harness.cli.policy.policies import load_named
 from harness.files.repository import read_index, tracked_from
 from harness.files.workspace import Workspace
+from harness.policy.loader import load_policy
 from harness.policy.verdict import evaluate
 from harness.programs.git import LOOKING
 from harness.programs.git_pathspecs import ShownFiles, is_exclusion, shown
 from harness.programs.options import option_table
 
-policy_named = functools.cache(load_named)
+policy_named = functools.cache(load_policy)
 
 
 class Repository(NamedTuple):

@@ -12,7 +12,6 @@ from judged_world import Row, hostile, made_with_secrets
 from rows import all_rows
 
 from harness.actions import Action
-from harness.cli.policy.policies import load_named
 from harness.files.undo import Result as UndoResult
 from harness.files.undo import Undoable, Unrestorable, changes_to_undo, restore
 from harness.files.workspace import Workspace
@@ -22,6 +21,7 @@ from harness.hook.event import EventError
 from harness.hook.guarded_agent import HookAnswer
 from harness.hook.hook_parts import AskedCall
 from harness.log.action_log import ActionLog
+from harness.policy.loader import load_policy
 from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import Verdict
 from harness.record import replace
@@ -38,7 +38,7 @@ BEGIN = b'{"session_id": "S", "hook_event_name": "PreToolUse", "cwd": "/", '
 
 
 def _scene(folder: Path, **named: object) -> HookScene:
-    scene = HookScene(folder, load_named("default"), **named)  # type: ignore[arg-type]
+    scene = HookScene(folder, load_policy("default"), **named)  # type: ignore[arg-type]
     (scene.workspace / ".git").mkdir()
     (scene.workspace / "sub").mkdir()
     (scene.workspace / "f.txt").write_text("alpha\n")
@@ -263,7 +263,7 @@ def test_a_file_that_a_patch_adds_is_written_and_one_that_it_changes_is_edited(t
 
 
 def test_a_patch_of_which_one_part_is_refused_is_refused_as_a_whole(tmp_path: Path) -> None:
-    scene = HookScene(tmp_path, load_named("default"), agent="codex", approver=ScriptedAnswers(["y", "y", "n"]))
+    scene = HookScene(tmp_path, load_policy("default"), agent="codex", approver=ScriptedAnswers(["y", "y", "n"]))
     (scene.workspace / "f.txt").write_text("alpha\n")
     assert scene.event("PreToolUse", "apply_patch", {"command": PATCH.format(third=".env")}).code == 2
     ends = [record["status"] for record in scene.records() if record["kind"] == "outcome"]
@@ -404,7 +404,7 @@ def test_what_is_granted_for_the_session_stays_granted_when_more_is(tmp_path: Pa
 def test_a_policy_that_is_changed_meanwhile_is_recorded_and_holds(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "touch x"})) == "ask"
-    scene.policy = load_named("readonly")
+    scene.policy = load_policy("readonly")
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "touch x"}, "c2")) == "deny"
     assert [record["kind"] for record in scene.records()].count("policy_changed") == 1
 

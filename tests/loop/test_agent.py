@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from types import FrameType
@@ -45,7 +45,9 @@ from sizes import examples, spread
 
 from harness import history as history_module
 from harness import interrupt as interrupt_module
+from harness.actions import JsonValue
 from harness.errors import CutReply, LogError, ModelError, ModelFault, ToolError
+from harness.files.workspace import Workspace
 from harness.gate import approval as approval_module
 from harness.gate import gate as gate_module
 from harness.gate import grants_in_force
@@ -55,6 +57,7 @@ from harness.gate import ruling as ruling_module
 from harness.gate import tool as tool_module
 from harness.gate.approval import Answer, Approval, Approver, ScriptedAnswers
 from harness.gate.gate import MOST_KEPT_CHARACTERS
+from harness.gate.tool import Tool
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log import action_log as action_log_module
@@ -81,6 +84,7 @@ from harness.messages import (
 )
 from harness.model import MAX_REPLY_CHARACTERS, Retry
 from harness.policy.loader import parse_policy
+from harness.tools import builtin_tools
 
 
 def raising(error: BaseException) -> Callable[[], object]:
@@ -164,6 +168,31 @@ def test_the_first_record_says_what_the_session_was_made_of(path: str) -> None:
     assert first["policy_files"] == [
         {"layer": "file", "path": "table.toml", "sha256": digest, "trusted": True, "text": POLICY.decode()}
     ]
+
+
+@all_rows(
+    "roots, about, expected",
+    [
+        ((), {}, None),
+        (("a",), {}, "a"),
+        (("a", "a"), {}, "a"),
+        (("a", "b"), {}, None),
+        (("a",), {"workspace": "/elsewhere"}, "/elsewhere"),
+    ],
+)
+def test_first_record_names_the_folder_of_the_tools(
+    path: str, roots: Sequence[str], about: Mapping[str, JsonValue], expected: str | None
+) -> None:
+    """A tool without a folder changes nothing; two folders are no workspace."""
+    folder = os.path.dirname(path)
+    tools: list[Tool] = [Probe("free", path, [], Interrupt())]
+    for number, root in enumerate(roots):
+        os.makedirs(os.path.join(folder, root), exist_ok=True)
+        tools.append(builtin_tools(Workspace(os.path.join(folder, root)))[number])
+    policy = parse_policy(POLICY, "table.toml", extra_tools=TOOLS)
+    log = ActionLog.open(path)
+    Agent(model=Playing([DONE]), tools=tools, policy=policy, approver=NOBODY, log=log, about=about).run("go")
+    assert next(read_log(path)).get("workspace") == (expected and os.path.join(os.path.realpath(folder), expected))
 
 
 def test_a_call_is_prepared_anew_when_its_turn_comes(path: str) -> None:

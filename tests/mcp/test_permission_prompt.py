@@ -17,11 +17,11 @@ from rows import all_rows
 from sandbox_scene import needs_walls
 from tool_client import Served, kinds, served
 
-from harness.cli.policy.policies import load_named
 from harness.cli.state import State
 from harness.gate.approval import Answer, Approval
 from harness.hook.permission_prompt import ClaudePrompt
 from harness.hook.waiting import WaitingList
+from harness.policy.loader import load_policy
 from harness.record import replace
 from harness.sandbox import enforces, probe
 
@@ -42,7 +42,7 @@ def _no_pause(seconds: float) -> None:
 
 @all_rows("arguments,word,part", ROWS, ids=lambda row: row[0])
 def test_each_call_gets_the_answer_of_its_row(arguments: str, word: str, part: str, tmp_path: Path) -> None:
-    scene = HookScene(tmp_path, load_named("default"))
+    scene = HookScene(tmp_path, load_policy("default"))
     for name, text in ((".env", "X=1\n"), ("f.txt", "alpha\n"), ("sub/g.txt", "")):
         (scene.workspace / name).parent.mkdir(exist_ok=True)
         (scene.workspace / name).write_text(text)

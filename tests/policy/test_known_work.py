@@ -7,9 +7,9 @@ from judged_world import made, table_lines
 from rows import all_rows
 
 from harness.cli.policy.judged_call import action_for
-from harness.cli.policy.policies import load_named
 from harness.files.workspace import Workspace
 from harness.policy.grant_offers import WallsHere, offer_for
+from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Origin
 from harness.policy.session_grants import SESSION_GRANTS, Grant, GrantScope, with_grants
@@ -25,7 +25,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(scope="module")
 def granted(workspace: Workspace) -> Policy:
-    policy, action = load_named("default"), action_for("bash", "make test", workspace)
+    policy, action = load_policy("default"), action_for("bash", "make test", workspace)
     offer = offer_for(policy, action, evaluate(policy, action), WallsHere(root=workspace.root, confines=True))
     assert not isinstance(offer, str)
     (pattern,) = offer.choices[-1].patterns

@@ -14,12 +14,11 @@ from sizes import examples
 from work import assert_linear
 
 from harness.actions import Access, Action, Facet
-from harness.cli.policy.policies import SHIPPED, load_named
 from harness.messages import ToolCall
 from harness.policy.argument_patterns import ArgumentPatterns
 from harness.policy.hosts import host_patterns
 from harness.policy.lint import PolicyWarning, StrictRules, catches, warnings
-from harness.policy.loader import combine, parse_policy
+from harness.policy.loader import SHIPPED, combine, load_policy, parse_policy
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import EXAMPLE_DISK
@@ -268,7 +267,7 @@ def test_what_runs_other_programs_is_warned_of(tokens: tuple[tuple[str, ...], ..
 
 @all_rows("name", SHIPPED)
 def test_the_shipped_policies_have_no_warnings(name: str) -> None:
-    assert [str(each) for each in warnings(load_named(name))] == []
+    assert [str(each) for each in warnings(load_policy(name))] == []
 
 
 def test_a_warning_reads_like_an_error_of_the_loader() -> None:

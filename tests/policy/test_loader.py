@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +33,7 @@ from harness.policy.loader import (
     combine,
     load_policy,
     parse_policy,
+    shipped_policy_path,
     tightening_only,
 )
 from harness.policy.matchers import ArgvPattern, PathPatterns
@@ -879,7 +882,19 @@ def test_a_device_is_refused() -> None:
         load_policy("/dev/zero")
 
 
-@all_rows("path", ["a\0b", "a\ud800"])
+def test_shipped_name_is_loaded_beside_a_file_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "ci").write_text("version = 1")
+    load = "from harness import load_policy; print(len(load_policy('ci').rules), load_policy('./ci').rules)"
+    done = subprocess.run([sys.executable, "-c", load], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout == f"{len(load_policy(shipped_policy_path('ci')).rules)} ()\n"
+
+
+def test_unknown_name_is_refused_with_the_nearest_shipped_name() -> None:
+    with pytest.raises(PolicyError, match=r"^there is no file and no shipped policy named 'readonl'; did you mean rea"):
+        load_policy("readonl")
+
+
+@all_rows("path", ["./a\0b", "./a\ud800"])
 def test_a_path_that_cannot_name_a_file_is_refused(path: str) -> None:
     with pytest.raises(PolicyError, match="cannot be read: "):
         load_policy(path)

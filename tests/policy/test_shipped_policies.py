@@ -17,11 +17,10 @@ from places import ROOT
 from rows import all_rows
 
 from harness.actions import Action
-from harness.cli.policy.policies import SHIPPED, load_named, shipped_policy_path
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall
-from harness.policy.loader import load_policy
+from harness.policy.loader import SHIPPED, load_policy, shipped_policy_path
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
@@ -65,7 +64,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> ToolRegistry:
 
 @pytest.fixture(scope="module")
 def policies() -> dict[str, Policy]:
-    return {name: load_named(name) for name in SHIPPED}
+    return {name: load_policy(name) for name in SHIPPED}
 
 
 def action_of(registry: ToolRegistry, tool: str, what: str) -> Action:

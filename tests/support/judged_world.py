@@ -12,9 +12,8 @@ from places import ROOT
 
 from harness.actions import Action
 from harness.cli.policy.judged_call import action_for
-from harness.cli.policy.policies import load_named
 from harness.files.workspace import Workspace
-from harness.policy.loader import parse_policy
+from harness.policy.loader import load_policy, parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import Verdict, evaluate
@@ -130,7 +129,7 @@ def made(home: Path) -> World:
         (root / link).symlink_to(target)
     for words in ("init -q -b main .", "add README.md src tests docs"):
         run_git(str(root), words)
-    policies = {"default": load_named("default"), "open": parse_policy(OPEN, "open.toml")}
+    policies = {"default": load_policy("default"), "open": parse_policy(OPEN, "open.toml")}
     return World(Workspace(str(root), str(home)), policies)
 
 

@@ -11,15 +11,7 @@ from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement, check_prices
 from harness.cli.policy.explain import TONES, explanation, hooks_about, parts_table
 from harness.cli.policy.judged_call import action_for, tool_use
-from harness.cli.policy.policies import (
-    SHIPPED,
-    assemble,
-    describe,
-    shipped_policy_path,
-    source_name,
-    with_plan_mode,
-    without_shipped_folder,
-)
+from harness.cli.policy.policies import assemble, describe, source_name, with_plan_mode, without_shipped_folder
 from harness.cli.policy.trust import CHANGED, ask_trust, is_as_shown
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.tables import Column, Table, TableRow
@@ -29,7 +21,7 @@ from harness.errors import HarnessError, ToolError, UsageError, nearest
 from harness.limits import strictest
 from harness.messages import ToolCall
 from harness.paths import short_place
-from harness.policy.loader import load_policy
+from harness.policy.loader import SHIPPED, load_policy, shipped_policy_path
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate

@@ -17,7 +17,6 @@ from harness.cli.demo.scenarios import SCENARIOS, Scenario
 from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit, exit_code
 from harness.cli.parts import tools_in
-from harness.cli.policy.policies import shipped_policy_path
 from harness.cli.session_log import close_log, opened_log, who_and_where
 from harness.cli.signals import Signals
 from harness.cli.state import State
@@ -38,7 +37,7 @@ from harness.models.endpoint import Endpoint
 from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import Player
-from harness.policy.loader import load_policy
+from harness.policy.loader import load_policy, shipped_policy_path
 from harness.policy.rules import Layer
 from harness.policy.verdict import Verdict
 from harness.text.visible import visible_line

@@ -94,9 +94,9 @@ def _policy(named: str | None) -> str:
     """Return what `--policy` names so that it means the same from any folder. Raises PolicyError for what is no policy."""
     if named is None:
         return ""
-    from harness.cli.policy.policies import load_named
+    from harness.policy.loader import load_policy
 
-    load_named(named)
+    load_policy(named)
     return os.path.abspath(named) if os.path.exists(named) else named
 
 

@@ -7,40 +7,16 @@ import stat
 from collections.abc import Mapping
 
 from harness.cli.state import MANAGED_POLICY, PROJECT_POLICY, State
-from harness.errors import PolicyError, UsageError, nearest
+from harness.errors import PolicyError, UsageError
 from harness.files.workspace import Workspace
-from harness.policy.loader import combine, load_policy, tightening_only
+from harness.policy.loader import SHIPPED, combine, load_policy, shipped_policy_path, tightening_only
 from harness.policy.policy import Policy, PolicySource
 from harness.policy.rules import Decision, Layer, Rule
 from harness.record import replace
 from harness.text.visible import visible_line
 
-SHIPPED = ("default", "ci", "readonly", "demo")
 _BASES = (Layer.FILE, Layer.USER, Layer.SHIPPED)
 """The layers of which one holds at a time, between the machine's and the project's."""
-
-
-def shipped_policy_path(name: str) -> str:
-    """Return the path of a policy that comes with the program.
-
-    In the wheel the policies lie inside the package, in the repository beside it.
-    """
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    inside = os.path.join(package, "policies", f"{name}.toml")
-    return inside if os.path.exists(inside) else os.path.join(os.path.dirname(package), "policies", f"{name}.toml")
-
-
-def load_named(name: str, *, examples: bool = True) -> Policy:
-    """Return the shipped policy of that name, or the one in the file of that path.
-
-    A shipped name always means the shipped policy: no file in the current folder can take its place.
-    Raises PolicyError.
-    """
-    if name in SHIPPED:
-        return load_policy(shipped_policy_path(name), layer=Layer.FILE, examples=examples)
-    if "/" not in name and not name.endswith(".toml") and not os.path.lexists(name):
-        raise PolicyError(f"there is no file and no shipped policy named {name!r}{nearest(name, SHIPPED)}")
-    return load_policy(name, layer=Layer.FILE, examples=examples)
 
 
 def assemble(
@@ -65,7 +41,7 @@ def assemble(
         _check_managed(MANAGED_POLICY)
         layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED, examples=examples))
     if named is not None:
-        layers.append(with_digest(load_named(named, examples=examples and named not in SHIPPED), pinned))
+        layers.append(with_digest(load_policy(named, examples=examples and named not in SHIPPED), pinned))
     elif pinned is not None:
         raise UsageError("--policy-sha256 is the digest of the file of --policy, and none is named")
     elif fallback == "default" and os.path.lexists(state.user_policy):
@@ -87,7 +63,7 @@ class PolicyInForce:
 
         Raises PolicyError for a policy that does not load, also where no call is judged in the end.
         """
-        load_named(named)
+        load_policy(named)
         self._named = named
         self._state = State.of(environment)
         self._guarded = guarded

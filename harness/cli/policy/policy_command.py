@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.cli.console import Console, FinishedOutput, complain
 from harness.cli.exits import Exit
-from harness.cli.policy.policies import assemble, load_named
+from harness.cli.policy.policies import assemble
 from harness.cli.state import PROJECT_POLICY, State, current_folder
 from harness.cli.terminal.styles import Tone
 from harness.errors import PolicyError, ToolError, UsageError
@@ -57,7 +57,7 @@ def _check(files: Sequence[str], console: Console, *, strict: bool) -> int:
     failed = warned = False
     for file in files:
         try:
-            policy = load_named(file)
+            policy = load_policy(file)
         except PolicyError as error:
             failed = True
             complain(str(error))

@@ -29,13 +29,13 @@ from harness.cli.commands.notes_to_model import (
 from harness.cli.commands.slash_command import Ask, Do, RunAsPerson, Wrong, meaning_of, slash_commands
 from harness.cli.console import Look
 from harness.cli.policy.judged_call import action_for, tool_use
-from harness.cli.policy.policies import load_named, put_over, with_plan_mode
+from harness.cli.policy.policies import put_over, with_plan_mode
 from harness.cli.repl.repl_command import how_it_ended
 from harness.cli.tables import drawn
 from harness.files.workspace import Workspace
 from harness.messages import Message, Role, RunResult, StopReason
 from harness.models.scripted import Reply, call, replies
-from harness.policy.loader import parse_policy
+from harness.policy.loader import load_policy, parse_policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
 
@@ -950,7 +950,7 @@ def test_session_grants_end_with_the_session(program: Program, start: Start) -> 
     ],
 )
 def test_plan_mode_only_tightens(tmp_path: Path, held: str, tool: str, text: str, expected: Decision) -> None:
-    workspace, policy = Workspace(str(tmp_path)), load_named(held)
+    workspace, policy = Workspace(str(tmp_path)), load_policy(held)
     action = action_for(tool, text, workspace)
     decided = evaluate(with_plan_mode(policy), action).decision
     assert decided is expected
