@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from math import isqrt
 
 from harness.record import Record
 from harness.regex import regex
@@ -11,9 +13,18 @@ from harness.text.visible import visible
 
 MAX_LINES = 4_000
 """Of a diff that is kept; the rest is counted."""
-MAX_LINE_CHARACTERS = 20_000
+MAX_LINE_CHARACTERS = 100_000
+"""Characters shown of a changed line, unchanged text left out; behind that it is cut."""
 MAX_CHARACTERS = 1_000_000
 """Of a diff that is kept."""
+LONG_LINE = 2_000
+"""Characters of the longest line from which nothing is left out."""
+_BESIDE = 150
+"""Characters shown on both sides of a change within a long line."""
+_MIN_LEFT_OUT = 200
+"""Characters of the shortest text that is left out."""
+_MAX_WORD_CHARACTERS = 3_000_000
+"""Characters of long lines compared word by word in one diff."""
 _BLOCK_BYTES = 4096
 CONTEXT = 3
 """Unchanged lines shown around a change."""
@@ -25,12 +36,22 @@ _MAX_ALL_PAIRS = 200_000
 """Of one comparison; behind that everything between two lines that hold is replaced as a whole."""
 _LEAST_PAIRS = 20
 """That are counted however short the lists are: each takes difflib some time."""
+_MAX_EDITS = 100
+"""Maximum number of edits that `_few_changes` looks for."""
+_MAX_LOOKS = 40
+"""Maximum comparisons per item in `_few_changes`, so that its time grows with the length only."""
 
+_WORD = regex(r"\w+|\s+|.")
+_BREAK = regex(r"[\s;,\"'<>(){}]")
+_UNCHANGED = regex(rf"[^\r\n]{{{_MIN_LEFT_OUT},}}")
+_LEFT_OUT = "\ud800"
+"""Encloses a number of characters left out. No decoded file holds it: `surrogateescape` makes U+DC80 to U+DCFF only."""
+_COUNT_SIGN = "\u2026"
 _LIKE_AN_ESCAPE = regex(r"\\(?:[xuU][0-9a-f]|\Z)")
 
 
 class Diff(Record):
-    """A unified diff."""
+    """A unified diff. Of a long line, text that stays the same is left out and counted."""
 
     lines: tuple[str, ...]
     more: int
@@ -79,16 +100,15 @@ def _compare(before: Sequence[bytes], after: Sequence[bytes], *, first: int, crl
     """Return the difference between two lists of lines; `first` equal ones stand before them."""
     lines: list[str] = []
     added = removed = more = characters = 0
-    for hunk in _hunks(changes(before, after)):
-        for sign, line in _hunk_lines(hunk, before, after, first):
-            added += sign == "+"
-            removed += sign == "-"
-            if len(lines) < MAX_LINES and characters < MAX_CHARACTERS:
-                shown = tuple(_shown(sign, line, crlf=crlf))
-                characters += sum(map(len, shown))
-                lines.extend(shown)
-            else:
-                more += 1
+    for sign, line in _diff_lines(_hunks(changes(before, after)), before, after, first):
+        added += sign == "+"
+        removed += sign == "-"
+        if len(lines) < MAX_LINES and characters < MAX_CHARACTERS:
+            shown = tuple(_shown(sign, line, crlf=crlf))
+            characters += sum(map(len, shown))
+            lines.extend(shown)
+        else:
+            more += 1
     return Diff(lines=tuple(lines), more=more, added=added, removed=removed)
 
 
@@ -132,7 +152,7 @@ def _too_long(old: bytes, new: bytes) -> Diff:
     for line in _lines(new[:beginning]):
         if characters >= MAX_CHARACTERS:
             break
-        lines.extend(_shown("+", line, crlf=False))
+        lines.extend(_shown("+", _text(line), crlf=False))
         characters += len(lines[-1])
         shown += 1
     # Nothing of what goes is shown, so that it is never the whole.
@@ -145,15 +165,18 @@ def _lines(data: bytes) -> list[bytes]:
     return lines if last == b"\n" else [*lines, last[:-1]]
 
 
-def changes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[Change]:
+def changes(
+    before: Sequence[Hashable], after: Sequence[Hashable], *, most_pairs: int = _MAX_ALL_PAIRS
+) -> Iterator[Change]:
     """Yield what changed, in order: lines that are unique in both hold the two together, difflib fills the gaps.
 
-    Bounded in time: a gap that is too long for difflib is one change, whatever is equal in it.
+    Bounded in time: of a gap that is too long for difflib, or behind `most_pairs`, only a few changes are told apart; more
+    are one change, whatever is equal in it.
     """
-    start, tail = _common(before, after)
+    start, tail = common(before, after)
     old, new = before[start : len(before) - tail], after[start : len(after) - tail]
     i = j = 0
-    left = _MAX_ALL_PAIRS
+    left = most_pairs
     for x, y in (*_anchors(old, new), (len(old), len(new))):
         pairs = (x - i) * (y - j)
         if pairs:
@@ -165,19 +188,26 @@ def changes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[Change]
         i, j = x + 1, y + 1
 
 
-def _common(before: Sequence[bytes], after: Sequence[bytes]) -> tuple[int, int]:
-    """Return how many lines are equal at the start and at the end."""
-    most = min(len(before), len(after))
-    start = 0
-    while start < most and before[start] == after[start]:
-        start += 1
-    end = 0
-    while end < most - start and before[-1 - end] == after[-1 - end]:
-        end += 1
-    return start, end
+def common(before: Sequence[object], after: Sequence[object]) -> tuple[int, int]:
+    """Return the numbers of equal items at the start and at the end; no item counts twice."""
+    start = _equal_run(before, 0, after, 0)
+    return start, _equal_run(before[start:][::-1], 0, after[start:][::-1], 0)
 
 
-def _anchors(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
+def _equal_run(old: Sequence[object], i: int, new: Sequence[object], j: int) -> int:
+    """Return the number of equal items from `i` and `j` on, compared in slices."""
+    most = min(len(old) - i, len(new) - j)
+    run, size, grows = 0, 1, True
+    while size and run < most:
+        if old[i + run : i + run + size] == new[j + run : j + run + size]:
+            run += size
+        else:
+            grows = False
+        size = size * 2 if grows else size // 2
+    return min(run, most)
+
+
+def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
     """Return pairs of equal lines, unique on both sides and in order on both: the longest such row (patience sorting)."""
     places = _unique(new)
     pairs = [(i, places[line]) for line, i in _unique(old).items() if line in places]
@@ -197,23 +227,71 @@ def _anchors(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]
     return row[::-1]
 
 
-def _unique(lines: Sequence[bytes]) -> dict[bytes, int]:
+def _unique(lines: Sequence[Hashable]) -> dict[Hashable, int]:
     """Return the lines that occur once, in order, with their places."""
-    places: dict[bytes, int] = {}
+    places: dict[Hashable, int] = {}
     for index, line in enumerate(lines):
         places[line] = -1 if line in places else index
     return {line: index for line, index in places.items() if index >= 0}
 
 
-def _gap(old: Sequence[bytes], new: Sequence[bytes], *, closely: bool) -> list[tuple[int, int, int, int]]:
+def _gap(old: Sequence[Hashable], new: Sequence[Hashable], *, closely: bool) -> list[tuple[int, int, int, int]]:
     if old == new:
         return []
-    if not closely or not old or not new:
+    if not old or not new:
         return [(0, len(old), 0, len(new))]
+    if not closely:
+        return _few_changes(old, new) or [(0, len(old), 0, len(new))]
     from difflib import SequenceMatcher
 
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     return [(a1, a2, b1, b2) for tag, a1, a2, b1, b2 in codes if tag != "equal"]
+
+
+def _few_changes(old: Sequence[object], new: Sequence[object]) -> list[tuple[int, int, int, int]]:
+    """Return the fewest changes between two lists; empty where they are many (Myers, "An O(ND) Difference Algorithm", 1986).
+
+    INVARIANT: its time is proportional to the length of the lists.
+    """
+    total = len(old) + len(new)
+    left = _MAX_LOOKS * total
+    reached = {1: 0}
+    trace = []
+    for edits in range(min(_MAX_EDITS, isqrt(total)) + 1):
+        trace.append(reached)
+        reached = {}
+        for diagonal in range(-edits, edits + 1, 2):
+            start = _step(trace[-1], diagonal, edits)[0]
+            end = start + _equal_run(old, start, new, start - diagonal)
+            if end >= len(old) and end - diagonal >= len(new):
+                return _way_back(trace, len(old), len(new))
+            reached[diagonal] = end
+            left -= end - start
+        if left < 0:
+            break
+    return []
+
+
+def _step(reached: dict[int, int], diagonal: int, edits: int) -> tuple[int, int]:
+    """Return the place in the old list after the next edit onto a diagonal, and the diagonal before that edit."""
+    above, below = diagonal + 1, diagonal - 1
+    adds = diagonal == -edits or (diagonal != edits and reached[below] < reached[above])
+    return (reached[above], above) if adds else (reached[below] + 1, below)
+
+
+def _way_back(trace: Sequence[dict[int, int]], old_end: int, new_end: int) -> list[tuple[int, int, int, int]]:
+    """Return the changes on the way to the ends, edits that touch each other as one."""
+    found: list[tuple[int, int, int, int]] = []
+    diagonal = old_end - new_end
+    for edits in range(len(trace) - 1, 0, -1):
+        end, before = _step(trace[edits], diagonal, edits)
+        start = trace[edits][before]
+        a1, a2, b1, b2 = start, end, start - before, end - diagonal
+        if found and (found[-1][0], found[-1][2]) == (a2, b2):
+            _, a2, _, b2 = found.pop()
+        found.append((a1, a2, b1, b2))
+        diagonal = before
+    return found[::-1]
 
 
 def _hunks(changes: Iterator[Change]) -> list[list[Change]]:
@@ -227,24 +305,106 @@ def _hunks(changes: Iterator[Change]) -> list[list[Change]]:
     return hunks
 
 
-def _hunk_lines(
-    hunk: Sequence[Change], before: Sequence[bytes], after: Sequence[bytes], above: int
-) -> Iterator[tuple[str, bytes]]:
-    first, last = hunk[0], hunk[-1]
-    lead = min(CONTEXT, first.old_start)
-    trail = min(CONTEXT, len(before) - last.old_end)
-    old = _range(above + first.old_start - lead, above + last.old_end + trail)
-    new = _range(above + first.new_start - lead, above + last.new_end + trail)
-    yield "@", f"@@ -{old} +{new} @@".encode()
-    position = first.old_start - lead
-    for change in hunk:
-        yield from ((" ", line) for line in before[position : change.old_start])
-        removed = [("-", line) for line in before[change.old_start : change.old_end]]
-        added = [("+", line) for line in after[change.new_start : change.new_end]]
-        # A diff is cut at its end: where much goes, what comes is shown first.
-        yield from (*added, *removed) if len(removed) > MAX_LINES // 2 else (*removed, *added)
-        position = change.old_end
-    yield from ((" ", line) for line in before[position : position + trail])
+def _diff_lines(
+    hunks: Iterable[Sequence[Change]], before: Sequence[bytes], after: Sequence[bytes], above: int
+) -> Iterator[tuple[str, str]]:
+    """Yield the lines of hunks with their signs, unchanged text in long lines left out."""
+    left = _MAX_WORD_CHARACTERS
+    for hunk in hunks:
+        first, last = hunk[0], hunk[-1]
+        lead = min(CONTEXT, first.old_start)
+        trail = min(CONTEXT, len(before) - last.old_end)
+        old = _range(above + first.old_start - lead, above + last.old_end + trail)
+        new = _range(above + first.new_start - lead, above + last.new_end + trail)
+        yield "@", f"@@ -{old} +{new} @@"
+        position = first.old_start - lead
+        for change in hunk:
+            yield from ((" ", _clipped(line)) for line in before[position : change.old_start])
+            goes, comes = before[change.old_start : change.old_end], after[change.new_start : change.new_end]
+            if max(map(len, (*goes, *comes))) > LONG_LINE:
+                gone, come, looked_at = _shortened(b"".join(goes), b"".join(comes), left)
+                left -= looked_at
+            else:
+                gone, come = list(map(_text, goes)), list(map(_text, comes))
+            removed, added = [("-", line) for line in gone], [("+", line) for line in come]
+            # A diff is cut at its end: where much goes, what comes is shown first.
+            yield from (*added, *removed) if len(removed) > MAX_LINES // 2 else (*removed, *added)
+            position = change.old_end
+        yield from ((" ", _clipped(line)) for line in before[position : position + trail])
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "surrogateescape")
+
+
+def _clipped(line: bytes) -> str:
+    """Return an unchanged line; of a long one, the start and the number of other characters."""
+    text = _text(line)
+    end = len(text.rstrip("\r\n"))
+    if end <= LONG_LINE:
+        return text
+    gap = _BREAK.search(text, _BESIDE, 2 * _BESIDE)
+    first = gap.start() if gap else _BESIDE
+    return f"{text[:first]}{_LEFT_OUT}{end - first}{_LEFT_OUT}{text[end:]}"
+
+
+def _shortened(before: bytes, after: bytes, most: int) -> tuple[list[str], list[str], int]:
+    """Return the lines of two texts without long stretches that are in both, and the number of characters compared.
+
+    Of more than `most` characters between their common start and end, all are taken as changed.
+    INVARIANT: a stretch left out is equal in both; everything else is in the lines.
+    """
+    old, new = _text(before), _text(after)
+    ends = len(old), len(old), len(new), len(new)
+    start, tail = common(old, new)
+    changed = [(start, len(old) - tail, start, len(new) - tail)]
+    size = changed[0][1] + changed[0][3] - 2 * start
+    if size <= most:
+        changed = _changed_words(old[: changed[0][1]], new[: changed[0][3]], start)
+    gone: list[str] = []
+    come: list[str] = []
+    i = j = kept_old = kept_new = 0
+    for a1, a2, b1, b2 in (*changed, ends):
+        first = i + _BESIDE if i or j else 0
+        last = a1 if (a1, b1) == (ends[0], ends[2]) else a1 - _BESIDE
+        for left_out, end in _left_out(old, first, last):
+            note = f"{_LEFT_OUT}{end - left_out}{_LEFT_OUT}"
+            gone += (old[kept_old:left_out], note)
+            come += (new[kept_new : left_out + j - i], note)
+            kept_old, kept_new = end, end + j - i
+        i, j = a2, b2
+    return _text_lines("".join((*gone, old[kept_old:]))), _text_lines("".join((*come, new[kept_new:]))), min(size, most)
+
+
+def _changed_words(old: str, new: str, start: int) -> list[tuple[int, int, int, int]]:
+    """Return the places of the words that differ behind an equal start, in both texts."""
+    words = _WORD.findall(old, start), _WORD.findall(new, start)
+    before, after = (list(accumulate(map(len, found), initial=start)) for found in words)
+    return [
+        (before[change.old_start], before[change.old_end], after[change.new_start], after[change.new_end])
+        for change in changes(*words, most_pairs=0)
+    ]
+
+
+def _left_out(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the stretches of unchanged text that are left out, within a line each.
+
+    They begin and end between words where these are short: half a secret could not be told from other text.
+    """
+    for stretch in _UNCHANGED.finditer(text, start, max(start, end)):
+        first, last = stretch.span()
+        if first and text[first - 1] != "\n" and (gap := _BREAK.search(text, first, first + _BESIDE)):
+            first = gap.start()
+        if text[last : last + 1].strip("\r\n") and (gap := _BREAK.search(text[last - _BESIDE : last][::-1])):
+            last -= gap.start()
+        if last - first >= _MIN_LEFT_OUT:
+            yield first, last
+
+
+def _text_lines(text: str) -> list[str]:
+    lines = [f"{line}\n" for line in text.split("\n")]
+    last = lines.pop()
+    return lines if last == "\n" else [*lines, last[:-1]]
 
 
 def _range(start: int, end: int) -> str:
@@ -254,30 +414,47 @@ def _range(start: int, end: int) -> str:
     return f"{first}" if length == 1 else f"{first},{length}"
 
 
-def _shown(sign: str, line: bytes, *, crlf: bool) -> Iterator[str]:
+def _shown(sign: str, line: str, *, crlf: bool) -> Iterator[str]:
     if sign == "@":
-        yield line.decode()
+        yield line
         return
-    whole = line.endswith(b"\n")
-    line = line.removesuffix(b"\r\n" if crlf else b"\n")
-    start = line[: 4 * MAX_LINE_CHARACTERS + 4]  # a character has at most four bytes
-    double = _looks_escaped(start)
+    whole = line.endswith("\n")
+    pieces = line.removesuffix("\r\n" if crlf else "\n").split(_LEFT_OUT)
+    texts, counts = [piece[: MAX_LINE_CHARACTERS + 1] for piece in pieces[::2]], list(map(int, pieces[1::2]))
+    double = _looks_escaped(texts, is_shortened=bool(counts))
     if double:
-        start = start.replace(b"\\", b"\\\\")
-    text = visible(start.decode("utf-8", "backslashreplace"))
+        texts = [text.replace("\\", "\\\\") for text in texts]
+    texts = [_visible(text, is_shortened=bool(counts)) for text in texts]
+    notes = [f"{_COUNT_SIGN} {count:,} characters {_COUNT_SIGN}" for count in counts]
+    text = "".join(text + note for text, note in zip(texts, (*notes, ""), strict=True))
     if len(text) > MAX_LINE_CHARACTERS:
-        text = f"{text[:MAX_LINE_CHARACTERS]}...(cut: the line has {len(line):,} bytes)"
+        size = sum(counts) + sum(map(len, pieces[::2]))
+        text = f"{text[:MAX_LINE_CHARACTERS]}...(cut: the line has {size:,} characters)"
     yield sign + text
+    if counts:
+        yield f"\\ {sum(counts):,} unchanged characters of the line above are left out, where {_COUNT_SIGN} encloses a number"
     if double:
         yield "\\ Backslashes of the line above are doubled, to tell them from those that stand for hidden characters"
     if not whole:
         yield "\\ No newline at end of file"
 
 
-def _looks_escaped(line: bytes) -> bool:
-    """Say whether a line holds both characters that are shown as escapes and backslashes that could be taken for such."""
-    if b"\\" not in line:
+def _visible(text: str, *, is_shortened: bool) -> str:
+    """Return decoded text with hidden characters as escapes; in a shortened line, the sign of counts is escaped too."""
+    plain = text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    shown = visible(plain)
+    return shown.replace(_COUNT_SIGN, "\\u2026") if is_shortened else shown
+
+
+def _looks_escaped(texts: Sequence[str], *, is_shortened: bool) -> bool:
+    """Return whether a line has both characters shown as escapes and backslashes that could be taken for such.
+
+    `texts` are the parts of the line that are shown. A CR at its end counts as hidden only where an escape stands as text.
+    """
+    if not any("\\" in text for text in texts):
         return False
-    text = line.decode("utf-8", "surrogateescape")
-    plain = text.removesuffix("\r")
-    return visible(plain) != plain or (plain != text and _LIKE_AN_ESCAPE.search(plain) is not None)
+    *others, last = texts
+    plain = [*others, last.removesuffix("\r")]
+    if any(_visible(text, is_shortened=is_shortened) != text for text in plain):
+        return True
+    return plain[-1] != last and any(_LIKE_AN_ESCAPE.search(text) for text in plain)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 import socket
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -739,12 +741,123 @@ def test_a_diff_tells_hidden_characters_from_what_looks_like_them(old: bytes, ne
     assert compare(old, new).lines[1:] == lines
 
 
-@all_rows(("wide", "whole"), [("context", True), ("change", False)], anew={"road": new_road})
-def test_a_long_line_beside_a_change_does_not_keep_it_from_being_approved(road: Road, wide: str, whole: bool) -> None:
+@all_rows(
+    ("old", "new", "whole"),
+    [
+        pytest.param("<h1>a", "<h1>b", True, id="beside it"),
+        pytest.param("<img>", "<img/>", True, id="in it"),
+        pytest.param("<img>", "y" * 20_000, True, id="a long one in it"),
+        pytest.param("<img>", "y" * 100_000, False, id="one that nobody reads"),
+    ],
+    anew={"road": new_road},
+)
+def test_a_long_line_does_not_keep_a_change_from_being_approved(road: Road, old: str, new: str, whole: bool) -> None:
     road.file("a.html", b"<h1>a</h1>\n<img>" + b"x" * 30_000 + b"\n")
-    old, new = ("<h1>a", "<h1>b") if wide == "context" else ("<img>", "<img/>")
 
     assert road.prepare("edit_file", path="a.html", old_string=old, new_string=new).shown_whole is whole
+
+
+ONE_LINE = "var x=1;" * 20_000
+NEAR = "var x=1;" * 18
+
+
+def left_out(count: int) -> str:
+    return f"\\ {count:,} unchanged characters of the line above are left out, where … encloses a number"
+
+
+def restored(diff: Sequence[str], old: str) -> tuple[str, str]:
+    """Return both contents as a diff tells them, CR LF apart. `old` gives what is left out, the same for both."""
+    lines, end = old.replace("\r\n", "\n").split("\n"), "\r\n" if "\r\n" in old else "\n"
+    before: list[str] = []
+    after: list[str] = []
+    stayed: list[str] = []
+    for line, notes in with_notes(diff):
+        if line[0] == "@":
+            start, _, length = line.split(" ")[1][1:].partition(",")
+            same = lines[len(before) : int(start) - (length != "0")]
+            before, after = before + same, after + same
+            continue
+        shown = (
+            re.split("… ([0-9,]+) characters …", line[1:]) if any("left out" in note for note in notes) else [line[1:]]
+        )
+        real = lines[len(before)] if line[0] != "+" else ""
+        text = ""
+        for index, piece in enumerate(shown):
+            if index % 2 == 0:
+                text += re.sub(r"\\(\\|x1b|u2026)", lambda match: ESCAPED[match[1]], piece)
+            elif line[0] == "+":
+                text += stayed.pop(0)
+            else:
+                stayed += [real[len(text) : len(text) + int(piece.replace(",", ""))]] * (line[0] == "-")
+                text += real[len(text) : len(text) + int(piece.replace(",", ""))]
+        before += [text] * (line[0] != "+")
+        after += [text] * (line[0] != "-")
+    rest = lines[len(before) :]
+    return end.join((*before, *rest)), end.join((*after, *rest))
+
+
+ESCAPED = {"\\": "\\", "x1b": "\x1b", "u2026": "…"}
+
+
+def with_notes(diff: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the lines of a diff, with the lines about each."""
+    for index, line in enumerate(diff):
+        if line[0] != "\\":
+            yield line, list(takewhile(lambda note: note[0] == "\\", diff[index + 1 :]))
+
+
+@all_rows(("old", "new"), [
+    pytest.param(f"{ONE_LINE}var target=1;", f"{ONE_LINE}var target=2;", id="the last word"),
+    pytest.param(f"var a=1;{ONE_LINE}\n", f"{ONE_LINE}\n", id="the first word goes"),
+    pytest.param(f"{ONE_LINE}b{ONE_LINE}c{ONE_LINE}\n", f"{ONE_LINE}dd{ONE_LINE}eee{ONE_LINE}\n", id="two far apart"),
+    pytest.param(f"{ONE_LINE}{ONE_LINE}\n", f"{ONE_LINE}\n{ONE_LINE}\n", id="it is parted"),
+    pytest.param(f"{ONE_LINE}\nb\n{ONE_LINE}\n", f"{ONE_LINE}{ONE_LINE}\n", id="two are joined"),
+    pytest.param(f"{ONE_LINE}b\r\n", f"{ONE_LINE}c\r\n", id="CR LF"),
+    pytest.param(f"{ONE_LINE}{'b' * 9_000}{ONE_LINE}\n", f"{ONE_LINE}{'c d' * 9_000}{ONE_LINE}\n", id="27 KB"),
+    pytest.param(f"{ONE_LINE}… 9 characters …b\n", f"{ONE_LINE}… 9 characters …c\n", id="what looks like a count"),
+    pytest.param("é" * 9_000 + "\x1b\\x1b\n", "é" * 9_000 + "\x1b\\x1b!\n", id="an escape and what looks like one"),
+])  # fmt: skip
+def test_a_diff_of_long_lines_shows_every_changed_character(old: str, new: str) -> None:
+    diff = compare(old.encode(), new.encode())
+
+    assert diff.whole
+    assert sum(map(len, diff.lines)) < 40_000
+    assert restored(diff.lines, old) == (old, new)
+
+
+def test_what_is_left_out_of_a_long_line_is_counted() -> None:
+    diff = compare(f"{ONE_LINE}a… 9\nb\n".encode(), f"{ONE_LINE}A… 9\nb\n".encode())
+
+    assert diff.lines == (
+        "@@ -1,2 +1,2 @@",
+        f"-… 159,848 characters …var x=1;{NEAR}a\\u2026 9",
+        left_out(159_848),
+        f"+… 159,848 characters …var x=1;{NEAR}A\\u2026 9",
+        left_out(159_848),
+        " b",
+    )
+
+
+@pytest.mark.parametrize("beside", ["", ";", NEAR[:100], NEAR, f"{NEAR}var x=1;"])
+def test_a_diff_of_long_lines_shows_a_word_whole_or_not_at_all(beside: str) -> None:
+    line = f"{ONE_LINE}key='{'A' * 40}'{beside}"
+
+    shown = "\n".join(compare(f"{line}b{line}\n".encode(), f"{line}c{line}\n".encode()).lines)
+
+    assert set(re.findall("A+", shown)) <= {"A" * 40}
+
+
+@given(
+    st.lists(st.sampled_from(["var x=1;", "y = 'a';", "\n", "z" * 300, "w" * 2_100, "var x=1;" * 300]), max_size=30),
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["", "Q", "\n", "R" * 250])), max_size=4),
+)
+def test_a_diff_of_long_lines_leaves_nothing_out_that_changed(texts: list[str], places: list[tuple[int, str]]) -> None:
+    old = "".join((*texts, "\n"))
+    for place, text in places:
+        texts[place : place + 1] = [text]
+    new = "".join((*texts, "\n"))
+
+    assert restored(compare(old.encode(), new.encode()).lines, old) == (old, new)
 
 
 FIRST = "# padding that goes\n" * 6

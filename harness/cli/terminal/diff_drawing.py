@@ -13,10 +13,11 @@ from itertools import accumulate, groupby
 from harness.cli.terminal.highlighting import Highlighter, language_of
 from harness.cli.terminal.row_text import Row, Tint, line_rows, safe_line
 from harness.cli.terminal.styles import Fill, Ink, Tone
+from harness.files.diffs import common
 from harness.record import replace
 
-LONGEST_COMPARED, MOST_WORDS = 400, 80
-"""Characters and words of a line whose words are compared."""
+LONGEST_COMPARED, MOST_WORDS = 2_000, 80
+"""Maximum characters of a line whose words are compared, and maximum words between its equal start and end."""
 MOST_PAIRS = 200_000
 """Of words that are compared in one diff: difflib's time grows with more than that."""
 LEAST_ALIKE = 0.4
@@ -97,30 +98,35 @@ def _lines(diff: str, language: str) -> Iterator[_Line]:
 def _mark_words(lines: Sequence[_Line]) -> None:
     """Mark the words that changed, where lines that go and lines that come stand together: the first with the first."""
     left = MOST_PAIRS
-    for changed, run in groupby(lines, key=lambda line: line.sign in ("-", "+")):
+    of_file = (line for line in lines if line.sign or not line.text.startswith("\\"))  # notes are between them
+    for changed, run in groupby(of_file, key=lambda line: line.sign in ("-", "+")):
         if not changed:
             continue
         stretch = tuple(run)
         gone, come = ([line for line in stretch if line.sign == sign] for sign in "-+")
         for before, after in zip(gone, come, strict=False):
-            words = _words(before.text), _words(after.text)
-            left -= len(words[0]) * len(words[1])
+            if max(len(before.text), len(after.text)) > LONGEST_COMPARED:
+                continue
+            words = _WORD.findall(before.text), _WORD.findall(after.text)
+            start, tail = common(*words)
+            sizes = [len(found) - start - tail for found in words]
+            if max(sizes) > MOST_WORDS:
+                continue
+            left -= sizes[0] * sizes[1]
             if left < 0:
                 return
-            _mark_pair(before, after, *words)
+            _mark_pair(before, after, *words, start=start, tail=tail)
 
 
-def _words(text: str) -> list[str]:
-    """Return a line in words; nothing for one that is not compared."""
-    found = _WORD.findall(text) if len(text) <= LONGEST_COMPARED else []
-    return found if len(found) <= MOST_WORDS else []
-
-
-def _mark_pair(before: _Line, after: _Line, old: Sequence[str], new: Sequence[str]) -> None:
+def _mark_pair(before: _Line, after: _Line, old: Sequence[str], new: Sequence[str], *, start: int, tail: int) -> None:
+    """Mark the words that differ between an equal start and an equal end, where the lines are alike."""
     from difflib import SequenceMatcher
 
-    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    alike = sum(len("".join(old[a:b]).strip()) for tag, a, b, _, _ in codes if tag == "equal")
+    middles = old[start : len(old) - tail], new[start : len(new) - tail]
+    codes = SequenceMatcher(None, *middles, autojunk=False).get_opcodes()
+    codes = [(tag, a1 + start, a2 + start, b1 + start, b2 + start) for tag, a1, a2, b1, b2 in codes]
+    same = [old[:start], old[len(old) - tail :], *(old[a:b] for tag, a, b, _, _ in codes if tag == "equal")]
+    alike = sum(len("".join(found).strip()) for found in same)
     if alike < LEAST_ALIKE * max(len(before.text.strip()), len(after.text.strip())):
         return
     ends = [[0, *accumulate(map(len, words))] for words in (old, new)]

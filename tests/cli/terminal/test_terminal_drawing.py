@@ -178,6 +178,17 @@ def test_lines_that_have_little_in_common_have_no_marked_words() -> None:
     assert [[tint.ink for tint in row.tints] for row in rows] == [[Ink.COMMENT]] * 2  # of their numbers
 
 
+def test_in_a_long_line_the_words_that_changed_are_marked() -> None:
+    line = "var x=1;" * 20_000
+    rows = list(changed_rows(f"{line}var a = 1;\n", f"{line}var b = 1;\n", "x.txt", 400))
+
+    marked = {ink: [row.text[t.start : t.end] for row in rows for t in row.tints if t.ink is ink] for ink in MARKS}
+    assert marked == {Ink.REMOVED: ["a"], Ink.ADDED: ["b"]}
+
+
+MARKS = (Ink.REMOVED, Ink.ADDED)
+
+
 def test_hunks_are_parted_and_lines_about_the_diff_have_no_number() -> None:
     diff = (
         "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n@@ -9,0 +10 @@\n+c\n@@ -20 +22 @@ def f(x): \x1b[2J\n d\n"
