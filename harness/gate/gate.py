@@ -46,6 +46,10 @@ MOST_KEPT_CHARACTERS = 100_000
 DRY_RUN = "dry run; every call is judged and recorded, and none is run. This one may run"
 """Why a call did not run that may."""
 TIME_OVER = "the time of the run was over"
+NO_WALLS = (
+    "the walls that were chosen at the question cannot hold this call any more: files that a rule speaks of appeared "
+    "meanwhile. Nothing was run. Send the call again: it is asked about again."
+)
 
 
 class Gate:
@@ -442,7 +446,7 @@ class Gate:
                     return self._withheld(ruling)
                 case Permit():
                     self._take_grants(ruling, asked_own=approver is None)
-                    return ruling
+                    return self._within_walls(ruling)
                 case Refusal(wanted=None):
                     return self._refused(pending, ruling)
                 case Refusal():
@@ -558,6 +562,23 @@ class Gate:
             self._unseen.clear()
         if permit.approval is not None and permit.approval.scope is not None:
             self._grants.add(permit.proposal, permit.approval, permit.approval.scope)
+
+    def _within_walls(self, permit: Permit) -> Permit | CallEnd:
+        """Return the permit of a call within the walls granted at its question; its end where these cannot hold it.
+
+        INVARIANT: a program that is granted inside walls runs within them from this call on.
+        """
+        proposal, action, approval = permit.proposal, permit.action, permit.approval
+        programs = {pattern for pattern in approval.patterns if pattern.program} if approval else set()
+        if not programs:
+            return permit
+        verdict = self._verdict(action, by_person=False)
+        in_force = {grant.pattern for grant in self.grants if grant.id in verdict.programs}
+        ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended, self._records.describe)
+        if not programs <= in_force or not isinstance(ruling, Permit):
+            result = self._end(proposal, ResultStatus.DENIED, f"Denied: {NO_WALLS}")
+            return CallEnd(result=result, about=f"{self._about(action)} (refused)")
+        return ruling
 
     # -- ends
 

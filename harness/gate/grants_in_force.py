@@ -12,7 +12,6 @@ from harness.gate.records import CallRecords, Proposal
 from harness.place_changes import PlaceChange
 from harness.policy.grant_offers import Offer, WallsHere, all_edits, offer_for
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
 from harness.policy.session_grants import (
     Grant,
     GrantPattern,
@@ -171,7 +170,7 @@ class GrantsInForce:
             return verdict
         walls = self.walls_here(action.tool)
         verdict = evaluate(self._held_by(walls), action, suspended)
-        if verdict.decision is not Decision.AUTO or not verdict.programs:
+        if not verdict.programs:
             return verdict
         effects = verdict.effects
         return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden), hold=walls.held))

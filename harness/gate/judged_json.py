@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects, Facet, JsonValue, ToolUse, describe_facet
-from harness.log.order import MOST_FACETS
+from harness.log.order import MAX_LOGGED_PATHS, MOST_FACETS
 
 if TYPE_CHECKING:
     from harness.policy.verdict import Verdict
 
-MAX_LOGGED_PATHS = 20
 SAYS_READS, SAYS_DESTROYS = "says it reads", "says it destroys"
 ONLY_READS, WRITES_NOTHING = "only reads", "writes nothing"
 """What is told of a tool from outside: two claims of its server, and two things that the kernel holds it to."""

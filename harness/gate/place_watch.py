@@ -1,4 +1,4 @@
-"""What a granted program did to protected places: they are noted before it runs and compared when it has ended.
+"""Changes that a granted program made to protected places, compared before it runs and when it has ended.
 
 The kernel cannot take a file out of a folder that may be written, so a person looks: until they have answered, the grant by
 which the program ran sleeps, and decides nothing.
@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TypeAlias
 
+from harness.actions import Effects
 from harness.gate.grants_in_force import GrantsInForce
 from harness.gate.records import CallRecords
 from harness.gate.ruling import Permit
 from harness.gate.tool import NotedBefore, PlacesOfTool, Tool, WatchedTool
 from harness.messages import ToolResult
+from harness.paths import is_within
 from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 from harness.policy.session_grants import Grant
 from harness.record import Record, replace
@@ -54,7 +56,7 @@ def nobody_to_ask(question: PlacesQuestion) -> PlacesAnswer:  # noqa: ARG001 - w
 
 
 class PlaceWatch:
-    """Looks after the protected places around calls that a granted program runs by."""
+    """Looks after the protected places around calls in which a granted program runs."""
 
     def __init__(
         self, grants: GrantsInForce, records: CallRecords, ask: AskPlaces, monotonic: Callable[[], float]
@@ -66,8 +68,11 @@ class PlaceWatch:
         self._monotonic = monotonic
 
     def note(self, tool: Tool, permit: Permit) -> NotedBefore | None:
-        """Note the places before a call that only a granted program lets run; None for any other."""
-        if permit.approval is not None or not permit.verdict.programs or not isinstance(tool, WatchedTool):
+        """Note the places before a call in which a granted program runs, also the one at whose question it was granted.
+
+        None for any other call.
+        """
+        if not permit.verdict.programs or not isinstance(tool, WatchedTool):
             return None
         effects, walls = permit.verdict.effects, self._grants.walls_here(permit.action.tool)
         unheld = set(walls.exposed).intersection(walls.forbidden or ())
@@ -83,8 +88,13 @@ class PlaceWatch:
         """
         told: set[str] = set()
         while noted is not None and isinstance(tool, WatchedTool):
-            found = noted.compared(self._grants.walls_here(permit.action.tool).forbidden)
-            fresh = tuple(one for one in found.changes if one.path not in told)
+            walls = self._grants.walls_here(permit.action.tool)
+            found = noted.compared(walls.forbidden)
+            fresh = tuple(
+                change
+                for change in found.changes
+                if change.path not in told and not _is_named(f"{walls.root}/{change.path}", permit.verdict.effects)
+            )
             if not fresh:
                 return result, found.entry_points
             answer, said = self._asked(tool.places, permit, replace(found, changes=fresh))
@@ -131,6 +141,11 @@ class PlaceWatch:
                 case PlacesAnswer.NOBODY:
                     pass
         return answer, returns
+
+
+def _is_named(path: str, effects: Effects) -> bool:
+    """Return whether a part of the call, to which a person said yes, names a path to write."""
+    return any(is_within(path, name) for name in effects.named)
 
 
 def words_of(noted: NotedBefore | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from harness.actions import JsonValue
@@ -29,6 +29,8 @@ SEEN_BY_US = "harness exec"
 """Who says how a call of another agent ended that we ran for it; of all others that agent says it."""
 MOST_FACETS = 50
 """How many parts of a call a decision lists, those first that decided."""
+MAX_LOGGED_PATHS = 20
+"""Maximum number of paths that a list of effects names."""
 
 
 LogRecord: TypeAlias = Mapping[str, JsonValue]
@@ -53,7 +55,7 @@ class _Call:
 
     __slots__ = (
         "arguments", "by_person", "decision", "effects", "grants", "hooks",
-        "number", "parts", "permitted", "scope", "step", "tool",
+        "number", "parts", "permitted", "scope", "step", "tool", "walls",
     )  # fmt: skip
 
     def __init__(self, number: str) -> None:
@@ -69,6 +71,8 @@ class _Call:
         self.parts: JsonValue = None
         self.grants = 0
         """How many were given with its answer."""
+        self.walls: list[JsonValue] | None = None
+        """What the programs may write that were granted inside walls with its answer. `None` if there are none."""
         self.hooks = 0
         """The place in HOOK_ANSWERS of the strictest that hooks answered before it was decided."""
 
@@ -327,6 +331,8 @@ def _wrong_grant(session: _Session, name: str, record: LogRecord) -> str:
         return f"adds {name}, which is more than was answered to call {call.number}"
     if isinstance(call.parts, int) and call.grants > call.parts:
         return f"adds {name}, and call {call.number} has not so many parts"
+    if record.get("program"):
+        call.walls = [*(call.walls or ()), *_listed(record["write"])]
     return ""
 
 
@@ -391,9 +397,35 @@ def _wrong_intent(session: _Session, call: _Call, record: LogRecord) -> str:
         return f"lets call {call.number} run in a dry run"
     if not call.permitted:
         return f"is an intent of call {call.number}, which nothing before it permits"
-    if record.get("effects") != call.effects:
+    effects = record.get("effects")
+    if effects != call.effects and not _is_narrower(effects, call.effects, call.walls):
         return f"lets call {call.number} do something else than was decided"
     return _other_digest(session, call, record, judged=True)
+
+
+def _is_narrower(effects: JsonValue, decided: JsonValue, walls: Sequence[JsonValue] | None) -> bool:
+    """Return whether effects go nowhere beyond those decided, but for what programs may write that were granted with the
+    answer: `walls`. False where no program was granted.
+    """
+    if walls is None or not isinstance(effects, Mapping) or not isinstance(decided, Mapping):
+        return False
+    lists = {name: (_texts(effects, name), _texts(decided, name)) for name in ("hosts", "granted", "named")}
+    same = all(effects.get(name) == decided.get(name) for name in ("read", "read_count", "write", "write_count"))
+    hosts, granted, named = (set(after).difference(before) for after, before in lists.values())
+    return (
+        same
+        and bool(effects.get("network")) <= bool(decided.get("network"))
+        and (not hosts or decided.get("network") is True)
+        and granted <= {str(place) for place in walls}
+        and (not named or len(lists["named"][1]) == MAX_LOGGED_PATHS)
+        and (effects.get("enforcement") != "off" or decided.get("enforcement") == "off")
+        and bool(effects.get("sockets", True)) <= bool(decided.get("sockets", True))
+    )
+
+
+def _texts(effects: Mapping[str, JsonValue], name: str) -> Sequence[str]:
+    listed = effects.get(name)
+    return [str(item) for item in listed] if isinstance(listed, list) else []
 
 
 def _wrong_decision(session: _Session, call: _Call, record: LogRecord) -> str:

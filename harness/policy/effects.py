@@ -172,7 +172,7 @@ def effects_of(
     parts: Sequence[Facet],
     *,
     autos: Collection[Rule],
-    asked: bool,
+    asked: Sequence[Facet],
     open_ended: bool,
     tables: tuple[SandboxTable, ...],
     keep: Sequence[str],
@@ -180,10 +180,13 @@ def effects_of(
 ) -> Effects:
     """Return what an action with these parts, its facets and the operands of its commands, may do.
 
-    `autos` are the auto rules that let a part of it run; what they grant counts. `asked` says that a person is asked.
+    `autos` are the auto rules that let a part of it run; what they grant counts. `asked` are the parts that a person is
+    asked about: all of a call that is asked about, but for those that a program granted inside walls covers.
     `open_ended` says that a part which no model bounds is let through by a person, or by a default, and not by rules:
     such a command gets what the policy grants to all. What models tell wholly gets just that, and a tool of which is
     declared what it may do gets no more than that, whoever says yes. `named_hosts` are those of policy.named_hosts.
+
+    INVARIANT: a program granted inside walls gets no more by a yes than the parts need that the yes is for.
     """
     sandbox = sandbox_of(tables)
     bounds = next((part.bounds for part in parts if isinstance(part, ToolUse)), None)
@@ -210,7 +213,10 @@ def effects_of(
         )
     paths = [part for part in parts if isinstance(part, PathAccess)]
     bounded = all(is_bounded(part) for part in parts)
+    walled = len(asked) < len(parts) and any(rule.walled for rule in autos)
     written = _surely_written(parts)
+    if walled:
+        written = [path for path in written if any(path is part for part in asked)]
     granted: list[str] = []
     network, hosts = False, dict[str, None]()
     for rule in autos:
@@ -220,26 +226,25 @@ def effects_of(
         hosts |= dict.fromkeys(reach or ())
     if open_ended:
         granted += sandbox.write
+    reaches = any(not is_bounded(part) or (isinstance(part, Command) and part.network) for part in asked or parts)
     if open_ended or asked:
-        reaches = not bounded or any(isinstance(part, Command) and part.network for part in parts)
         network = network or (sandbox.network and reaches)
         hosts |= dict.fromkeys(sandbox.hosts if reaches else ())
     unconfined = any(isinstance(part, Unconfined) for part in parts)
-    walled = not asked and any(rule.walled for rule in autos)
     required = walled or sandbox.required is not None
     enforcement = Enforcement.REQUIRED if required else Enforcement.POSSIBLE
     return Effects(
         read=_places(paths, Access.WRITE) if bounded else None,
         write=_places(paths, Access.READ) if bounded else None,
-        named=() if walled else _places(written, Access.READ),
-        entries=() if walled else _places([path for path in written if path.entry], Access.READ),
+        named=_places(written, Access.READ),
+        entries=_places([path for path in written if path.entry], Access.READ),
         granted=tuple(dict.fromkeys(granted)),
         network=network or unconfined,
         hosts=() if network or unconfined else tuple(hosts),
         hide=sandbox.hide,
         keep=tuple(keep),
         enforcement=Enforcement.OFF if unconfined else enforcement,
-        sockets=not walled,
+        sockets=not walled or (bool(asked) and reaches),
         unasked=not asked,
     )
 

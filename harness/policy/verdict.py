@@ -159,17 +159,18 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verd
     decision = max(facet.decision for facet in facets)
     asked = decision is not Decision.AUTO
     by_rules = [facet for facet in facets if facet.source is Source.RULE and facet.decision is Decision.AUTO]
+    in_walls = [facet for facet in by_rules if any(rule.walled for rule in facet.rules)]
     effects = effects_of(
         parts,
         autos=dict.fromkeys(rule for facet in by_rules for rule in facet.rules),
-        asked=asked,
-        open_ended=any(not is_bounded(f.facet) and (asked or f not in by_rules) for f in facets),
+        asked=[f.facet for f in facets if f.decision is not Decision.AUTO or not in_walls] if asked else (),
+        open_ended=any(not is_bounded(f.facet) and (f not in by_rules or (asked and not in_walls)) for f in facets),
         tables=policy.sandbox_tables,
         keep=policy.guarded,
         named_hosts=policy.named_hosts,
     )
     verdict = Verdict(decision=decision, facets=facets, effects=effects)
-    if not asked and not _is_held_by_walls(action, verdict):
+    if not _is_held_by_walls(action, verdict):
         rules = tuple(rule for rule in policy.rules if not rule.walled)
         return _verdict(replace(policy, rules=rules), action, suspended)
     return verdict
@@ -185,6 +186,8 @@ def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
         return True
     if effects.enforcement is Enforcement.OFF:
         return False
+    if verdict.decision is not Decision.AUTO:  # a person answers for the rest
+        return True
     more = set(effects.granted).difference(*(rule.write for rule in walled))
     outside = any(
         path.place not in (Place.INSIDE, Place.ROOT) and path.access is not Access.READ

@@ -212,7 +212,7 @@ class CommandWalls:
                 os.makedirs(folder, exist_ok=True)
             walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
             apart = by_host and bool(effects.hosts) and not effects.network and not why_none()
-            walls = replace(walls, hold=tuple(hold), terminal=terminal, own_network=apart)
+            walls = replace(walls, hold=_without_named(hold, effects), terminal=terminal, own_network=apart)
             return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
             raise ToolError(f"This command cannot be confined to what it may do: {error}. Nothing was run.") from None
@@ -243,14 +243,20 @@ def walls_for(
     the workspace that is granted must lie in the workspace when links are followed; one outside it must not hold what no
     call may write (policies, trust, logs).
     """
-    trees = [path for entry in effects.granted if (path := _granted(entry, workspace)) and os.path.lexists(path)]
-    entries = frozenset(effects.entries)
-    named = [path for name in effects.named for path in _named(name, workspace, entry=name in entries)]
-    write = [
+    hold = _without_named(effects.hold, effects)
+    trees = [
         path
-        for path in (*trees, *named)
-        if not _holds_any(path, effects.keep, workspace) and not _is_in_any(path, effects.hold)
+        for entry in effects.granted
+        if (path := _granted(entry, workspace)) and os.path.lexists(path) and not _is_in_any(path, hold)
     ]
+    entries = frozenset(effects.entries)
+    named = [
+        path
+        for name in effects.named
+        for path in _named(name, workspace, entry=name in entries)
+        if not _is_in_any(path, trees)  # bubblewrap would mount it apart, and it could not be moved
+    ]
+    write = [path for path in (*trees, *named) if not _holds_any(path, effects.keep, workspace)]
     # What is not there is not asked about: following some thirty names costs more than the walls.
     placed = (_placed(entry, workspace.root, workspace.home) for entry in effects.hide)
     by_policy = [os.path.realpath(path) for path in placed if os.path.lexists(path)]
@@ -261,10 +267,15 @@ def walls_for(
         network=effects.network,
         hide=tuple(path for path in hidden if path != "/" and not _is_in_any(path, _NO_PLACES)),
         show=(*([] if workspace.outputs is None else [workspace.outputs]), *skills),
-        keep=tuple(real for path in effects.hold if is_within(real := os.path.realpath(path), workspace.root)),
+        keep=tuple(real for path in hold if is_within(real := os.path.realpath(path), workspace.root)),
         unix_sockets=effects.sockets,
         temporary=None if temporary is None or only_looks(effects) else temporary(),
     )
+
+
+def _without_named(places: Sequence[str], effects: Effects) -> tuple[str, ...]:
+    """Return the places to hold that no part of the command names to write: a person said yes to those."""
+    return tuple(place for place in places if not any(is_within(name, place) for name in effects.named))
 
 
 def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:

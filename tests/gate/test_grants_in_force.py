@@ -34,6 +34,7 @@ from harness.policy.rules import Origin
 from harness.policy.session_grants import Grant, GrantPattern, GrantScope
 from harness.policy.verdict import Verdict
 from harness.record import replace
+from policies import ASKING
 
 
 def test_what_is_granted_for_the_session_is_not_asked_again(tmp_path: Path) -> None:
@@ -448,6 +449,38 @@ def test_a_grant_that_nobody_gave_so_breaks_the_log(
         (str(one["kind"]), {**_without_chain(one), **(changes if one["kind"] == "grant" else {})})
         for one in read_log(scene.path)
     ]
+    path = tmp_path / "forged.jsonl"
+    path.write_bytes(b"".join(forged(steps)))
+    assert problem in str(verify(str(path)).problem)
+
+
+@pytest.mark.forges_logs
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({}, ""),
+        ({"granted": [".", "/etc"]}, "something else than was decided"),
+        ({"named": ["/etc/passwd"]}, "something else than was decided"),
+        ({"write": ["/etc/passwd"]}, "something else than was decided"),
+        ({"enforcement": "off"}, "something else than was decided"),
+        ({"network": True}, "something else than was decided"),
+        ({"hosts": ["example.org"]}, "something else than was decided"),
+    ],
+)
+def test_a_call_runs_within_its_decision_or_the_walls_granted_at_its_question(
+    tmp_path: Path, changes: dict[str, JsonValue], problem: str
+) -> None:
+    inside = granting(GrantScope.SESSION, "this program, any words, inside walls")
+    offline = ASKING.encode() + b"[sandbox]\nnetwork = false\n"
+    scene = Scene(tmp_path, bash("python3 -c 1"), approver=inside, policy=offline)
+    scene.agent.run("go")
+    scene.close()
+    steps = [(str(one["kind"]), _without_chain(one)) for one in read_log(scene.path)]
+    for kind, fields in steps:
+        if kind == "intent":
+            effects = fields["effects"]
+            assert isinstance(effects, dict)
+            effects.update(changes)
     path = tmp_path / "forged.jsonl"
     path.write_bytes(b"".join(forged(steps)))
     assert problem in str(verify(str(path)).problem)

@@ -169,7 +169,9 @@ def test_what_an_action_may_do(
     open_ended: bool,
     expected: tuple[object, ...],
 ) -> None:
-    effects = effects_of(facets, autos=(), asked=asked, open_ended=open_ended, tables=OPEN, keep=("/log",))
+    effects = effects_of(
+        facets, autos=(), asked=facets if asked else (), open_ended=open_ended, tables=OPEN, keep=("/log",)
+    )
     assert (effects.read, effects.write, effects.granted, effects.network) == expected
     assert effects.named == (("/w/b",) if B in facets else ())
     assert (effects.hide, effects.keep, effects.unasked) == (DEFAULT_HIDE, ("/log",), not asked)
@@ -189,20 +191,20 @@ NAMED: list[tuple[str, tuple[Facet, ...], tuple[str, ...]]] = [
 
 @all_rows(("facets", "named"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED])
 def test_surely_written_is(facets: tuple[Facet, ...], named: tuple[str, ...]) -> None:
-    effects = effects_of(facets, autos=(), asked=True, open_ended=False, tables=OPEN, keep=())
+    effects = effects_of(facets, autos=(), asked=facets, open_ended=False, tables=OPEN, keep=())
     assert (effects.named, effects.entries) == (named, ())
 
 
 def test_names_that_are_moved_or_removed_are_told_apart() -> None:
     moved = replace(C, entry=True)
-    effects = effects_of((B, moved), autos=(), asked=True, open_ended=False, tables=OPEN, keep=())
+    effects = effects_of((B, moved), autos=(), asked=(B, moved), open_ended=False, tables=OPEN, keep=())
     assert (effects.named, effects.entries) == (("/w/b", "/w/c"), ("/w/c",))
 
 
 def test_no_network_means_none_for_what_a_person_approves() -> None:
     closed = (said(network=False),)
     for facets in ((command(Act.RUNS),), (command(Act.LOOKS, network=True),), (BLIND,)):
-        assert not effects_of(facets, autos=(), asked=True, open_ended=True, tables=closed, keep=()).network
+        assert not effects_of(facets, autos=(), asked=facets, open_ended=True, tables=closed, keep=()).network
 
 
 # --- through a policy --------------------------------------------------------------------------------------------------

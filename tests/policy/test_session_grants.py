@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import all_rows
 
-from harness.actions import Action, Enforcement
+from harness.actions import Action, Enforcement, Unconfined
 from harness.cli.policy.judged_call import action_for
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
@@ -26,9 +26,11 @@ from harness.policy.session_grants import (
     with_grants,
 )
 from harness.policy.verdict import Source, evaluate
+from harness.record import replace
 from policies import ASKING_TWICE
 
 POLICY = ASKING_TWICE.encode()
+UNCONFINED = Unconfined(justification="it needs to")
 
 
 @pytest.fixture
@@ -142,6 +144,35 @@ def test_a_grant_is_suspended_with_the_entry_point(workspace: Workspace) -> None
     assert isinstance(offer, Offer)
     verdict = evaluate(granted(held, *offer.choices[0].patterns), asked, ("conftest.py",))
     assert (verdict.decision, verdict.deciding.source) == (Decision.CONFIRM, Source.SUSPENDED)
+
+
+@all_rows(
+    ("text", "expected"),
+    [
+        ("python3 a.py && pytest", (True, True, ())),  # nobody knows what a test run does: it gets what a yes gives
+        ("python3 a.py && git push", (True, True, ())),
+        ("python3 a.py && curl -s https://example.org", (True, True, ())),
+        ("python3 a.py > /tmp/out", (False, False, ("/tmp/out",))),
+        ("python3 a.py && cp top.py /tmp/out", (False, False, ("/tmp/out", "/tmp/out/top.py"))),
+        ("python3 a.py > x.lock", (False, False, ("x.lock",))),
+    ],
+)
+def test_a_yes_to_the_rest_of_a_line_opens_the_walls_of_a_granted_program_no_further(
+    workspace: Workspace, text: str, expected: tuple[bool, bool, tuple[str, ...]]
+) -> None:
+    offer = offered(workspace, "bash", "python3 a.py", policy())
+    assert isinstance(offer, Offer)
+    inside = next(choice for choice in offer.choices if choice.name == "this program, any words, inside walls")
+    held = granted(policy(), *inside.patterns)
+    verdict = evaluate(held, action_for("bash", text, workspace))
+    effects = verdict.effects
+    assert (verdict.decision, effects.enforcement) == (Decision.CONFIRM, Enforcement.REQUIRED)
+    network, sockets, named = expected
+    assert (effects.network, effects.sockets) == (network, sockets)
+    assert effects.named == tuple(str(Path(workspace.root, name)) for name in named)
+    action = action_for("bash", text, workspace)
+    unconfined = evaluate(held, replace(action, facets=(*action.facets, UNCONFINED)))
+    assert unconfined.programs == frozenset()  # walls that a yes takes down were granted for nothing
 
 
 def _action(workspace: Workspace, text: str) -> Action | None:

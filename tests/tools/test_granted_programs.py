@@ -13,6 +13,7 @@ from grant_scene import Scene, bash, granting
 from rows import all_rows
 from sandbox_scene import needs_walls
 
+from harness.gate.place_watch import PlacesAnswer
 from harness.policy.session_grants import GrantScope
 from harness.record import replace
 from harness.sandbox import Machine, hides_where_it_may_write, probe
@@ -124,7 +125,7 @@ def test_a_granted_program_gets_past_no_wall(tmp_path: Path, choice: str, *, bub
         (tmp_path / "w" / "where").write_text(" ".join(map(str, where)))  # what a command names is judged, and refused
         scene = Scene(
             tmp_path,
-            bash("python3 -c 1"),
+            bash("python3 attempts.py"),  # the call at whose question it is granted, too
             bash("python3 attempts.py"),
             approver=granting(GrantScope.SESSION, choice),
             policy=POLICY,
@@ -132,8 +133,9 @@ def test_a_granted_program_gets_past_no_wall(tmp_path: Path, choice: str, *, bub
         )
         scene.agent.run("go")
     assert [record["decision"] for record in scene.records("decision")] == ["confirm", "auto"]
-    done = [line for line in outcomes(scene)[1].splitlines() if line.startswith("DONE") or "Error" in line]
-    assert done == ["DONE write the workspace", "DONE write a temporary file"]
+    for content in outcomes(scene):
+        done = [line for line in content.splitlines() if line.startswith("DONE") or "Error" in line]
+        assert done == ["DONE write the workspace", "DONE write a temporary file"]
     assert (tmp_path / "outside" / "file").read_text() == "KEY\n"
     scene.close()
 
@@ -204,6 +206,7 @@ def test_hooks_of_the_repository_run_behind_the_walls_of_a_grant(tmp_path: Path,
         approver=granting(GrantScope.SESSION, choice),
         policy=POLICY,
         machine=machine(bubblewrap=False),
+        ask_places=lambda _: PlacesAnswer.KEEP,
     )
     scene.agent.run("go")
     assert [record["decision"] for record in scene.records("decision")][-1] == "auto"

@@ -17,6 +17,7 @@ from harness.cli.policy.judged_call import action_for
 from harness.cli.policy.replay import Replay
 from harness.cli.trace import event_line
 from harness.files.workspace import Workspace
+from harness.gate.approval import Answer, Approval
 from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
 from harness.log.reader import read_log
 from harness.log.verify import verify
@@ -134,12 +135,51 @@ def test_what_a_granted_program_changed_is_told_and_answered(
     run.close()
 
 
-def test_a_call_that_a_person_allowed_and_one_that_changed_nothing_protected_are_not_asked_about(
+PLANTED = (".git/hooks/post-merge", ".github/workflows/a.yml", ".harness/policy.toml")
+PLANTING = "; ".join(
+    f"os.makedirs(os.path.dirname('{place}'), exist_ok=True); open('{place}', 'w').write('x')" for place in PLANTED
+)
+
+
+@all_rows("bubblewrap", {"bubblewrap stands": None, "Landlock alone": ""})
+@all_rows("rest", {"the program alone": "", "beside a part that is asked about still": " && echo x > ../there/made"})
+def test_the_call_at_which_a_program_is_granted_is_watched(tmp_path: Path, bubblewrap: str | None, rest: str) -> None:
+    asking = Asking(PlacesAnswer.PUT_BACK)
+    machine = replace(probe(), bubblewrap=bubblewrap)
+    if bubblewrap is None and not hides_where_it_may_write(machine):
+        pytest.skip("bubblewrap does not work here")
+    (tmp_path / "there").mkdir()
+    run = scene(tmp_path, f"{python(f'import os; {PLANTING}')}{rest}", asking=asking, machine=machine)
+    run.agent.run("go")
+    assert asking.shown == [", ".join(f"created {place}" for place in PLANTED)]
+    assert not any((run.root / place).exists() for place in PLANTED)
+    assert (tmp_path / "there/made").exists() == bool(rest)
+    (intent,) = run.records("intent")
+    effects = intent["effects"]
+    assert isinstance(effects, dict)
+    assert (effects["network"], effects["sockets"], effects["enforcement"]) == (False, False, "required")
+    run.close()
+
+
+def test_a_plain_yes_a_place_that_it_names_and_what_changes_nothing_protected_are_not_asked_about(
     tmp_path: Path,
 ) -> None:
-    run = scene(tmp_path, python(HOSTILE), python("open('made', 'w').write('x')"), asking=Asking())
+    plain = Approval(answer=Answer.YES, by="script")
+    inside = granting(GrantScope.SESSION, INSIDE)
+    run = Scene(
+        tmp_path,
+        bash(python(HOSTILE)),
+        bash("python3 -c 1"),
+        bash(f"{python('open(chr(109), chr(119))')} && echo c=3 >> .npmrc"),
+        approver=lambda agent: (
+            lambda action, verdict: inside(agent)(action, verdict) if action.text == "python3 -c 1" else plain
+        ),
+        policy=POLICY,
+    )
     run.agent.run("go")
-    assert decisions(run) == ["confirm", "auto"]
+    assert decisions(run) == ["confirm", "confirm", "confirm"]
+    assert (run.root / ".npmrc").read_text() == "b=2c=3\n"
+    assert (run.root / "m").exists()
     assert not run.records("places_changed")
     run.close()
 

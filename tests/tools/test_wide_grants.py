@@ -114,7 +114,8 @@ def test_what_a_rule_denies_is_hidden_or_was_named(
 
 @needs_walls
 def test_a_denied_file_that_appears_while_the_question_stands_ends_no_run(tmp_path: Path) -> None:
-    """What was shown is granted, and the walls are looked at again before each call: it was not named, so it is asked about."""
+    """What was shown is granted, and the walls are looked at again before each call: it was not named, so it is asked about,
+    and the call at which it was granted does not run without them."""
     (tmp_path / "w").mkdir()
     env = tmp_path / "w" / ".env"
 
@@ -133,6 +134,8 @@ def test_a_denied_file_that_appears_while_the_question_stands_ends_no_run(tmp_pa
     )  # fmt: skip
     assert scene.agent.run("go").stop is StopReason.COMPLETED
     assert decisions(scene) == ["confirm", "confirm"]
+    assert [record["status"] for record in scene.records("outcome")] == ["denied", "ok"]
+    assert "cannot hold this call any more" in contents(scene)[0]
     scene.close()
 
 
