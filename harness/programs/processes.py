@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import Act
 from harness.programs.options import stricter
-from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap
+from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap, reads
 from harness.record import replace
 from harness.regex import regex
 
@@ -76,15 +76,27 @@ def _only_names(parsed: Parsed, use: Use) -> Use:
     return replace(use, act=stricter(use.act, Act.CHANGES)) if sets else use
 
 
+# getent(1). The file that a whole database, or in the second table any key of it, is read from; nsswitch.conf(5) may name
+# others. A key of the first prints what `id` and `ls -l` do. Other databases (hosts, networks) are asked of name servers.
+_LISTED_DATABASES = {"passwd": "/etc/passwd", "group": "/etc/group"}
+_CLOSED_DATABASES = {
+    "shadow": "/etc/shadow", "gshadow": "/etc/gshadow", "aliases": "/etc/aliases", "ethers": "/etc/ethers"
+}  # fmt: skip
+_OPEN_DATABASES = frozenset(("services", "protocols", "rpc", "initgroups"))
+
+
 def _getent(parsed: Parsed, use: Use) -> Use:
-    """Hosts are asked of name servers; all else is taken for the machine's own."""
-    known = {"passwd", "group", "shadow", "gshadow", "services", "protocols", "rpc", "ethers", "aliases", "initgroups"}
-    return use if parsed.operands and parsed.operands[0] in known else replace(use, network=True)
+    database, *keys = parsed.operands or ("",)
+    if database in _CLOSED_DATABASES:
+        return reads(use, _CLOSED_DATABASES[database])
+    if database in _LISTED_DATABASES:
+        return use if keys else reads(use, _LISTED_DATABASES[database])
+    return use if database in _OPEN_DATABASES else replace(use, network=True)
 
 
 def _crontab(parsed: Parsed, use: Use) -> Use:
     lists = parsed.has("-l") and not parsed.operands and not parsed.has("-r", "-i")
-    return use if lists else replace(use, act=stricter(use.act, Act.CHANGES))
+    return reads(use, "/var/spool/cron") if lists else replace(use, act=stricter(use.act, Act.CHANGES))
 
 
 def _tput(parsed: Parsed, use: Use) -> Use:

@@ -228,6 +228,11 @@ class Use(Record):
     """For commands that obey a repository's configuration: the folder from which git looks for it (`.` or that of -C)."""
 
 
+def reads(use: Use, path: str) -> Use:
+    """Return `use` with a file or folder that the program reads although no word of the command names it."""
+    return replace(use, paths=(*use.paths, PathUse(word=path, access=Access.READ)))
+
+
 class Given(Record):
     """An option that occurs in a command, by the first spelling of its table entry, and its value."""
 

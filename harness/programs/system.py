@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
 from harness.programs.options import stricter
-from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
+from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap, reads
 from harness.record import replace
 from harness.regex import regex
 
@@ -60,7 +60,13 @@ _JOURNALCTL = """
 def _journal_files(parsed: Parsed, use: Use) -> Use:
     if any(re.search(r"[*?\[]", value) for value in parsed.values("--file")):
         return gap("--file with a pattern, which journalctl expands")
-    return use
+    named = parsed.has("-D", "--file", "--list-catalog", "--dump-catalog", "-h", "--version")
+    return use if named or use.act is not Act.LOOKS else reads(use, "/var/log/journal")
+
+
+def _kernel_log(parsed: Parsed, use: Use) -> Use:
+    named = parsed.has("-F", "-h", "-V")
+    return use if named or use.act is not Act.LOOKS else reads(use, "/dev/kmsg")
 
 
 _IP_FLAGS = frozenset(
@@ -229,6 +235,7 @@ PROGRAMS: Mapping[str, Program] = {
             -n|--console-level=TEXT:changes -V|--version:info -h|--help:info
         """,
         operands="",
+        refine=_kernel_log,
     ),
     "mount": Program(
         options="-l -v|--verbose -t|--types=TEXT -r|--read-only -w|--rw -o|--options=TEXT:changes --bind|-B:changes"
