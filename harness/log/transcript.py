@@ -80,8 +80,8 @@ NOT_RUN = "Not run: the harness was stopped before this call's turn came."
 _EDITED = "[At the question this call was changed into: {}]\n{}"
 _MAX_EDITED_CHARACTERS = 999
 """Of arguments that a call was changed into, in what the model reads; the log has more (gate.records.MAX_CUT_ARGUMENTS)."""
-_OLD_STYLE = FinishReason.FUNCTION_CALL.value
-"""The finish reason of a reply that is no answer whatever its text says: it never entered the conversation."""
+_UNUSABLE = frozenset((FinishReason.FUNCTION_CALL.value, FinishReason.REASONING.value))
+"""Finish reasons of replies that are not answers although they may have text: these never enter the conversation."""
 _SHOWN_CHARACTERS = 200
 """How much is kept of the beginning of arguments that the log has cut."""
 
@@ -168,7 +168,7 @@ class _Rebuilding:
             case "model_response":
                 if record.get("purpose") != SUMMARY:
                     self._finish_reply()
-                if record.get("purpose") != SUMMARY and record.get("finish_reason") != _OLD_STYLE:
+                if record.get("purpose") != SUMMARY and record.get("finish_reason") not in _UNUSABLE:
                     self._reply = _Reply(text_of(record, "text"), _echo_of(record.get("echo")), record.get("calls"))
             case "call_proposed" | "intent" | "outcome":
                 self._take_call(record)

@@ -6,12 +6,14 @@ is ever handed out as one.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Set as AbstractSet
 from enum import Enum
 
 from harness.actions import JsonValue
 from harness.errors import CutReply, ModelError, ModelFault
-from harness.messages import ModelResponse
+from harness.messages import FinishReason, ModelResponse
 from harness.models.dialect import Assembly, out_of_bounds
 from harness.models.endpoint import ReplyBounds
 from harness.models.failures import EXCERPT_CHARACTERS, FailedTry, broken_off, excerpt
@@ -19,26 +21,32 @@ from harness.models.wire_format import BOM, AmbiguousKey, Event, EventDecoder, e
 from harness.record import replace
 from harness.regex import regex
 
-_MARKS = (
-    "[TOOL_CALLS]",  # Mistral
-    "<tool_call>",  # Qwen, Hermes, GLM
-    "<function_call>",
-    "<|python_tag|>",  # Llama
-    "<function=",  # Llama, Qwen coder
-    "<|tool_calls_section_begin|>",  # Kimi
-    "<\uff5ctool\u2581calls\u2581begin\uff5c>",  # DeepSeek
-    "<\uff5ctool\u2581call\u2581begin\uff5c>",
+_EDGE_CHARACTERS = 65_536
+"""Characters of a long text that are searched for marks, from its start and from its end: the places of calls."""
+_HEAD_CHARACTERS = 400
+"""Characters searched for the tool's name, from a mark."""
+
+# A mark opens a call in the format of some model family: Mistral `[TOOL_CALLS]`; Qwen, Hermes, GLM `<tool_call>`; Llama
+# `<|python_tag|>` and `<function=NAME>`; Kimi, DeepSeek, Granite, LFM, MiniMax and others further tags that speak of tools,
+# functions or calls; Cline `<NAME><path>`; gpt-oss `<|channel|>commentary to=functions.NAME`; ReAct `Action: NAME`.
+_MARK = regex(
+    r"\[TOOL_(?:CALLS|REQUEST)\]|<(?=\w{1,64}>\s{0,9}<\w)|Action: |"
+    r"<[|\uff5c]?[\w:\uff5c]{0,20}?(?:tool|function|invoke|call|python_tag|plugin)|"
+    r"(?:<\|channel\|>|<\|start\|>assistant|assistant)(?:commentary|analysis)? ?to="
 )
-_LOOKED_AT = 65_536
-"""How many characters of a text are looked at, from its beginning and from its end: calls stand there."""
-_WINDOW = 400
-"""How many characters after a mark are looked at."""
-# What stands between the mark and the tool's name: JSON with a name in it, other marks, or nothing.
+# Between the mark and the tool's name: tags, JSON with a name in it, and words of these formats.
 _NAMED = regex(
-    r"(?:\s|<function=|<\|[a-z_]+\|>|<\uff5c[^>\uff5c]{1,30}\uff5c>|\[|\{|function(?=<)|functions\.|"
-    r"\"(?:type|id)\"\s*:\s*\"[^\"]{0,80}\"\s*,|\"function\"\s*:|\"name\"\s*:|\")*+(?P<name>[A-Za-z0-9_.-]{1,64})"
-    r"(?=\s*[\"\[({<>:,`])"
+    r"(?:\s|\[TOOL_\w+\]|\"(?:type|id)\"\s*:\s*\"[^\"]{0,80}\"\s*,|\"(?:function|name|tool|tool_name)\"\s*:|[\[{\"]|"
+    r"</?[|\uff5c][^<>\n]{1,60}[|\uff5c]>|<[\w:\uff5c]{0,20}?(?:tool|function|invoke|call)\w{0,30}(?:\s+name)?[=>]|<|"
+    r"Action: |assistant|commentary|analysis|to=|function(?=<)|functions\.|call:)*+"
+    r"(?P<name>[A-Za-z0-9_.-]{1,64})(?=\s*(?:[\"\[({<>:`]|Action Input:|json|code))"
 )
+_PYTHON_CALL = regex(r"\[?(?P<name>\w{1,64})\(\w+\s*=.*\)\]?", re.DOTALL)
+_FIRST_JSON = regex(r"^[ \t]*(?=[\[{])", re.MULTILINE)
+_NAME_KEYS = ("name", "tool", "tool_name", "function_name", "function", "action", "recipient_name")
+_ARGUMENT_KEYS = frozenset(("arguments", "parameters", "args", "input", "params", "action_input", "tool_input"))
+
+_THOUGHT = regex(r"\s*<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
 
 
 def refuse_unread(reply: ModelResponse, offered: AbstractSet[str]) -> None:
@@ -47,45 +55,91 @@ def refuse_unread(reply: ModelResponse, offered: AbstractSet[str]) -> None:
         raise ModelError(
             f"The model called {name}, but its server left the call in the text instead of reading it; nothing was "
             "run. Start the server with the parser for this model (vLLM: --enable-auto-tool-choice and "
-            "--tool-call-parser; SGLang: --tool-call-parser; llama-server: --jinja), or choose another model.",
+            "--tool-call-parser; SGLang: --tool-call-parser; llama-server: --jinja), use `--calls text`, or choose "
+            "another model.",
             fault=ModelFault.REPLY,
         )
 
 
 def unread_call(text: str, offered: AbstractSet[str]) -> str:
-    """Return the name of an offered tool that `text` calls in some model's own format; empty if it calls none.
+    """Return the name of an offered tool that `text` calls in the format of some model. Empty if it calls none.
 
-    A call begins a line and names its tool right there. Text that only talks about such marks, or quotes them in a
-    code block, is none. Of a long text the middle is not looked at.
+    A call begins with a mark, at the start of a line or behind another tag, and names its tool at once; or it is JSON or
+    Python alone, with arguments, from the start of a line to the end of the text. Thoughts before it are skipped, and so is
+    one code block around the whole text; text within any other code block is a quotation. The middle of a long text is not
+    searched.
     """
+    text = without_thoughts(text) or text
+    if text.startswith("```") and text.endswith("```") and text.count("```") == 2:
+        text = text[:-3].partition("\n")[2].strip()
+    return _marked_call(text, offered) or _bare_call(text, offered)
+
+
+def without_thoughts(text: str) -> str:
+    """Return `text` without the tagged reasoning at its start, and without white space around it.
+
+    Reasoning whose closing tag is missing has no end. Its opening tag may be missing where nothing follows it, for some
+    templates put that tag into the prompt.
+    """
+    thought = _THOUGHT.match(text)
+    rest = text[thought.end() :].strip() if thought is not None else text.strip()
+    is_analysis = rest.startswith("<|channel|>analysis") and rest.count("<|channel|>") == 1
+    return "" if is_analysis or rest.endswith("</think>") else rest
+
+
+def _marked_call(text: str, offered: AbstractSet[str]) -> str:
     parts = [(0, len(text))]
-    if len(text) > 2 * _LOOKED_AT:
-        parts = [(0, _LOOKED_AT), (len(text) - _LOOKED_AT, len(text))]
-    found = sorted(position for mark in _MARKS for part in parts for position in _positions(text, mark, *part))
-    fences, seen = 0, 0
-    for position in found:
-        fences += text.count("```", seen, position)
-        seen = position
-        if fences % 2 or text[max(0, position - 80) : position].rpartition("\n")[2].strip():
+    if len(text) > 2 * _EDGE_CHARACTERS:
+        parts = [(0, _EDGE_CHARACTERS), (len(text) - _EDGE_CHARACTERS, len(text))]
+    fences, counted = 0, 0
+    for mark in (mark for part in parts for mark in _MARK.finditer(text, *part)):
+        position = mark.start()
+        fences += text.count("```", counted, position)
+        counted = position
+        line = text[max(0, position - 80) : position].rpartition("\n")[2].strip()
+        if fences % 2 or (line and not line.endswith(("|>", "|>assistant")) and not mark[0].startswith("assistantc")):
             continue
-        start = position if text.startswith("<function=", position) else _after_mark(text, position)
-        named = _NAMED.match(text[start : start + _WINDOW])
+        named = _NAMED.match(text[position : position + _HEAD_CHARACTERS])
         name = named["name"].removesuffix(".call") if named is not None else ""
         if name in offered:
             return name
     return ""
 
 
-def _positions(text: str, mark: str, start: int, end: int) -> list[int]:
-    positions, position = [], text.find(mark, start, end)
-    while position >= 0:
-        positions.append(position)
-        position = text.find(mark, position + len(mark), end)
-    return positions
+def _bare_call(text: str, offered: AbstractSet[str]) -> str:
+    if text.endswith((")", ")]")) and (python := _PYTHON_CALL.fullmatch(text)) is not None:
+        return python["name"] if python["name"] in offered else ""
+    start = _FIRST_JSON.search(text) if text.endswith(("}", "]", ";")) else None
+    if start is None or "```" in text[: start.end()]:
+        return ""
+    called, rest = "", text[start.end() :]
+    while rest:
+        try:
+            value, end = json.JSONDecoder().raw_decode(rest)
+        except (ValueError, RecursionError):
+            return ""
+        called = _named_in(value, offered)
+        if not called:
+            return ""
+        rest = rest[end:].lstrip(" \t\r\n,;")
+    return called
 
 
-def _after_mark(text: str, position: int) -> int:
-    return position + next(len(mark) for mark in _MARKS if text.startswith(mark, position))
+def _named_in(value: JsonValue, offered: AbstractSet[str]) -> str:
+    """Return the offered tool that a JSON value calls, or all values of a list call. Empty if there is none."""
+    if isinstance(value, list):
+        names = [_named_in(item, offered) for item in value]
+        return names[0] if names and all(names) else ""
+    if not isinstance(value, dict):
+        return ""
+    for key in ("function", "tool_call", "tool_calls"):
+        if isinstance(inner := value.get(key), dict | list):
+            return _named_in(inner, offered)
+    if _ARGUMENT_KEYS.intersection(value):
+        names = [str(value[key]).removeprefix("functions.") for key in _NAME_KEYS if key in value]
+        return next((name for name in names if name in offered), "")
+    (name, arguments), *others = [*value.items()] or [("", "")]
+    return name if name in offered and isinstance(arguments, dict) and not others else ""
 
 
 _HEAD_BYTES = 4 * EXCERPT_CHARACTERS
@@ -198,6 +252,8 @@ class ReplyBody:
             )
         reply = assembly.response()
         refuse_unread(reply, offered)
+        if reply.text.strip() and not without_thoughts(reply.text) and reply.finish_reason is FinishReason.DONE:
+            reply = replace(reply, finish_reason=FinishReason.REASONING)
         return replace(reply, tool_calls=told_apart(reply.tool_calls, taken_ids))
 
     def cut(self, why: str, fault: ModelFault = ModelFault.REPLY) -> CutReply:

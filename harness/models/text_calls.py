@@ -93,10 +93,11 @@ class TextCalls:
         has_shell = any(tool.name == BASH.name for tool in tools)
         asked = tuple(_as_text(messages, HOW if has_shell else ""))
         response = self._model.complete(asked, (), on_text=on_text, on_retry=on_retry, seconds=seconds)
-        if not has_shell or response.finish_reason is not FinishReason.DONE:
+        if not has_shell or response.finish_reason not in (FinishReason.DONE, FinishReason.REASONING):
             return response
         identity = f"text_{1 + sum(message.role is Role.ASSISTANT for message in messages)}"
-        return replace(response, tool_calls=tuple(_calls_in(response.text, identity)))
+        calls = tuple(_calls_in(response.text, identity))  # also within reasoning that lacks its closing tag
+        return replace(response, tool_calls=calls, finish_reason=FinishReason.DONE) if calls else response
 
 
 def _calls_in(text: str, identity: str) -> Iterator[ToolCall]:

@@ -24,7 +24,7 @@ from rows import all_rows
 from work import lines_run
 
 from harness.errors import ModelError, ModelFault
-from harness.messages import Message, Role, Usage
+from harness.messages import FinishReason, Message, Role, Usage
 from harness.models.reply_body import unread_call
 
 NO_USAGE = failure(400, "Unrecognized request argument supplied: stream_options")
@@ -150,6 +150,41 @@ UNREAD = {
         "<\uff5ctool\u2581calls\u2581begin\uff5c><\uff5ctool\u2581call\u2581begin\uff5c>function"
         "<\uff5ctool\u2581sep\uff5c>bash\n```json\n{}"
     ),
+    "JSON alone": '{"name": "bash", "arguments": {"command": "ls"}}',
+    "JSON with its arguments first": '{"arguments": {"command": "ls"}, "name": "bash"}',
+    "JSON with arguments as text": '{"name": "bash", "arguments": "{\\"command\\": \\"ls\\"}"}',
+    "JSON with parameters": '\n {"name": "bash", "parameters": {"command": "ls"}}\n',
+    "JSON over many lines": '{\n  "name": "bash",\n  "arguments": {\n    "command": "ls"\n  }\n}',
+    "JSON as the API has it": '{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}',
+    "JSON of a message": '{"tool_calls": [{"function": {"name": "bash", "arguments": {}}}]}',
+    "JSON with other keys": '{"tool": "bash", "input": {"command": "ls"}}',
+    "JSON with an action": '{"action": "bash", "action_input": {"command": "ls"}}',
+    "JSON by the name of the tool": '{"bash": {"command": "ls"}}',
+    "JSON, a list": '[{"name": "bash", "arguments": {}}, {"name": "bash", "arguments": {}}]',
+    "JSON, two in a row": '{"name": "bash", "arguments": {}}\n{"name": "bash", "arguments": {}}',
+    "JSON, two with a semicolon": '{"name": "bash", "parameters": {}}; {"name": "bash", "parameters": {}}',
+    "JSON in a code block": '```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```',
+    "JSON in a code block without a language": '\n```\n{"name": "bash", "arguments": {"command": "ls"}}\n```\n',
+    "JSON behind words": 'I will look.\n\n{"name": "bash", "arguments": {"command": "ls"}}',
+    "JSON behind thoughts": '<think>\nlook first\n</think>\n\n{"name": "bash", "arguments": {}}',
+    "Python alone": 'bash(command="ls -l")',
+    "Python in a list (Llama 4)": '[bash(command="ls"), bash(command="pwd")]',
+    "a mark in a code block": '```xml\n<tool_call>{"name": "bash", "arguments": {}}</tool_call>\n```',
+    "a mark within thoughts without end": '<think>look\n<tool_call>\n{"name": "bash", "arguments": {}}\n</tool_call>',
+    "gpt-oss": '<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{"command": "ls"}<|call|>',
+    "gpt-oss behind its analysis": (
+        "<|channel|>analysis<|message|>We need to look.<|end|><|start|>assistant<|channel|>commentary "
+        'to=functions.bash <|constrain|>json<|message|>{"command": "ls"}<|call|>'
+    ),
+    "gpt-oss, recipient first": "<|start|>assistant to=functions.bash<|channel|>commentary json<|message|>{}",
+    "gpt-oss without its tokens": 'analysisWe need to look.assistantcommentary to=functions.bash json{"command": "ls"}',
+    "Granite, Phi": '<|tool_call|>[{"name": "bash", "arguments": {}}]',
+    "LFM": '<|tool_call_start|>[bash(command="ls")]<|tool_call_end|>',
+    "MiniMax, Claude": '<minimax:tool_call>\n<invoke name="bash">\n<parameter name="command">ls</parameter>',
+    "DeepSeek, newer": '<\uff5cDSML\uff5cfunction_calls>\n<\uff5cDSML\uff5cinvoke name="bash">',
+    "Gemma": "<start_function_call>call:bash{command:<escape>ls<escape>}<end_function_call>",
+    "Cline": "I will look.\n<bash>\n<command>ls</command>\n</bash>",
+    "ReAct": 'Thought: look\nAction: bash\nAction Input: {"command": "ls"}',
 }
 
 
@@ -169,7 +204,26 @@ PROSE = {
     "talk about a mark": "Models write <tool_call> before a call to bash.",
     "talk that begins with one": "<tool_call> bash is how Qwen calls it.",
     "a quotation in the line": 'It is `<tool_call>{"name": "bash"}` there.',
-    "a code block": '```\n<tool_call>{"name": "bash", "arguments": {}}\n```',
+    "a code block": 'It is:\n```\n<tool_call>{"name": "bash", "arguments": {}}\n```',
+    "two code blocks": '```\n{"name": "bash", "arguments": {}}\n```\n```\n{"name": "bash", "arguments": {}}\n```',
+    "JSON explained": 'Send this:\n```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```\nand read the answer.',
+    "JSON with words behind it": '{"name": "bash", "arguments": {}}\nis how a call looks.',
+    "JSON within a line": 'A call is {"name": "bash", "arguments": {}}',
+    "JSON of another tool": '{"name": "rm", "arguments": {}}',
+    "JSON without arguments": '{"name": "bash", "version": "5.2"}',
+    "JSON that is the answer": '{"files": ["a", "b"], "input": {"name": "bash"}}',
+    "a list of which one is no call": '[{"name": "bash", "arguments": {}}, 1]',
+    "an empty list": "[]",
+    "an empty object": "{}",
+    "JSON that is cut": '{"name": "bash", "arguments": {"command": "ls"',
+    "a list of names": '["bash", "read_file"]',
+    "a page of a manual": "bash(1)",
+    "Python that calls something else": 'subprocess.run(args=["bash"])',
+    "thoughts that quote a call": '<think>\n<tool_call>{"name": "bash", "arguments": {}}\n</think>\nDone.',
+    "HTML": "<ul>\n<li>bash</li>\n</ul>",
+    "talk about a channel": "gpt-oss writes `<|channel|>commentary to=functions.bash` before JSON.",
+    "a list of tools as tags": "<tools>bash, read_file</tools>",
+    "an action in words": "Action: bash was started.",
     "a mark and nothing": "[TOOL_CALLS]",
     "many marks": "<tool_call>\n" * 10_000,
 }
@@ -179,6 +233,35 @@ PROSE = {
 def test_text_that_only_mentions_such_a_call_is_a_reply(text: str) -> None:
     with Wire(stream(said(text), STOP, DONE)) as wire:
         assert Asked(wire.url).complete(tools=(BASH,)) == reply(text)
+
+
+THOUGHTS = {
+    "without an end": "<think>plan",
+    "closed": "<think>\nplan\n</think>\n\n",
+    "by another name": "<thinking>plan</thinking>",
+    "whose opening tag is in the prompt": "plan\n</think>\n",
+    "of gpt-oss": "<|channel|>analysis<|message|>plan",
+}
+
+
+@all_rows("text", THOUGHTS)
+def test_thoughts_alone_are_no_answer(text: str) -> None:
+    with Wire(stream(said(text), STOP, DONE)) as wire:
+        assert Asked(wire.url).complete().finish_reason is FinishReason.REASONING
+
+
+ANSWERS = {
+    "behind thoughts": "<think>plan</think>Done.",
+    "about the tag": "The tag is called <think>.",
+    "that ends with another tag": "<b>Done.</b>",
+    "in the last channel": "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>Done.",
+}
+
+
+@all_rows("text", ANSWERS)
+def test_text_behind_thoughts_is_an_answer(text: str) -> None:
+    with Wire(stream(said(text), STOP, DONE)) as wire:
+        assert Asked(wire.url).complete() == reply(text)
 
 
 def test_of_a_long_text_beginning_and_end_are_looked_at() -> None:

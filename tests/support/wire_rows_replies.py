@@ -176,6 +176,9 @@ FINISH: dict[str, Case] = {
     "empty content": _unanswered({"content": ""}, "stop", says="and nothing else"),
     "content null": _unanswered({"content": ...}, "stop", says="and nothing else"),
     "an empty list of calls": _unanswered({"content": "", "tool_calls": []}, "tool_calls", says="speaks of calls"),
+    "reasoning in the text": _unanswered(
+        {"content": "<think>plan"}, "stop", shown="<think>plan", says="reasoning alone"
+    ),
     "reasoning in a field of another name": _unanswered({"reasoning": "hm"}, "stop", says="reasoning alone"),
     "thinking in a list of parts": _unanswered(
         {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
@@ -673,6 +676,12 @@ PECULIAR: dict[str, Case] = {
     "a call as text: <tool_call>": _marked('<tool_call>\n{"name": "work", "arguments": {"do": "a"}}\n</tool_call>'),
     "a call as text: <|python_tag|>": _marked('<|python_tag|>{"name": "work", "parameters": {"do": "a"}}'),
     "a call as text: <function=": _marked('<function=work>{"do": "a"}</function>'),
+    "a call as text: JSON": _marked('{"name": "work", "arguments": {"do": "a"}}'),
+    "a call as text: a code block": _marked('```json\n{"name": "work", "arguments": {"do": "a"}}\n```'),
+    "a call as text: gpt-oss": _marked(
+        '<|channel|>commentary to=functions.work <|constrain|>json<|message|>{"do": "a"}<|call|>'
+    ),
+    "JSON in an answer": fine(stream(said('Send {"name": "work"}.'), STOP), shown='Send {"name": "work"}.'),
     "prose about such a mark": fine(
         stream(said("Use <tool_call> to call a tool."), STOP), shown="Use <tool_call> to call a tool."
     ),
