@@ -12,11 +12,10 @@ goes. No noun imports a room.
 The public names are imported when first used, so that `import harness` loads neither openai, rich nor prompt_toolkit.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False
+"""Not from `typing`: `harness.__main__` settles first from where modules may be imported."""
 
 if TYPE_CHECKING:
     from harness.errors import HarnessError, ModelError, PolicyError, ToolError, UsageError

@@ -1,12 +1,56 @@
-"""`python -m harness`: the same as the `harness` command."""
+"""The `harness` command, and `python -m harness`: the folders that modules come from are settled before any is imported."""
 
+import os
 import sys
 
-# Python puts the current folder first for `-m`: a module of the repository that is worked in must not come before others.
-if __name__ == "__main__" and not sys.flags.safe_path and not __file__.startswith(f"{sys.path[0]}/"):
-    del sys.path[0]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
-from harness.cli.main import program
+
+def program() -> "NoReturn":
+    """Be the `harness` command."""
+    sys.path[:] = own_entries(sys.path, "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", ""))
+    from harness.cli.main import program as command
+
+    command()
+
+
+def own_entries(entries: list[str], python_path: str) -> list[str]:
+    """Return the entries of `sys.path` without those of its surroundings, where a repository may keep a `json.py`.
+
+    Dropped are the folder that Python puts first (the current one, or that of the script) and the folders that `python_path`
+    (the variable PYTHONPATH) names. Of the latter, Python's own stay, and so does an installation of this program, as the
+    last entry.
+    """
+    surroundings = {"", _absolute(""), os.path.dirname(os.path.realpath(sys.argv[0]))}
+    if entries and not sys.flags.safe_path and entries[0] in surroundings:
+        entries = entries[1:]
+    if not python_path:
+        return entries
+    import site
+
+    named = {_absolute(part) for part in python_path.split(os.pathsep)}
+    library = os.path.dirname(os.__file__)
+    named -= {library, f"{library}/lib-dynload", *site.getsitepackages(), site.getusersitepackages()}
+    kept = [entry for entry in entries if entry not in named]
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if home in entries and home not in kept and _is_installation(home):
+        kept.append(home)
+    return kept
+
+
+def _absolute(path: str) -> str:
+    try:
+        return os.path.abspath(path)
+    except OSError:  # the current folder is gone
+        return path
+
+
+def _is_installation(folder: str) -> bool:
+    """Return whether a folder holds an installed harness (`pip install --target`), with what that needs, and no checkout."""
+    return any(name.startswith("permission_harness-") and name.endswith(".dist-info") for name in os.listdir(folder))
+
 
 if __name__ == "__main__":
     program()

@@ -247,6 +247,7 @@ def test_the_environment_is_read_in_the_command_line_and_by_one_default_of_the_t
     readers = {
         "cli" if room_of(module) == "cli" else module
         for module, tree in sources().items()
+        if module not in ENTRIES
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv")
     }

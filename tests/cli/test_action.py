@@ -435,15 +435,30 @@ def _replies(lines: list[str]) -> list[object]:
     return [json.loads(line)["response"] for line in lines[1:]]
 
 
+WITH_OUR_PACKAGES = """\
+#!/bin/sh
+{python} "$@" || exit
+for made; do :; done
+for packages in "$made"/lib/python3.*/site-packages; do
+  if [ -d "$packages" ]; then echo "import site; site.addsitedir('{site}')" > "$packages/tests.pth"; fi
+done
+"""
+"""A Python whose venvs have our packages: tests reach no network."""
+
+
 def test_the_install_step(program: Program, runner: Runner) -> None:
     """The real one: a venv, and pip from this checkout; hostile files of the checkout are not imported."""
     pytest.importorskip("hatchling", reason="the build backend is not installed, and tests reach no network")
     for name in ("venv.py", "pip.py", "sitecustomize.py", "sys.py"):
         (program.workspace / name).write_text("open('pwned', 'w')\n")
     url = program.serve(replies(say("Done.")))
-    site = sysconfig.get_path("purelib")
-    runner.environment |= {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONPATH": site}
-    job = runner.run(prompt="go", base_url=url, python=sys.executable)
+    (program.workspace / "difflib.py").write_text("open('pwned', 'w')\n")
+    runner.environment |= {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    runner.environment["PYTHONPATH"] = str(program.workspace)
+    python = program.home / "python"
+    python.write_text(WITH_OUR_PACKAGES.format(python=sys.executable, site=sysconfig.get_path("purelib")))
+    python.chmod(0o755)
+    job = runner.run(prompt="go", base_url=url, python=str(python))
     assert (set(job.codes.values()), (program.workspace / "pwned").exists()) == ({0}, False), job.printed
 
 
@@ -585,7 +600,7 @@ def test_the_gitlab_example_takes_the_policy_from_the_target(program: Program, t
 
     def run(commands: list[str]) -> subprocess.CompletedProcess[str]:
         script = "\n".join(one for one in commands if "pip install" not in one)
-        script = script.replace("/tmp/", f"{tmp_path}/").replace(f"{tmp_path}/harness/bin/harness", str(HARNESS))
+        script = script.replace("/tmp/", f"{tmp_path}/").replace(f"{tmp_path}/harness/bin/python", sys.executable)
         return subprocess.run(
             ["bash", "-eo", "pipefail", "-c", script], cwd=program.workspace, env=environment,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,

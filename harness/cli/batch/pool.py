@@ -307,7 +307,7 @@ def _signal(code: int) -> str:
 
 MAX_TOLD_BYTES = 4_000
 """The last line of stderr is looked for in so much of its end."""
-_CODE = "import sys; sys.path.append(sys.argv.pop(1)); from harness.cli.main import program; program()"
+_CODE = "import sys; sys.path.append(sys.argv.pop(1)); from harness.__main__ import program; program()"
 # 40 tasks must not write 40 summaries of one step: the batch tells GitHub of all of them at once.
 _NOT_PASSED = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
 _VALUES = (
@@ -352,8 +352,8 @@ def start_process(
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     try:
         process = Popen(
-            # -P: no module of the current folder is taken for one of ours.
-            [sys.executable, "-P", "-c", _CODE, package, *_words(folder, arguments)],
+            # -I: no module of the current folder, or of one in PYTHONPATH, is taken for one of ours.
+            [sys.executable, "-I", "-c", _CODE, package, *_words(folder, arguments)],
             stdin=DEVNULL,
             stdout=DEVNULL,
             stderr=errors,
