@@ -476,38 +476,38 @@ class _Loader:
         if rule.of_tools:
             self.run_calls(rule, table, index)
             return
-        from harness.policy.rule_examples import example_matches
+        from harness.policy.rule_examples import example_problem
 
-        for example in self.strings(table, "match", index):
-            if not example_matches(rule, example):
-                self.fail("rule", index, "match", f"the rule does not match its example {example!r}")
-        for example in self.strings(table, "not_match", index):
-            if example_matches(rule, example):
-                self.fail("rule", index, "not_match", f"the rule matches its counter-example {example!r}")
+        for key in ("match", "not_match"):
+            for example in self.strings(table, key, index):
+                self.check_example(index, key, example, example_problem(rule, example))
 
     def run_hosts(self, rule: Rule, table: Table, index: int) -> None:
         """Run the examples of a rule about hosts: each is one."""
-        from harness.policy.rule_examples import example_host_matches
+        from harness.policy.rule_examples import example_host_problem
 
-        for key, wanted in (("match", True), ("not_match", False)):
+        for key in ("match", "not_match"):
             for example in self.strings(table, key, index):
                 try:
-                    matches = example_host_matches(rule, example)
+                    problem = example_host_problem(rule, example)
                 except ValueError as error:
                     self.fail("rule", index, key, f"{example!r} {error}")
-                if matches is not wanted:
-                    said = "does not match its example" if wanted else "matches its counter-example"
-                    self.fail("rule", index, key, f"the rule {said} {example!r}")
+                self.check_example(index, key, example, problem)
 
     def run_calls(self, rule: Rule, table: Table, index: int) -> None:
         """Run the examples of a rule about tools from outside: each holds the arguments of a call."""
-        from harness.policy.rule_examples import example_use_matches
+        from harness.policy.rule_examples import example_use_problem
 
-        for key, wanted in (("match", True), ("not_match", False)):
+        for key in ("match", "not_match"):
             calls = table.get(key, [])
             if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
                 self.fail("rule", index, key, 'must be a list of arguments, such as [{path = "src/a.py"}]')
             for call in calls:
-                if example_use_matches(rule, call) is not wanted:
-                    said = "does not match its example" if wanted else "matches its counter-example"
-                    self.fail("rule", index, key, f"the rule {said} {call!r}")
+                self.check_example(index, key, call, example_use_problem(rule, call))
+
+    def check_example(self, index: int, key: str, example: object, problem: str | None) -> None:
+        """Fail if an example of `match` has a problem, or if one of `not_match` has none."""
+        if key == "match" and problem is not None:
+            self.fail("rule", index, key, f"the rule does not match its example {example!r}: {problem}")
+        if key == "not_match" and problem is None:
+            self.fail("rule", index, key, f"the rule matches its counter-example {example!r}")

@@ -41,16 +41,58 @@ class ArgvPattern(Record):
         pattern's own words; one that is not listed is not covered. Letters in one word, or a value that is joined on, are
         taken apart where the program is known to (options_in).
         """
-        if len(argv) < len(self.tokens):
-            return False
-        if not all(word in token for word, token in zip(argv, self.tokens, strict=False)):
-            return False
-        allowed = self.flags or ()
-        operands = [word for word in argv[len(self.tokens) :] if not _is_option(word)]
-        if any(len(word) > 1 and word[0] == "@" for word in operands):
-            return False  # many programs read further options out of `@file`
-        options = [word for word in argv[len(self.tokens) :] if _is_option(word)]
-        return (self.rest or not operands) and all(_is_listed(argv, option, allowed) for option in options)
+        return self.uncovered_place(argv) is None
+
+    def uncovered_place(self, argv: Sequence[str]) -> int | None:
+        """Return the index of the first word of `argv` that the pattern does not cover. `None` if it covers all words.
+
+        The index of a word that is missing is the length of `argv`.
+        """
+        for place, token in enumerate(self.tokens):
+            if place >= len(argv) or argv[place] not in token:
+                return place
+        for place in range(len(self.tokens), len(argv)):
+            word = argv[place]
+            if _is_option(word):
+                if not _is_listed(argv, word, self.flags or ()):
+                    return place
+            elif not self.rest or (len(word) > 1 and word[0] == "@"):
+                return place  # many programs read further options out of `@file`
+        return None
+
+    def uncovered_words(self, argv: Sequence[str]) -> str:
+        """Return a sentence about the word at `uncovered_place`, without its full stop. Empty if all words are covered."""
+        place = self.uncovered_place(argv)
+        if place is None:
+            return ""
+        if place < len(self.tokens):
+            token = self.tokens[place]
+            expected = " or ".join(map(repr, token))
+            if place >= len(argv):
+                return f"word {place + 1} is missing, and `argv` has {expected} there"
+            if place == 0:
+                return f"the program is {argv[0]!r}, not {expected}"
+            about = f"word {place + 1} is {argv[place]!r}, not {expected}"
+            if _is_option(argv[place]):
+                return f"{about}: an auto rule takes options only behind the words of `argv`"
+            return f"{about}: `argv` has no patterns" if _GLOB_CHARACTERS.intersection(expected) else about
+        word = argv[place]
+        if _is_option(word):
+            letter = next((each for each in options_in(argv, word) if each not in (self.flags or ())), word)
+            return f"the option {letter!r} is not in `flags`"
+        if self.rest:
+            return f"{word!r} may name a file of further options"
+        return f"{word!r} follows the words of `argv`, which do not end in '...'"
+
+    def unhit_words(self, argv: Sequence[str]) -> str:
+        """Return why a strict rule of this pattern does not hit `argv`, without a full stop. Empty if it does."""
+        if not argv or name_of(argv[0]) not in _programs(self.tokens):
+            return f"the program is {argv[0] if argv else ''!r}, not {' or '.join(map(repr, self.tokens[0]))}"
+        for count in range(1, len(self.tokens)):
+            if _after_prefix(argv, {1}, self.tokens[1 : count + 1]) is None:
+                before, expected = " or ".join(self.tokens[count - 1]), " or ".join(map(repr, self.tokens[count]))
+                return f"{before!r} is not followed by {expected}"
+        return "" if self.hits(argv) else "no option of `flags` follows"
 
     def hits(self, argv: Sequence[str]) -> bool:
         """Say whether `argv` begins with this pattern, as a strict rule asks.

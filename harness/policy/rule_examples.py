@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from posixpath import join, normpath
 from typing import TypeAlias
 
-from harness.actions import Access, Act, Action, Command, Facet, JsonValue, PathAccess, Place, ToolUse
+from harness.actions import Access, Act, Action, Command, Facet, JsonValue, PathAccess, Place, ToolUse, describe_facet
 from harness.messages import ToolCall
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern
 from harness.policy.rules import Decision, Rule
@@ -19,36 +19,42 @@ from harness.record import replace
 from harness.tool_kinds import BASH, READ_FILE, SHIPPED_TOOLS, Does, tool_kind
 
 
-def example_matches(rule: Rule, example: str) -> bool:
-    """Say whether the rule alone would decide the example: a command line, or a path for rules about files alone."""
+def example_problem(rule: Rule, example: str) -> str | None:
+    """Return why the rule alone would not decide the example. `None` if it would.
+
+    The example is a command line, or a path for a rule about files alone.
+    """
     if rule.argv is None and not rule.text and not rule.env and (rule.path is not None or not _runs(rule.tools)):
         accesses = [EXAMPLE_DISK.resolve(example, access) for access in rule.access or (Access.READ, Access.WRITE)]
         tool = rule.tools[0] if rule.tools else READ_FILE.name
-        return any(_decides(rule, _action(tool, (path,), "")) for path in accesses)
+        problems = [_problem(rule, _action(tool, (path,), "")) for path in accesses]
+        return None if None in problems else problems[0]
     from harness.shell.facets import read_commands
 
-    return _decides(rule, _action(BASH.name, read_commands(example, EXAMPLE_DISK), example))
+    return _problem(rule, _action(BASH.name, read_commands(example, EXAMPLE_DISK), example))
 
 
-def example_use_matches(rule: Rule, arguments: Mapping[str, object]) -> bool:
-    """Say whether the rule alone would decide a call of its first tool with these arguments."""
+def example_use_problem(rule: Rule, arguments: Mapping[str, object]) -> str | None:
+    """Return why the rule alone would not decide a call of its first tool with these arguments. `None` if it would."""
     from harness.policy.tool_arguments import tool_arguments
 
     told: dict[str, JsonValue] = json.loads(json.dumps(arguments, default=str))
     tool = next((tool.replace("*", "x") for tool in rule.tools), "tool")
     use = ToolUse(tool=tool, arguments=tool_arguments(told, EXAMPLE_DISK), says_reads=rule.read_only)
-    return _decides(rule, _action(tool, (use,), ""))
+    return _problem(rule, _action(tool, (use,), ""))
 
 
-def example_host_matches(rule: Rule, example: str) -> bool:
-    """Say whether the rule alone would decide a call that goes to this host, `example.org` or `example.org:8080`. Raises
-    ValueError for what is no host."""
+def example_host_problem(rule: Rule, example: str) -> str | None:
+    """Return why the rule alone would not decide a call that goes to this host, `example.org` or `example.org:8080`.
+
+    `None` if it would. Raises ValueError for text that is not a host.
+    """
     from harness.policy.hosts import USUAL_PORTS, canonical_host, split_port
 
     host, port = split_port(example)
     tool = rule.tools[0].replace("*", "x") if rule.tools else "tool"
     use = ToolUse(tool=tool, host=canonical_host(host), port=port or USUAL_PORTS[-1])
-    return _decides(rule, _action(tool, (use,), ""))
+    return _problem(rule, _action(tool, (use,), ""))
 
 
 def plain_command(words: tuple[str, ...]) -> Command | None:
@@ -77,12 +83,28 @@ def _action(tool: str, facets: tuple[Facet, ...], text: str) -> Action:
     )
 
 
-def _decides(rule: Rule, action: Action) -> bool:
-    """Of an auto rule: every facet is covered by it, or only wraps what is; and at least one is covered by the rule itself."""
+def _problem(rule: Rule, action: Action) -> str | None:
+    """Return why the rule alone does not decide an action. `None` if it does.
+
+    An auto rule decides it if it covers every facet but wrappers, and at least one. A strict rule touches one facet.
+    """
     if rule.decision is not Decision.AUTO:
-        return any(rule.hits(action, facet) for facet in action.all_facets())
+        if any(rule.hits(action, facet) for facet in action.all_facets()):
+            return None
+        return _words(action, action.facets[0], rule.unhit_words) if action.facets else "it has no command"
     own = [facet for facet in action.facets if not (isinstance(facet, Command) and facet.act is Act.WRAPS)]
-    return bool(own) and all(rule.covers(action, facet) for facet in own)
+    uncovered = [facet for facet in own if not rule.covers(action, facet)]
+    if own and not uncovered:
+        return None
+    if not own:
+        return "it only runs another command" if action.facets else "it has no command"
+    return _words(action, uncovered[0], rule.uncovered_words)
+
+
+def _words(action: Action, facet: Facet, words: Callable[[Action, Facet], str]) -> str:
+    """Return what `words` says of a facet, with the facet's name if the action has several."""
+    named = "" if len(action.facets) == 1 else f" (part {describe_facet(facet)!r})"
+    return f"{words(action, facet)}{named}"
 
 
 class _ExampleDisk:

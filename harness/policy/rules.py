@@ -23,6 +23,7 @@ from harness.actions import (
     ToolArgument,
     ToolUse,
     Unconfined,
+    describe_facet,
 )
 from harness.digest import digest_of
 from harness.paths import is_within
@@ -156,6 +157,60 @@ class Rule(Record):
             case Unconfined():
                 return False
 
+    def uncovered_words(self, action: Action, facet: Facet) -> str:
+        """Return why this rule, taken as an auto rule, does not cover a facet, without a full stop. Empty if it does."""
+        if self.covers(action, facet):
+            return ""
+        if self.tools and not is_named(action.tool, self.tools):
+            return f"`tool` does not name {action.tool!r}"
+        match facet:
+            case Command():
+                return self._uncovered_command_words(facet)
+            case PathAccess() if self.of_tools or self.argv is not None:
+                return "`argv` covers commands only"
+            case PathAccess():
+                return self._uncovered_path_words(facet)
+            case Opaque():
+                return f"{facet.text!r} is not plainly understood: {facet.reason}"
+            case ToolUse():
+                return self._uncovered_use_words(facet)
+            case Unconfined():
+                return "no rule covers a run without confinement"
+
+    def _uncovered_command_words(self, command: Command) -> str:
+        match None if self.walled else self._uncovered_part(command):
+            case ("argv", _) if self.argv is not None:
+                return self.argv.uncovered_words(command.argv)
+            case ("...", word):
+                return f"{word!r} is more than a plain name"
+            case ("env", name):
+                return f"the variable {name!r} is not in `env`"
+            case ("path", written):
+                return f"no pattern of `path` covers {written!r}"
+            case _:
+                return f"the rule is not about the command {command.text!r}"
+
+    def _uncovered_path_words(self, path: PathAccess) -> str:
+        if path.place is not Place.INSIDE:
+            return f"{path.written!r} does not lie in the workspace"
+        if not self._accounts_for(path.access):
+            return f"`access` does not list {path.access.value}"
+        if self.exceptions is not None and _hits_any(self.exceptions, path):
+            return f"`except` covers {path.written!r}"
+        return f"no pattern of `path` covers {path.written!r}"
+
+    def _uncovered_use_words(self, use: ToolUse) -> str:
+        if self.goes_to and not (use.host and any(each.matches(use.host, use.port) for each in self.goes_to)):
+            return f"no pattern of `host` covers {use.host!r}"
+        name = next((each.name for each in self.where if not each.covers(use.arguments)), "")
+        if name:
+            return f"`where` does not cover the argument {name!r}"
+        return (
+            "the tool may do more than read"
+            if self.read_only
+            else "the tool may destroy, and a star does not cover that"
+        )
+
     def _covers_uses(self, action: Action) -> bool:
         """Say whether the rule accounts for the use of a tool, of which all that the call reads and writes is a part."""
         if self.arguments_sha256 and self.arguments_sha256 != arguments_digest(action.arguments):
@@ -175,15 +230,25 @@ class Rule(Record):
     def _covers_command(self, command: Command) -> bool:
         if self.walled:
             return self._covers_inside_walls(command)
+        return self._uncovered_part(command) is None
+
+    def _uncovered_part(self, command: Command) -> tuple[str, str] | None:
+        """Return the key of the rule that a command does not meet, and the word if it is not one of `argv`."""
         if self.argv is None or not self.argv.covers(command.argv):
-            return False
-        if any(is_more_than_a_name(command.argv[0], word) for word in command.argv[len(self.argv.tokens) :]):
-            return False
+            return "argv", ""
+        for word in command.argv[len(self.argv.tokens) :]:
+            if is_more_than_a_name(command.argv[0], word):
+                return "...", word
         if self.folder and (command.fed or command.folder != self.folder):
-            return False
-        if any(name not in self.env for name in command.variables):
-            return False
-        return self.path is None or all(self._covers_path(path) for path in command.paths)
+            return "folder", command.folder
+        for name in command.variables:
+            if name not in self.env:
+                return "env", name
+        if self.path is not None:
+            for path in command.paths:
+                if not self._covers_path(path):
+                    return "path", path.written
+        return None
 
     def _covers_inside_walls(self, command: Command) -> bool:
         if not command.folder.startswith("/") or not is_within(command.folder, self.folder):
@@ -228,6 +293,33 @@ class Rule(Record):
                 return self.argv is None and not self.env and not self.text and self._hits_use(facet)
             case Unconfined():
                 return self.argv is None and self.path is None and not self.env and not self.text
+
+    def unhit_words(self, action: Action, facet: Facet) -> str:
+        """Return why this rule, taken as a strict one, does not touch a facet, without a full stop. Empty if it does."""
+        if self.hits(action, facet):
+            return ""
+        if self.text and self.text not in action.text:
+            return f"the text {self.text!r} does not occur"
+        match facet:
+            case Command() if self.argv is not None and (words := self.argv.unhit_words(facet.argv)):
+                return words
+            case Command() if self.env and not any(name in self.env for name in facet.variables):
+                return "no variable of `env` is set"
+            case Command() if self.path is not None and (self.argv is not None or self.env):
+                return "no operand matches `path`"
+            case PathAccess() if self.path is not None:
+                if facet.access not in (Access.EITHER, *self.access):
+                    return f"`access` does not list {facet.access.value}"
+                is_excepted = self.path.hits(facet.names)
+                words = "`except` covers" if is_excepted else "no pattern of `path` matches"
+                return f"{words} {facet.written!r}"
+            case ToolUse() if self.goes_to:
+                return f"no pattern of `host` matches {facet.host!r}"
+            case ToolUse() if self.where:
+                name = next((each.name for each in self.where if each.hit_in(facet.arguments) is None), "")
+                return f"`where` does not touch the argument {name!r}"
+            case _:
+                return f"the rule is not about {describe_facet(facet)!r}"
 
     def _hits_use(self, use: ToolUse) -> bool:
         if self.goes_to and not (use.host and any(map(partial(_may_mean, use), self.goes_to))):

@@ -167,6 +167,72 @@ def test_the_table_has_a_line_for_each_part(program: Program, rules: str) -> Non
     assert rows[3][4] == "there is no model of frobnicate"
 
 
+NEAREST = """
+version = 1
+[tools]
+bash = "deny"
+write_file = "confirm"
+default = "confirm"
+[[rule]]
+id = "tests"
+decision = "auto"
+argv = ["pytest", "..."]
+flags = ["-q"]
+[[rule]]
+id = "web"
+decision = "auto"
+argv = ["pnpm", ["test", "lint"]]
+[[rule]]
+id = "web-fix"
+decision = "auto"
+argv = ["pnpm", "lint", "--fix"]
+[[rule]]
+id = "docs"
+decision = "auto"
+tool = ["write_file"]
+access = ["write"]
+path = ["/docs/"]
+except = ["/docs/index.md"]
+[[rule]]
+id = "issues"
+decision = "auto"
+tool = ["mcp__github__get_issue"]
+where = {owner = ["me"], repo = ["mine"]}
+"""
+
+
+@all_rows(
+    ("tool", "what", "words"),
+    [
+        ("bash", "python -m pytest", "rule tests (near.toml:6): the program is 'python', not 'pytest'"),
+        ("bash", "uv run pytest", "rule tests (near.toml:6): the program is 'uv', not 'pytest'"),
+        ("bash", "./venv/bin/pytest -q", "rule tests (near.toml:6): the program is './venv/bin/pytest', not 'pytest'"),
+        ("bash", "pytest -x", "rule tests (near.toml:6): the option '-x' is not in `flags`"),
+        ("bash", "pnpm lint --fast", "rule web-fix (near.toml:15): word 3 is '--fast', not '--fix'"),
+        ("bash", "pnpm install", "rule web (near.toml:11): word 2 is 'install', not 'test' or 'lint'"),
+        ("bash", "frobnicate", None),
+        ("write_file", "docs/index.md", "rule docs (near.toml:19): `except` covers 'docs/index.md'"),
+        ("write_file", "src/a.py", None),
+        ("mcp__github__get_issue", '{"owner": "me", "repo": "x"}',
+         "rule issues (near.toml:26): `where` does not cover the argument 'repo'"),
+        ("mcp__github__delete_issue", "{}", None),
+    ],
+)  # fmt: skip
+def test_explain_names_the_nearest_rule_of_a_default(
+    program: Program, in_workspace: Write, tool: str, what: str, words: str | None
+) -> None:
+    in_workspace("near.toml", NEAREST.lstrip())
+    given = ("policy", "explain", "--policy", "near.toml", "--tool", tool)
+    (first, *_) = json.loads(program.run(*given, "--json", what).out)["facets"]
+    out = program.run(*given, what).out
+    assert (first["nearest"] or "").startswith(words or "")
+    assert (first["nearest"] is None, f"nearest is {words}" in out, "nearest" in out) == (
+        not words,
+        bool(words),
+        bool(words),
+    )
+
+
 def test_the_json_has_every_facet_and_where_it_was_decided(program: Program, rules: str) -> None:
     told = json.loads(program.run("policy", "explain", "--policy", rules, "--json", "ls -l src && git push -f").out)
     assert list(told) == ["tool", "text", "decision", "by", "reason", "hint", "facets", "effects", "hooks"]

@@ -538,25 +538,28 @@ BAD = [
     ),
     (
         rule("where = {path = ['x']}\nmatch = [{path = 'x'}, {path = 'y'}]"),
-        "6: [[rule]] match: the rule does not match its example {'path': 'y'}",
+        "6: [[rule]] match: the rule does not match its example {'path': 'y'}: `where` does not touch the argument 'path'",
     ),
     (
         rule("tool = ['mcp__a__*']\nwhere = {path = ['x']}\nnot_match = [{path = './x'}]", "auto"),
         "7: [[rule]] not_match: the rule matches its counter-example {'path': './x'}",
     ),
     # examples
-    (rule("argv = ['ls']\nmatch = ['ls', 'rm']"), "6: [[rule]] match: the rule does not match its example 'rm'"),
+    (
+        rule("argv = ['ls']\nmatch = ['ls', 'rm']"),
+        "6: [[rule]] match: the rule does not match its example 'rm': the program is 'rm', not 'ls'",
+    ),
     (
         rule("argv = ['ls']\nmatch = ['ls -l']", "auto"),
-        "6: [[rule]] match: the rule does not match its example 'ls -l'",
+        "6: [[rule]] match: the rule does not match its example 'ls -l': the option '-l' is not in `flags`",
     ),
     (
         rule("argv = ['ls']\nmatch = ['ls; rm']", "auto"),
-        "6: [[rule]] match: the rule does not match its example 'ls; rm'",
+        "6: [[rule]] match: the rule does not match its example 'ls; rm': the program is 'rm', not 'ls' (part 'rm')",
     ),
     (
         rule("argv = ['ls', '...']\nmatch = ['ls > f']", "auto"),
-        "6: [[rule]] match: the rule does not match its example 'ls > f'",
+        "6: [[rule]] match: the rule does not match its example 'ls > f': `argv` covers commands only (part 'write f')",
     ),
     (
         rule("argv = ['ls']\nnot_match = ['rm', 'sudo ls']"),
@@ -566,23 +569,66 @@ BAD = [
         rule("argv = ['ls', '...']\nnot_match = ['ls /etc']", "auto"),
         "6: [[rule]] not_match: the rule matches its counter-example 'ls /etc'",
     ),
-    (rule("path = ['.env']\nmatch = ['env']"), "6: [[rule]] match: the rule does not match its example 'env'"),
+    (
+        rule("path = ['.env']\nmatch = ['env']"),
+        "6: [[rule]] match: the rule does not match its example 'env': no pattern of `path` matches 'env'",
+    ),
     (
         rule("path = ['.env']\nnot_match = ['a/.ENV']"),
         "6: [[rule]] not_match: the rule matches its counter-example 'a/.ENV'",
     ),
     (
         rule("path = ['.env']\nmatch = ['.ENV']", "auto"),
-        "6: [[rule]] match: the rule does not match its example '.ENV'",
+        "6: [[rule]] match: the rule does not match its example '.ENV': no pattern of `path` covers '.ENV'",
     ),
     (
         rule("path = ['*']\nmatch = ['/etc/x']", "auto"),
-        "6: [[rule]] match: the rule does not match its example '/etc/x'",
+        "6: [[rule]] match: the rule does not match its example '/etc/x': '/etc/x' does not lie in the workspace",
     ),
     (rule("argv = ['ls']\nmatch = 'ls'"), f"6: [[rule]] match: {LIST}"),
     (rule("argv = ['ls']\nmatch = []"), "6: [[rule]] match: must not be empty"),
-    (rule("argv = ['ls']\nmatch = ['']"), "6: [[rule]] match: the rule does not match its example ''"),
+    (
+        rule("argv = ['ls']\nmatch = ['']"),
+        "6: [[rule]] match: the rule does not match its example '': the rule is not about ''",
+    ),
 ]
+
+
+MISMATCHES = [
+    # auto: every word is covered
+    ("auto", "argv = ['pnpm', 'test', '...']", "pnpm --filter web test",
+     "word 2 is '--filter', not 'test': an auto rule takes options only behind the words of `argv`"),
+    ("auto", "argv = ['python', 'analysis/*.py']", "python analysis/clean.py",
+     "word 2 is 'analysis/clean.py', not 'analysis/*.py': `argv` has no patterns"),
+    ("auto", "argv = ['pytest', '...']", "python -m pytest", "the program is 'python', not 'pytest'"),
+    ("auto", "argv = [['npm', 'pnpm'], 'test']", "yarn test", "the program is 'yarn', not 'npm' or 'pnpm'"),
+    ("auto", "argv = ['go', 'test', './...']", "go test", "word 3 is missing, and `argv` has './...' there"),
+    ("auto", "argv = ['pytest', '...']\nflags = ['-q']", "pytest -q --pdb", "the option '--pdb' is not in `flags`"),
+    ("auto", "argv = ['ls', '...']\nflags = ['-l']", "ls -la", "the option '-a' is not in `flags`"),
+    ("auto", "argv = ['pytest']", "pytest tests", "'tests' follows the words of `argv`, which do not end in '...'"),
+    ("auto", "argv = ['pytest', '...']", "pytest @args", "'@args' may name a file of further options"),
+    ("auto", "argv = ['make', 'x', '...']", "make x SHELL=./x", "'SHELL=./x' is more than a plain name"),
+    ("auto", "argv = ['pytest']", "A=1 pytest", "the variable 'A' is not in `env`"),
+    ("auto", "argv = ['cat', '...']\npath = ['docs/']", "cat src/x", "no pattern of `path` covers 'src/x'"),
+    ("auto", "argv = ['pytest']", "pytest | tee x", "the program is 'tee', not 'pytest' (part 'tee x')"),
+    ("auto", "argv = ['pytest']", "timeout 5 ls", "the program is 'ls', not 'pytest' (part 'ls')"),
+    ("auto", "argv = ['ls']", "(", "'(' is not plainly understood: "),
+    ("auto", "path = ['docs/']\nexcept = ['docs/k']", "docs/k", "`except` covers 'docs/k'"),
+    # strict: the beginning of a command is touched
+    ("confirm", "argv = ['kubectl', 'get', ['secret', 'secrets']]", "kubectl get secret/foo",
+     "'get' is not followed by 'secret' or 'secrets'"),
+    ("confirm", "argv = ['git', 'push']\nflags = ['--force']", "git push -v", "no option of `flags` follows"),
+    ("confirm", "argv = ['cat']\npath = ['.env']", "cat x", "no operand matches `path`"),
+    ("confirm", "text = 'x'", "ls", "the text 'x' does not occur"),
+    ("confirm", "env = ['X']", "Y=1 ls", "no variable of `env` is set"),
+    ("confirm", "path = ['*.md']\nexcept = ['a.md']", "a.md", "`except` covers 'a.md'"),
+]  # fmt: skip
+
+
+@all_rows(("decision", "body", "example", "words"), MISMATCHES)
+def test_failing_example_names_the_word(decision: str, body: str, example: str, words: str) -> None:
+    text = rule(f"{body}\nmatch = ['{example}']", decision)
+    assert str(problem(text)).partition(": the rule does not match its example ")[2].startswith(f"'{example}': {words}")
 
 
 @all_rows(("text", "message"), [pytest.param(*row, id=row[1][:100]) for row in BAD])

@@ -139,7 +139,7 @@ def _explain(conversation: Conversation, what: str) -> None:
         for line in explanation(tool, what, action, verdict, hooks):
             conversation.say(line.text, line.tone)
         conversation.say("")
-        conversation.screen.table(parts_table(verdict, held))
+        conversation.screen.table(parts_table(action, verdict, held))
 
 
 def assembled(conversation: Conversation) -> Policy:

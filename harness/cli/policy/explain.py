@@ -10,6 +10,7 @@ from harness.actions import (
     Action,
     Command,
     Enforcement,
+    Facet,
     JsonValue,
     Opaque,
     PathAccess,
@@ -23,9 +24,11 @@ from harness.cli.terminal.styles import Line, Tone
 from harness.gate.call_checks import CheckEvent
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Origin
+from harness.policy.rules import Decision, Origin, Rule
 from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.programs.runners import name_of
 from harness.text.visible import visible_line
+from harness.tool_kinds import is_named
 
 if TYPE_CHECKING:
     from harness.checks.hook_declaration import HookDeclaration
@@ -116,9 +119,9 @@ def explanation(
         yield Line(tone=Tone.WARNING, text=f"hooks asked as well: {visible_line(named, 1000)}")
 
 
-def parts_table(verdict: Verdict, policy: Policy) -> Table:
+def parts_table(action: Action, verdict: Verdict, policy: Policy) -> Table:
     """Return the table that says of each part which rule, with file and line, decided it."""
-    rows = (TableRow(cells=_row(facet, policy), tone=TONES[facet.decision.word]) for facet in verdict.shown)
+    rows = (TableRow(cells=_row(action, facet, policy), tone=TONES[facet.decision.word]) for facet in verdict.shown)
     return Table(columns=_COLUMNS, rows=tuple(rows))
 
 
@@ -138,18 +141,52 @@ def _decided_by(facet: FacetVerdict, policy: Policy) -> str:
     return facet.by if place is None else facet.by.replace(f" ({place})", "", 1)
 
 
-def _row(facet: FacetVerdict, policy: Policy) -> tuple[str, ...]:
+def _row(action: Action, facet: FacetVerdict, policy: Policy) -> tuple[str, ...]:
     reason = facet.reason
     if isinstance(facet.facet, Command) and facet.source is Source.DEFAULT and (more := _no_reader(facet.facet)):
         reason = more  # that no rule matches is said by what decided
+    if nearest := nearest_rule(action, facet, policy):
+        reason = f"{reason}; nearest is {nearest}" if reason else f"nearest is {nearest}"
     place = _place(facet, policy)
     return (
         visible_line(describe_facet(facet.facet), 300),
         facet.decision.word,
         visible_line(_decided_by(facet, policy), 300),
         "" if place is None else without_shipped_folder(str(place)),
-        visible_line(reason, 300),
+        without_shipped_folder(visible_line(reason, 500)),
     )
+
+
+def nearest_rule(action: Action, verdict: FacetVerdict, policy: Policy) -> str:
+    """Return the auto rule that comes nearest to covering a part decided by a default, and the word that it does not cover.
+
+    Empty if no rule comes near.
+    """
+    if verdict.source is not Source.DEFAULT:
+        return ""
+    rules = [rule for rule in policy.rules if rule.decision is Decision.AUTO]
+    rule = max(rules, key=lambda each: _nearness(each, verdict.facet), default=None)
+    if rule is None or not _nearness(rule, verdict.facet):
+        return ""
+    words = rule.uncovered_words(action, verdict.facet)
+    return f"rule {rule.label}: {words}" if words else ""
+
+
+def _nearness(rule: Rule, facet: Facet) -> int:
+    """Return how near an auto rule comes to covering a facet; 0 if it is about something else."""
+    match facet:
+        case Command() if rule.argv is not None:
+            place = rule.argv.uncovered_place(facet.argv)
+            if place != 0:
+                return 2 + (len(facet.argv) + 1 if place is None else place)
+            names = {name_of(word) for word in facet.argv}
+            return 1 if any(name_of(word) in names for word in rule.argv.tokens[0]) else 0
+        case PathAccess() if rule.argv is None and rule.path is not None:
+            return 1 if rule.path.covers(facet.names) else 0
+        case ToolUse() if rule.of_tools and is_named(facet.tool, rule.tools):
+            return 1 + sum(each.covers(facet.arguments) for each in rule.where)
+        case _:
+            return 0
 
 
 def _no_reader(command: Command) -> str:
@@ -166,7 +203,9 @@ def _no_reader(command: Command) -> str:
     )
 
 
-def as_json(tool: str, text: str, verdict: Verdict, policy: Policy, hooks: Sequence[HookDeclaration] = ()) -> str:
+def as_json(
+    tool: str, text: str, action: Action, verdict: Verdict, policy: Policy, hooks: Sequence[HookDeclaration] = ()
+) -> str:
     """Return the same, and every operand, as one JSON object on one line, in ASCII."""
     import json
 
@@ -179,7 +218,7 @@ def as_json(tool: str, text: str, verdict: Verdict, policy: Policy, hooks: Seque
             "by": deciding.by,
             "reason": deciding.reason,
             "hint": deciding.hint,
-            "facets": [_facet_json(facet, policy) for facet in verdict.facets],
+            "facets": [_facet_json(action, facet, policy) for facet in verdict.facets],
             "effects": _effects_json(verdict),
             "hooks": [f"{hook.id} ({hook.origin})" for hook in hooks],
         }
@@ -201,7 +240,7 @@ def _effects_json(verdict: Verdict) -> dict[str, JsonValue]:
     }
 
 
-def _facet_json(verdict: FacetVerdict, policy: Policy) -> dict[str, JsonValue]:
+def _facet_json(action: Action, verdict: FacetVerdict, policy: Policy) -> dict[str, JsonValue]:
     facet, place = verdict.facet, _place(verdict, policy)
     told: dict[str, JsonValue] = {
         "facet": describe_facet(facet),
@@ -214,6 +253,7 @@ def _facet_json(verdict: FacetVerdict, policy: Policy) -> dict[str, JsonValue]:
         "line": None if place is None else place.line,
         "reason": verdict.reason,
         "hint": verdict.hint,
+        "nearest": nearest_rule(action, verdict, policy) or None,
         **dict.fromkeys(("argv", "act", "network", "model", "gap", "access", "place", "column")),
     }
     match facet:

@@ -115,11 +115,11 @@ def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     verdict = evaluate(policy, action)
     hooks = hooks_about(declared_hooks(state, workspace.root, environment), action, verdict)
     if arguments.json:
-        sys.stdout.write(f"{as_json(tool, text, verdict, policy, hooks)}\n")
+        sys.stdout.write(f"{as_json(tool, text, action, verdict, policy, hooks)}\n")
     else:
         console = FinishedOutput(environment)
         for line in explanation(tool, text, action, verdict, hooks):
             console.line(line.text, line.tone)
         console.line("")
-        console.table(parts_table(verdict, policy))
+        console.table(parts_table(action, verdict, policy))
     return EXIT_CODES[verdict.decision]
