@@ -393,7 +393,9 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             )
             parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
             parser.add_argument("--json", action="store_true", help="one object, with every operand")
-            parser.add_argument("what", nargs="+", help="the command line in one word, or the path")
+            parser.add_argument(
+                "what", nargs="+", help="the command line in one word, or the path; with --tool also arguments as JSON"
+            )
 
 
 def _sessions_flags(parser: ArgumentParser, action: str) -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,10 +24,13 @@ from harness.cli.policy.explain import BY_WORD, EXIT_CODES
 from harness.cli.policy.judged_call import CallReader
 from harness.cli.policy.policy_command import WARNED
 from harness.cli.policy.replay import CHANGED
+from harness.cli.state import State
 from harness.errors import UsageError
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.log.action_log import ActionLog
+from harness.mcp.pins import PinFile
+from harness.mcp.tool_description import ToolDescription, described
 from harness.messages import ToolCall
 from harness.models.scripted import Reply, call, replies
 from harness.policy.loader import load_policy, parse_policy
@@ -167,6 +170,27 @@ def test_the_table_has_a_line_for_each_part(program: Program, rules: str) -> Non
     assert rows[3][4] == "there is no model of frobnicate"
 
 
+@all_rows(
+    ("tool", "words", "code", "part"),
+    [
+        ("write_file", '{"path": ".github/workflows/x.yml", "content": "x"}', 10, "write .github/workflows/x.yml"),
+        ("write_file", ' {"path": "src/a.py"}', 10, "write src/a.py"),
+        ("read_file", '{"path": "src/a.py", "limit": 5}', 0, "read src/a.py"),
+        ("bash", '{"command": "ls src"}', 0, "ls src"),
+        ("bash", "{ ls src; }", 0, "ls src"),
+        ("read_file", '{"path": "a"', 2, "not valid JSON"),
+        ("read_file", '{"file": "a"}', 2, "file"),
+        ("read_file", "{}", 2, "path"),
+        ("read_file", "./{a}", 0, "read ./{a}"),
+    ],
+)
+def test_explain_takes_arguments_as_json(
+    program: Program, rules: str, tool: str, words: str, code: int, part: str
+) -> None:
+    done = program.run("policy", "explain", "--policy", rules, "--tool", tool, words)
+    assert (done.code, part in (done.err if code == 2 else done.out)) == (code, True), done
+
+
 NEAREST = """
 version = 1
 [tools]
@@ -208,7 +232,7 @@ where = {owner = ["me"], repo = ["mine"]}
         ("bash", "uv run pytest", "rule tests (near.toml:6): the program is 'uv', not 'pytest'"),
         ("bash", "./venv/bin/pytest -q", "rule tests (near.toml:6): the program is './venv/bin/pytest', not 'pytest'"),
         ("bash", "pytest -x", "rule tests (near.toml:6): the option '-x' is not in `flags`"),
-        ("bash", "pnpm lint --fast", "rule web-fix (near.toml:15): word 3 is '--fast', not '--fix'"),
+        ("bash", "pnpm lint --fast", "rule web (near.toml:11): the option '--fast' is not in `flags`"),
         ("bash", "pnpm install", "rule web (near.toml:11): word 2 is 'install', not 'test' or 'lint'"),
         ("bash", "frobnicate", None),
         ("write_file", "docs/index.md", "rule docs (near.toml:19): `except` covers 'docs/index.md'"),
@@ -949,3 +973,90 @@ def test_explain_loads_only_what_it_needs(program: Program) -> None:
         "harness.cli.policy.replay",
     }
     assert ("harness.cli.policy.explain" in loaded, loaded & needless) == (True, set())
+
+
+# --- explain: tools of MCP servers ---
+
+SERVER_RULES = """
+version = 1
+[tools]
+default = "deny"
+[[rule]]
+id = "files"
+decision = "auto"
+tool = ["mcp__files__*"]
+where = {path = ["docs/"]}
+[[rule]]
+id = "looks"
+decision = "auto"
+tool = ["mcp__files__*"]
+read_only = true
+"""
+SERVER = ("mcp-server-files", ".")
+IN_DOCS, IN_SRC = '{"path": "docs/a"}', '{"path": "src/a"}'
+CONFIGURED = '[mcp.servers.files]\ncommand = ["mcp-server-files", "."]\nwrite = ["."]\nPINNED'
+DIGEST = f'pinned = "{"0" * 64}"\n'
+
+
+def server_tool_pin(words: Sequence[str], description: str = "Does it.", **annotations: bool) -> ToolDescription:
+    definition: JsonValue = {
+        "name": "change", "description": description, "inputSchema": {"type": "object"}, "annotations": {**annotations},
+    }  # fmt: skip
+    found = described(definition, words, " ".join(words))
+    assert isinstance(found, ToolDescription)
+    return found
+
+
+@all_rows(
+    ("configured", "seen", "listed", "call", "code", "out", "err"),
+    [
+        # neither configured nor listed: rules alone, and it is said
+        (None, None, None, IN_DOCS, 0, "rule files", "the server files is not configured here"),
+        (None, None, None, IN_SRC, 20, "`where` does not cover the argument 'path'", "only rules decide"),
+        # configured, never listed: a run would show it at its first use
+        ("", None, None, IN_DOCS, 10, "built-in unseen-tool", "no run has listed mcp__files__change yet"),
+        (DIGEST, None, None, IN_DOCS, 0, "rule files", "no run has listed mcp__files__change yet"),
+        # listed, and nobody has seen it
+        ("", None, server_tool_pin(SERVER), IN_DOCS, 10, "built-in unseen-tool", ""),
+        # seen
+        ("", server_tool_pin(SERVER), None, IN_DOCS, 0, "rule files", ""),
+        (None, server_tool_pin(SERVER), None, IN_DOCS, 0, "rule files", ""),
+        ("", server_tool_pin(SERVER), None, IN_SRC, 20, "nearest is rule", ""),
+        ("", server_tool_pin(SERVER, readOnlyHint=True), None, IN_SRC, 0, "rule looks", ""),
+        ("", server_tool_pin(SERVER, destructiveHint=True), None, IN_DOCS, 20, "a star does not cover that", ""),
+        # seen at a server with another command line
+        ("", server_tool_pin(("other",)), None, IN_DOCS, 10, "built-in unseen-tool", ""),
+        # seen, and changed since: a run does not use it
+        ("", server_tool_pin(SERVER), server_tool_pin(SERVER, "Else."), IN_DOCS, 2, "", "changed what it says of it"),
+        (None, server_tool_pin(SERVER), server_tool_pin(SERVER, "Else."), IN_DOCS, 2, "", "changed what it says of it"),
+        ("", server_tool_pin(SERVER), server_tool_pin(("other",), "Else."), IN_DOCS, 0, "rule files", ""),
+        ("", server_tool_pin(SERVER), None, "docs/a", 2, "", "takes its arguments as a JSON object"),
+    ],
+    fresh=True,
+)
+def test_explain_knows_of_a_server_tool_what_a_run_knows(
+    program: Program,
+    in_workspace: Write,
+    configured: str | None,
+    seen: ToolDescription | None,
+    listed: ToolDescription | None,
+    call: str,
+    code: int,
+    out: str,
+    err: str,
+) -> None:
+    """Without a start of the server, whose program is not even there."""
+    in_workspace("servers.toml", SERVER_RULES.lstrip())
+    state = State.of(program.environment)
+    if configured is not None:
+        os.makedirs(os.path.dirname(state.config_file), exist_ok=True)
+        Path(state.config_file).write_text(CONFIGURED.replace("PINNED", configured))
+    pins = PinFile(state.mcp, "files")
+    if seen is not None:
+        pins.pin(seen)
+    if listed is not None:
+        pins.note_listed({listed.name: listed})
+    before = pins.read()
+    done = program.run("policy", "explain", "--policy", "servers.toml", "--tool", "mcp__files__change", call)
+    assert (done.code, out in done.out, err in done.err, bool(done.err)) == (code, True, True, bool(err)), done
+    assert PinFile(state.mcp, "files").read() == before

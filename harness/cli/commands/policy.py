@@ -10,7 +10,7 @@ from harness.cli.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement, check_prices
 from harness.cli.policy.explain import TONES, explanation, hooks_about, parts_table
-from harness.cli.policy.judged_call import action_for, tool_use
+from harness.cli.policy.judged_call import tool_use, typed_action
 from harness.cli.policy.policies import assemble, describe, source_name, with_plan_mode, without_shipped_folder
 from harness.cli.policy.trust import CHANGED, ask_trust, is_as_shown
 from harness.cli.state import PROJECT_POLICY
@@ -131,7 +131,7 @@ def _explain(conversation: Conversation, what: str) -> None:
             if is_from_outside(tool):
                 action = conversation.agent.registry.prepare(ToolCall(id="explain", name=tool, arguments=what))
             else:
-                action = action_for(tool, what, workspace)
+                action, _ = typed_action(tool, what, workspace, conversation.parts.environment)
         except ToolError as error:
             raise UsageError(str(error)) from None
         verdict = conversation.agent.gate.judge(action)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Access, Action, Facet, JsonValue, Place, ToolUse
-from harness.cli.policy.declared_scripts import DeclaredScripts
+from harness.cli.policy.declared_tools import DeclaredScripts, server_call
 from harness.errors import ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.limits import Limits
@@ -75,6 +75,33 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
     )
 
 
+def typed_action(tool: str, text: str, workspace: Workspace, environment: Mapping[str, str]) -> tuple[Action, str]:
+    """Return the action of a call that a person typed, and a sentence about what is not known of its tool.
+
+    `text` is a command, a path, or the arguments of the call as a JSON object. Raises UsageError and ToolError as
+    `action_for` does, and ToolError for arguments that do not fit.
+    """
+    if is_from_outside(tool):
+        script = DeclaredScripts(environment).action(tool, text, workspace)
+        known, note = (None, "") if script else server_call(tool, arguments_of(tool, text), workspace, environment)
+        return script or known or action_for(tool, text, workspace), note
+    if tool in SHIPPED_TOOLS and _is_arguments(tool, text):
+        return CallReader(environment).action(tool, text, workspace), ""
+    return action_for(tool, text, workspace), ""
+
+
+def _is_arguments(tool: str, text: str) -> bool:
+    """Return whether a text is the arguments of a call: of a command, only a whole JSON object, as `{ ls; }` is bash."""
+    if not text.lstrip().startswith("{"):
+        return False
+    if tool_kind(tool).does is not Does.RUNS:
+        return True
+    try:
+        return isinstance(read_one(text), dict)
+    except NotJsonError:
+        return False
+
+
 def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
     """Return what the tool would judge: the line, and the folder that it starts in. Raises ToolError for one outside."""
     start = workspace.resolve(cwd or ".", Access.READ)
@@ -102,14 +129,20 @@ def call_from_outside(use: ToolUse, arguments: str, workspace: Workspace) -> Act
     """
     from harness.policy.tool_arguments import tool_arguments
 
-    try:
-        told = read_one(arguments) if arguments.strip() else {}
-    except NotJsonError as error:
-        raise ToolError(f"{use.tool} takes {_ARGUMENTS}: {error}") from None
-    if not isinstance(told, dict):
-        raise ToolError(f"{use.tool} takes {_ARGUMENTS}, not {kind_of(told)}")
+    told = arguments_of(use.tool, arguments)
     facet = replace(use, arguments=tool_arguments(told, workspace))
     return replace(tool_use(use.tool), arguments=told, facets=(facet,), reads_as=READ_FILE.name)
+
+
+def arguments_of(tool: str, text: str) -> dict[str, JsonValue]:
+    """Return the arguments of a call out of JSON text; empty text is no arguments. Raises ToolError for other text."""
+    try:
+        arguments = read_one(text) if text.strip() else {}
+    except NotJsonError as error:
+        raise ToolError(f"{tool} takes {_ARGUMENTS}: {error}") from None
+    if not isinstance(arguments, dict):
+        raise ToolError(f"{tool} takes {_ARGUMENTS}, not {kind_of(arguments)}")
+    return arguments
 
 
 def optional_call(tool: str, arguments: str) -> Action:

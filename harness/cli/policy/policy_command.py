@@ -98,9 +98,8 @@ def _trust(file: str | None, state: State, *, forget: bool) -> int:
 
 def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     from harness.cli.extensions.hooks_here import declared_hooks
-    from harness.cli.policy.declared_scripts import DeclaredScripts
     from harness.cli.policy.explain import EXIT_CODES, as_json, explanation, hooks_about, parts_table
-    from harness.cli.policy.judged_call import action_for
+    from harness.cli.policy.judged_call import typed_action
 
     workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
     state = State.of(environment)
@@ -108,10 +107,11 @@ def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     tool, words = arguments.tool, arguments.what
     text = words[0] if len(words) == 1 else shlex.join(words)
     try:
-        declared = DeclaredScripts(environment).action(tool, text, workspace)
-        action = declared or action_for(tool, text, workspace)
+        action, note = typed_action(tool, text, workspace, environment)
     except ToolError as error:
         raise UsageError(str(error)) from None
+    if note:
+        complain(note)
     verdict = evaluate(policy, action)
     hooks = hooks_about(declared_hooks(state, workspace.root, environment), action, verdict)
     if arguments.json:
