@@ -86,7 +86,9 @@ class PathAccess(Record):
     below: TreeNames = NO_NAMES
     """Of a tree inside the workspace, or of one that was added: the names of the files below it."""
     tracked: bool = False
-    """Whether these are the files that git shows out of those that it tracks."""
+    """Whether these are the files that git shows or adds out of those that it tracks."""
+    untracked: bool = False
+    """Whether these are files that git shows or adds although it does not track them."""
     whole: bool = True
     """Whether `below` names every file below; a tree that is too large to look through is asked about."""
     shared: bool = False

@@ -228,7 +228,7 @@ def _of_this_name(name: str, root: str) -> list[str]:
     """Return the files of this very name that git tracks in the workspace, those near its root first; none in a hidden
     folder, which may be one that must not be read."""
     top, tracked = tracked_from(root, _MAX_INDEX_BYTES) or ("", ())
-    paths = [os.path.relpath(os.path.join(top, each), root) for each, _ in tracked if os.path.basename(each) == name]
+    paths = [os.path.relpath(os.path.join(top, each), root) for each, *_ in tracked if os.path.basename(each) == name]
     seen = [path for path in paths if "/." not in f"/{os.path.dirname(path)}"]
     there = [path for path in seen if os.path.isfile(os.path.join(root, path))]
     return sorted(there, key=lambda path: (path.count("/"), path))

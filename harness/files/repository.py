@@ -5,8 +5,10 @@ Reads a few small files, runs nothing. The whitelist of harmless keys is program
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -18,10 +20,14 @@ _MODES = frozenset(mode.to_bytes(4, "big") for mode in (0o100644, 0o100755, 0o10
 """Of a file, a program, a file of old versions of git, a link and a submodule. A folder stands in sparse indexes alone."""
 _BEFORE_ID = 40
 """Bytes of an entry in front of the object id."""
+TrackedFile: TypeAlias = "tuple[str, bytes, bytes]"
+"""Name, object id, and the state of the file that git noted: the 40 bytes of an entry in front of the id."""
+MAX_COMPARED_BYTES = 100_000_000
+"""Bytes of changed files that are compared with what git has of them; further files count as changed."""
 
 
-def read_index(data: bytes) -> tuple[tuple[str, bytes], ...] | None:
-    """Return name and object id of all that git tracks; names begin at the top of the repository.
+def read_index(data: bytes) -> tuple[TrackedFile, ...] | None:
+    """Return all that git tracks; names begin at the top of the repository.
 
     None for an index that names less than git tracks, or that is not understood. Ids have 20 bytes or 32, which the file
     does not say: of a wrong guess nothing fits.
@@ -34,7 +40,7 @@ def read_index(data: bytes) -> tuple[tuple[str, bytes], ...] | None:
     return None
 
 
-def _entries(data: bytes, size: int) -> Iterator[tuple[str, bytes]]:
+def _entries(data: bytes, size: int) -> Iterator[TrackedFile]:
     version = int.from_bytes(data[4:8], "big")
     if data[:4] != b"DIRC" or version not in (2, 3, 4):
         raise ValueError("no index")
@@ -51,7 +57,8 @@ def _entries(data: bytes, size: int) -> Iterator[tuple[str, bytes]]:
         end = data.index(b"\0", place)
         name = kept + data[place:end]
         place = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
-        yield name.decode("utf-8", "surrogateescape"), data[start + _BEFORE_ID : start + flags]
+        noted = data[start : start + _BEFORE_ID]
+        yield name.decode("utf-8", "surrogateescape"), data[start + _BEFORE_ID : start + flags], noted
     _check_rest(data, place, size)
 
 
@@ -117,8 +124,8 @@ def folders_up(folder: str) -> Sequence[str]:
     return found
 
 
-Tracked: TypeAlias = "tuple[str, tuple[tuple[str, bytes], ...]]"
-"""The top of a repository, or nothing outside of one; name and object id of each file that git tracks."""
+Tracked: TypeAlias = "tuple[str, tuple[TrackedFile, ...]]"
+"""The top of a repository (empty outside of one), and the files that git tracks there."""
 
 
 def tracked_from(folder: str, most_bytes: int = _MAX_INDEX_BYTES) -> Tracked | None:
@@ -139,6 +146,18 @@ def tracked_from(folder: str, most_bytes: int = _MAX_INDEX_BYTES) -> Tracked | N
         return None
     tracked = read_index(read_small(index, most_bytes) or b"")
     return None if tracked is None else (top, tracked)
+
+
+def exclude_file(top: str) -> str:
+    """Return the ignore file of the repository at `top` that is no part of its work tree; empty where there is none."""
+    found = _data_of(top)
+    return os.path.join(found[1], "info", "exclude") if isinstance(found, tuple) else ""
+
+
+def is_repository(folder: str) -> bool:
+    """Return whether git surely takes this folder for the top of a repository. False in case of doubt."""
+    found = _data_of(folder) if os.path.lexists(os.path.join(folder, ".git")) else None
+    return isinstance(found, tuple) and _is_surely_one(*found)
 
 
 def _is_surely_one(git: str, common: str) -> bool:
@@ -222,6 +241,42 @@ def _laid_out(git: str) -> str | None:
 def _line_of(path: str) -> str:
     """Return the content of a file as git takes it, without line ends behind it; nothing if it cannot be read."""
     return (read_small(path, 4096) or b"").decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+def changed_files(top: str, tracked: Sequence[TrackedFile]) -> tuple[str, ...]:
+    """Return the names of the tracked files below `top` whose content may differ from what git has of it.
+
+    Content is compared where the noted state differs, up to MAX_COMPARED_BYTES in total; filters are not run.
+    """
+    changed, left = [], MAX_COMPARED_BYTES
+    for name, object_id, noted in tracked:
+        path = os.path.join(top, name)
+        try:
+            status = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError):
+            changed.append(name)
+            continue
+        if noted[:16] + noted[36:40] == _noted(status):
+            continue
+        data = read_small(path, left) if stat.S_ISREG(status.st_mode) else None
+        left -= len(data or b"")
+        if data is None or not _is_object(data, object_id):
+            changed.append(name)
+    return tuple(changed)
+
+
+def _noted(status: os.stat_result) -> bytes:
+    """Return change time, modification time and size as the index has them."""
+    numbers = [*divmod(status.st_ctime_ns, 10**9), *divmod(status.st_mtime_ns, 10**9), status.st_size]
+    return b"".join((number & 0xFFFFFFFF).to_bytes(4, "big") for number in numbers)
+
+
+def _is_object(data: bytes, object_id: bytes) -> bool:
+    """Return whether git would store a file under this id."""
+    algorithm = hashlib.sha1 if len(object_id) == 20 else hashlib.sha256  # the repository's choice, not ours
+    return algorithm(b"blob %d\0" % len(data) + data).digest() == object_id
 
 
 _OBJECT = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

@@ -11,8 +11,9 @@ from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError, WorkspaceError
 from harness.files import repository, trees
 from harness.files.trees import Narrowing
+from harness.files.untracked import untracked_files
 from harness.paths import TreeNames, is_within
-from harness.programs.git_pathspecs import ShownFiles, shown
+from harness.programs.git_pathspecs import GitFiles, ShownFiles, places, shown
 from harness.record import Record, replace
 from harness.text.visible import visible_line
 
@@ -156,7 +157,7 @@ class Workspace:
         return replace(path, tree=True, below=self._names_in(root, names), whole=whole)
 
     def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
-        """Return the folder that git runs in with the names of the tracked files that a command shows, as `what` says.
+        """Return the folder that git runs in with the names of the files that a command shows or adds, as `what` says.
 
         Where it is not plain what git tracks, the names are incomplete. Unless it is `sure` what lies on the disk, only
         what stands behind `--` narrows. With `follows` what links lead to is named too, as `look_below` does it; a folder in
@@ -167,9 +168,9 @@ class Workspace:
         found = self._tracked(path.real, what, sure=sure)
         if found is None:
             return replace(path, tree=True, whole=False)
-        top, names = found
+        top, names, whole = found
         if not follows:
-            return replace(path, tree=True, below=self._names_in(top, names))
+            return replace(path, tree=True, below=self._names_in(top, names), whole=whole)
         ends, whole = trees.followed(top, names, self._added_root(path.real) or self.root)
         return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=whole)
 
@@ -181,20 +182,36 @@ class Workspace:
         found = self._tracked(folder, what, sure=True)
         if found is None:
             return False
-        top, names = found
+        top, names, _ = found
         here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
         return all(trees.plain_in_list(name, here, split=split, nul=nul) for name in names)
 
-    def _tracked(self, folder: str, what: ShownFiles, *, sure: bool) -> tuple[str, Sequence[str]] | None:
-        """Return the top of a repository, and the names that a command shows of what is tracked there; None where that is
-        not plain."""
+    def _tracked(self, folder: str, what: ShownFiles, *, sure: bool) -> tuple[str, Sequence[str], bool] | None:
+        """Return the top of a repository, the names that a command shows or adds of the files there, and whether these are
+        all; None where it is not plain what git tracks. Outside of a repository `folder` may become the top of one.
+        """
         found = repository.tracked_from(folder)
         if found is None:
             return None
-        top, tracked = found
+        top, files = found
+        whole, adds = True, what.kind in (GitFiles.NEW, GitFiles.IGNORED)
+        top = top or (folder if adds else "")
         here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
         exists = (lambda word: self.exists(os.path.join(folder, word))) if sure else None
-        return top, shown(tracked, what, here, exists)
+        if adds:
+            untracked, whole = untracked_files(
+                top,
+                frozenset(name for name, *_ in files),
+                repository.exclude_file(top),
+                ignored=what.kind is GitFiles.IGNORED,
+                below=places(what, here),
+            )
+            files = tuple((name, b"", b"") for name in untracked)
+        names = shown(files, what, here, exists)
+        if what.kind is GitFiles.CHANGED:
+            meant = frozenset(names)
+            names = repository.changed_files(top, [entry for entry in files if entry[0] in meant])
+        return top, names, whole
 
     def _names_in(self, folder: str, names: Sequence[str]) -> TreeNames:
         """Return names below a folder as patterns are matched against them: from the root on, or absolute outside of it."""

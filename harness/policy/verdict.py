@@ -522,9 +522,10 @@ def _which(rule: Rule, facet: Facet) -> str:
     if not isinstance(facet, PathAccess) or not facet.tree or rule.path is None or rule.path.hits(facet.names):
         return ""
     name = next(rule.meant_below(facet), "")
-    if not facet.tracked:
+    if not (facet.tracked or facet.untracked):
         return f" ({name} lies below {facet.written})"
-    return f" (git tracks {name}" + (f"; -- . ':!{name}' leaves it out)" if facet.names == (".",) else ")")
+    state = f"git tracks {name}" if facet.tracked else f"{name} is among its files, though git does not track it"
+    return f" ({state}" + (f"; -- . ':!{name}' leaves it out)" if facet.names == (".",) else ")")
 
 
 def stated_defaults(defaults: Sequence[ToolDefault], tool: str) -> list[ToolDefault]:

@@ -304,7 +304,7 @@ _CHANGING = {
         -N|--intent-to-add -A|--all|--no-ignore-removal --ignore-removal|--no-all --refresh --ignore-errors --ignore-missing
         --sparse --chmod=TEXT""",
         "READ...",
-        git_operands.working_tree,
+        git_operands.added,
     ),
     "commit": _changes(
         f"""-q|--quiet -v|--verbose -F|--file=READ -t|--template=READ --author=TEXT --date=TEXT -m|--message=TEXT
@@ -313,7 +313,7 @@ _CHANGING = {
         --interactive -p|--patch -o|--only -n|--no-verify --verify --dry-run --short --branch --porcelain --long -z|--null
         --amend --no-post-rewrite -u|--untracked-files[=TEXT] --allow-empty --allow-empty-message {_SIGN}""",
         "READ...",
-        git_operands.working_tree,
+        git_operands.committed,
     ),
     "rm": _changes(
         "-n|--dry-run -q|--quiet --cached -f|--force -r --ignore-unmatch --sparse",
@@ -338,15 +338,15 @@ _CHANGING = {
     "reset": _changes(
         """-q|--quiet --no-quiet --refresh --no-refresh --mixed --soft --hard --merge --keep -p|--patch -N|--intent-to-add"""
     ),
-    "stash": _changes(_PUSH_STASH, "WRITE...", git_operands.working_tree),
-    "stash push": _changes(_PUSH_STASH, "WRITE...", git_operands.working_tree),
-    "stash save": _changes(_PUSH_STASH),
+    "stash": _changes(_PUSH_STASH, "WRITE...", git_operands.stowed),
+    "stash push": _changes(_PUSH_STASH, "WRITE...", git_operands.stowed),
+    "stash save": _changes(_PUSH_STASH, refine=git_operands.stowed_with_words),
     "stash pop": _changes("--index -q|--quiet"),
     "stash apply": _changes("--index -q|--quiet"),
     "stash drop": _changes("-q|--quiet"),
     "stash clear": _changes(""),
     "stash branch": _changes(""),
-    "stash create": _changes(""),
+    "stash create": _changes("", refine=git_operands.stowed_with_words),
     "stash store": _changes("-m|--message=TEXT -q|--quiet"),
     "merge": _changes(
         f"""{_MERGE} -n --summary --rerere-autoupdate --no-rerere-autoupdate -m|--message=TEXT -F|--file=READ
@@ -487,6 +487,7 @@ _CHANGING = {
         """--add --remove --force-remove --refresh --really-refresh -q --ignore-missing --assume-unchanged
         --no-assume-unchanged --skip-worktree --no-skip-worktree --again --chmod[=TEXT]""",
         "READ...",
+        git_operands.refreshed,
     ),
     "update-ref": _changes("-d -m=TEXT --no-deref --create-reflog"),
 }

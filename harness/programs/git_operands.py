@@ -7,10 +7,10 @@ git.py says which function holds for which subcommand.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.git_pathspecs import ShownFiles, is_exclusion, object_ids
+from harness.programs.git_pathspecs import GitFiles, ShownFiles, is_exclusion, object_ids
 from harness.programs.options import stricter
 from harness.programs.program import Found, Inner, Parsed, PathUse, Unknown, Use, gap
 from harness.record import replace
@@ -157,6 +157,60 @@ def search(parsed: Parsed, use: Use) -> Use:
 def working_tree(parsed: Parsed, use: Use) -> Use:
     """For commands that change the files that their operands name."""
     return _spelled_out(parsed, use, globs=True)
+
+
+def added(parsed: Parsed, use: Use) -> Use:
+    """For `git add`: changed files, and new ones unless -u is given. Without operands -A and -u mean the whole repository."""
+    if parsed.has("-n"):
+        return _taken(parsed, use, parsed.operands)
+    every = parsed.has("-u", "-A", "--renormalize", "-i", "-p", "-e")
+    kinds = [GitFiles.CHANGED] if parsed.operands or every else []
+    if kinds and not parsed.has("-u"):
+        kinds += [GitFiles.NEW, *([GitFiles.IGNORED] if parsed.has("-f") else [])]
+    return _taken(parsed, use, parsed.operands, *kinds)
+
+
+def committed(parsed: Parsed, use: Use) -> Use:
+    """For `git commit`: with -a the changed files of the repository, with pathspecs those that they mean."""
+    every = parsed.has("-a", "--interactive", "-p")
+    if parsed.has("--dry-run") or not (every or parsed.operands):
+        return _taken(parsed, use, parsed.operands)
+    return _taken(parsed, use, () if every else parsed.operands, GitFiles.CHANGED)
+
+
+def stowed(parsed: Parsed, use: Use) -> Use:
+    """For `git stash`, which keeps changed files, with -u new ones, and with -a ignored ones."""
+    kinds = [] if parsed.has("-S") else [GitFiles.CHANGED]
+    if parsed.has("-u", "-a"):
+        kinds += [GitFiles.NEW, *([GitFiles.IGNORED] if parsed.has("-a") else [])]
+    return _taken(parsed, use, parsed.operands, *kinds)
+
+
+def stowed_with_words(parsed: Parsed, use: Use) -> Use:
+    """For `git stash save`, whose operands are its message."""
+    return stowed(replace(parsed, operands=()), use)
+
+
+def refreshed(parsed: Parsed, use: Use) -> Use:
+    """For `git update-index`: --again takes changed files."""
+    use = _spelled_out(parsed, use, globs=False)
+    return _taken(parsed, use, (), *([GitFiles.CHANGED] if parsed.has("--again") else []))
+
+
+def _taken(parsed: Parsed, use: Use, pathspecs: Sequence[str], *kinds: GitFiles) -> Use:
+    """Return the same, with the files of these kinds that git takes into the index or into an object."""
+    magic = [word for word in pathspecs if _is_magic(word)]
+    words = () if magic or any(isinstance(word, Unknown | Found) for word in pathspecs) else tuple(pathspecs)
+    if magic and kinds:  # `:/` and its like: anywhere in the repository
+        plain = tuple(word for word in parsed.operands if word not in magic)
+        parsed = replace(parsed, operands=plain)
+        use = replace(use, paths=tuple(path for path in use.paths if path.word not in magic))
+    use = _spelled_out(parsed, use, globs=True)
+    if use.gap:
+        return use
+    taken = (ShownFiles(kind=kind, words=words, behind_dashes=True) for kind in kinds)
+    folder = PathUse(word=".", access=Access.READ, tree=True)
+    return replace(use, paths=(*use.paths, *(replace(folder, tracked=what) for what in taken)))
 
 
 def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:

@@ -1,10 +1,11 @@
-"""Which of the tracked files a git command shows, by its pathspecs (gitglossary(7)): never fewer than git does."""
+"""The files that a git command shows or adds, by its pathspecs (gitglossary(7)): never fewer than git does."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 
 from harness.record import Record
 from harness.regex import regex
@@ -14,8 +15,22 @@ _BEYOND_STARS = regex(r"[?\[\\]")
 _OBJECT_ID = regex(r"\^?([0-9a-fA-F]{4,64})(?:\^\{\w*\})*")
 
 
+class GitFiles(Enum):
+    """Kinds of files in a work tree."""
+
+    TRACKED = "tracked"
+    CHANGED = "changed"
+    """Tracked, and different from what git has."""
+    NEW = "new"
+    """Not tracked and not ignored."""
+    IGNORED = "ignored"
+    """Not tracked and ignored."""
+
+
 class ShownFiles(Record):
-    """Which of the tracked files a git command shows, as its words say it."""
+    """Which files of a work tree a git command shows, or adds, as its words say it."""
+
+    kind: GitFiles = GitFiles.TRACKED
 
     words: tuple[str, ...] = ()
     """Pathspecs, and before a `--` revisions. Without any, everything is shown."""
@@ -40,21 +55,33 @@ def object_ids(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def shown(
-    tracked: Sequence[tuple[str, bytes]], what: ShownFiles, folder: str, exists: Callable[[str], bool] | None
+    files: Sequence[tuple[str, bytes, bytes]], what: ShownFiles, folder: str, exists: Callable[[str], bool] | None
 ) -> tuple[str, ...]:
-    """Return the names that a command may show of those that git tracks, by name and object id.
+    """Return the names that a command may show or add of `files`: name, object id, and a state that does not matter here.
 
     `folder` is where git runs, from the top of the repository on: nothing, or with a slash at its end. `exists` says whether
     there is a file of a name, seen from there; None where that is not known.
     """
-    names = [name for name, _ in tracked]
-    by_id = [name for name, found in tracked if found.hex().startswith(what.objects)] if what.objects else []
+    names = [name for name, *_ in files]
+    by_id = [name for name, found, _ in files if found.hex().startswith(what.objects)] if what.objects else []
     if not what.patches:
         return tuple(by_id)
     words = what.words if what.behind_dashes else _pathspecs(what.words, frozenset(names), exists)
     if words:
         names = _narrowed(names, words, folder)
     return tuple(dict.fromkeys((*by_id, *names)))
+
+
+def places(what: ShownFiles, folder: str) -> tuple[str, ...]:
+    """Return the files and folders, from the top of the repository on, below which everything that is meant lies.
+
+    Empty: anywhere. `folder` is that of `shown`.
+    """
+    words = [word for word in what.words if not is_exclusion(word)]
+    starts = [_at_top(word, folder) for word in words]
+    if not what.behind_dashes or any(not start or _SPECIAL.search(start) or start.startswith(":") for start in starts):
+        return ()
+    return tuple(start.rstrip("/") for start in starts if start)
 
 
 def _pathspecs(words: Sequence[str], names: frozenset[str], exists: Callable[[str], bool] | None) -> tuple[str, ...]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from harness.actions import Access, Act, PathAccess
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from harness.actions import Access, Act, Command, Facet, PathAccess
+from harness.paths import fold
 from harness.programs.catalog import model_of
-from harness.programs.git_pathspecs import ShownFiles
+from harness.programs.git_pathspecs import GitFiles, ShownFiles
 from harness.programs.options import read_command
 from harness.programs.program import PathUse, Use, gap
 from harness.programs.python import LIBRARY
-from harness.programs.runners import VERSIONED, unversioned
+from harness.programs.runners import VERSIONED, name_of, unversioned
 from harness.programs.shared import read_alike
 from harness.record import replace
 from harness.shell.command_line import CommandLine
@@ -56,10 +60,7 @@ def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> li
     """Return where a path of a model's `Use` leads, links followed, with the files below it."""
     found = line.resolved(path.word, path.access, state)
     if path.tracked is not None:
-        steered = any(name.startswith("GIT_") for name in state.exported)  # GIT_LITERAL_PATHSPECS: `:!x` is a name
-        what = ShownFiles() if steered else path.tracked
-        looked = (line.disk.look_tracked(each, what, sure=not line.disk_changed) for each in found)
-        return [replace(each, tracked=True) for each in looked]
+        return _shown_by_git(line, path.tracked, found, state)
     if path.exclusion and not line.disk_changed:
         found = [each for each in found if line.disk.exists(each.real)]
     if path.at_top and use.git_folder is not None:
@@ -79,6 +80,58 @@ def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> li
     return [
         line.disk.look_below(f, follows=path.follows, only=path.only, skips=skips, hidden=path.hidden) for f in found
     ]
+
+
+def _shown_by_git(
+    line: CommandLine, what: ShownFiles, folders: Sequence[PathAccess], state: ShellState
+) -> list[PathAccess]:
+    """Return the folders that git runs in, with the files that it shows or adds there.
+
+    Variables may lead git elsewhere, and what the line did before may have made another repository, or other ignore files:
+    then every file below the folder may be new.
+    """
+    steered = any(name.startswith("GIT_") for name in state.exported)  # GIT_LITERAL_PATHSPECS: `:!x` is a name
+    is_new = what.kind is GitFiles.NEW
+    unsure = steered or any(map(_may_change_what_is_ignored, line.facets)) or _makes_another_repository(line, folders)
+    if is_new and unsure:
+        looked = [line.disk.look_below(each, follows=False, skips=(".git",)) for each in folders]
+    else:
+        what = ShownFiles(kind=what.kind) if steered else what
+        looked = [line.disk.look_tracked(each, what, sure=not line.disk_changed) for each in folders]
+    is_untracked = is_new or what.kind is GitFiles.IGNORED
+    return [replace(each, tracked=not is_untracked, untracked=is_untracked) for each in looked]
+
+
+_IGNORE_FILES = frozenset((".gitignore", "exclude", ".git"))
+_CHANGES_FILES = frozenset(
+    "clone checkout switch restore reset merge pull rebase cherry-pick revert am apply stash clean rm mv worktree "
+    "submodule sparse-checkout read-tree checkout-index".split()
+)
+"""Subcommands of git that put other files into the work tree."""
+
+
+def _may_change_what_is_ignored(facet: Facet) -> bool:
+    """Return whether a part of a line is known to write ignore files, or may make git put others in their place."""
+    match facet:
+        case Command():
+            return _is_git(facet, _CHANGES_FILES) or any(map(_may_change_what_is_ignored, facet.paths))
+        case PathAccess():
+            is_ignore_file = any(fold(name.rpartition("/")[2]) in _IGNORE_FILES for name in facet.names)
+            return (facet.access is Access.WRITE and facet.tree) or (facet.access is not Access.READ and is_ignore_file)
+        case _:
+            return False
+
+
+def _makes_another_repository(line: CommandLine, folders: Sequence[PathAccess]) -> bool:
+    """Return whether the line starts a repository before, and one of the folders lies in a repository already."""
+    if not any(isinstance(facet, Command) and _is_git(facet, {"init"}) for facet in line.facets):
+        return False
+    tops = (line.disk.git_top(".", folder.real) for folder in folders)
+    return any(line.disk.exists(f"{top}/.git") for top in tops)
+
+
+def _is_git(command: Command, subcommands: AbstractSet[str]) -> bool:
+    return name_of(command.argv[0]) == "git" and not subcommands.isdisjoint(command.argv)
 
 
 def _compares(line: CommandLine, use: Use, state: ShellState) -> bool:

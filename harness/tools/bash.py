@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from harness.actions import (
     SUMMARY_CHARACTERS,
     Access,
+    Act,
     Action,
+    Command,
     Effects,
+    Facet,
     PathAccess,
     Place,
     Unconfined,
@@ -39,6 +42,8 @@ MAX_ARGUMENT_BYTES = 120_000
 """What is given to bash as an argument; one holds 131,071 bytes on Linux (execve(2), MAX_ARG_STRLEN)."""
 LEAST_SECONDS = 0.1
 MAX_JUSTIFICATION_CHARACTERS = 500
+MAX_NEW_NAMES = 8
+"""Files new to git that a question names; the rest are counted."""
 
 _DESCRIPTION = (
     "Run a command line with bash. Every call is a fresh shell: no variable, function or folder is kept, standard input "
@@ -131,7 +136,7 @@ class BashTool:
             arguments=arguments,
             facets=facets if unconfined is None else (*facets, unconfined),
             summary=visible_line(f"{first} ..." if newline else first, SUMMARY_CHARACTERS),
-            preview=_preview(request),
+            preview=_preview(request, facets),
             request=request,
             described=self.kind,
             text=command,
@@ -200,13 +205,24 @@ def _unconfined(arguments: Arguments) -> Unconfined:
     return Unconfined(justification=justification)
 
 
-def _preview(request: BashRequest) -> str:
+def _preview(request: BashRequest, facets: Sequence[Facet]) -> str:
     """Return what a person sees. INVARIANT: the lines behind the command are the harness's own, whatever it contains."""
-    lines = [visible(request.command)]
+    lines = [visible(request.command), *_new_to_git(facets)]
     if request.unconfined is not None:
         lines.append(f"UNCONFINED, because (the model says): {visible_line(request.unconfined.justification, 1000)}")
     lines += [f"cwd: {visible_line(request.cwd.names[-1], 4096)}", f"timeout: {request.seconds:g} s"]
     return "\n".join(lines)
+
+
+def _new_to_git(facets: Sequence[Facet]) -> Iterator[str]:
+    """Yield a line that names the files that git would take without having tracked them, if there are any."""
+    paths = [
+        path for facet in facets if isinstance(facet, Command) and facet.act is Act.CHANGES for path in facet.paths
+    ]
+    names = tuple(dict.fromkeys(name for path in paths if path.untracked for name in path.below))
+    if names:
+        more = f" and {len(names) - MAX_NEW_NAMES:,} more" if len(names) > MAX_NEW_NAMES else ""
+        yield f"new to git: {', '.join(visible_line(name, 200) for name in names[:MAX_NEW_NAMES])}{more}"
 
 
 def _script(command: str) -> int | None:

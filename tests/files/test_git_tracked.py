@@ -15,14 +15,20 @@ from git_scene import run_git
 from rows import all_rows
 from sizes import proof_size, spread
 
+from harness.actions import Access
 from harness.cli.policy.judged_call import action_for
 from harness.files.repository import read_index, tracked_from
+from harness.files.untracked import untracked_files
 from harness.files.workspace import Workspace
+from harness.messages import ToolCall
 from harness.policy.loader import load_policy
+from harness.policy.rules import Decision
+from harness.policy.session_grants import GrantPattern, session_grant, with_grants
 from harness.policy.verdict import evaluate
 from harness.programs.git import LOOKING
 from harness.programs.git_pathspecs import ShownFiles, is_exclusion, shown
 from harness.programs.options import option_table
+from harness.tools.bash import BashTool
 
 policy_named = functools.cache(load_policy)
 
@@ -491,7 +497,9 @@ def test_the_index_is_read_as_git_reads_it(form: str, version: int, tmp_path: Pa
     found = read_index(data)
     assert data[7] == version
     assert found is not None
-    assert [(name, found_id.hex()) for name, found_id in found] == [(name, said.split()[1]) for said, _, name in listed]
+    assert [(name, found_id.hex()) for name, found_id, _ in found] == [
+        (name, said.split()[1]) for said, _, name in listed
+    ]
     assert [read_index(data[:length]) for length in range(len(data))] == [None] * len(data)
 
 
@@ -520,8 +528,202 @@ def test_a_linked_worktree_has_its_own_index(odd: Path, tmp_path: Path) -> None:
     run_git(tmp_path / "linked", "rm", "-q", "--cached", ".env")
     found = tracked_from(str(tmp_path / "linked" / "src"))
     assert found is not None
-    assert (found[0], {name for name, _ in found[1]}) == (str(tmp_path / "linked"), {*FILES} - {".env"})
+    assert (found[0], {name for name, *_ in found[1]}) == (str(tmp_path / "linked"), {*FILES} - {".env"})
 
 
 def test_outside_a_repository_nothing_is_tracked(tmp_path: Path) -> None:
     assert tracked_from(str(tmp_path)) == ("", ())
+
+
+def planted(folder: Path) -> Repository:
+    """A repository with a new `.env`, an ignored `keep/.env`, a changed `cfg/.env` and an unchanged `old/.env`."""
+    root = folder.resolve() / "repository"
+    for name in ("a.py", "cfg/.env", "old/.env", "sub/b.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("old\n")
+    run_git(root, "init", "-q", "-b", "main")
+    (root / ".gitignore").write_text("keep/\n*.log\n!important.log\n")
+    run_git(root, "add", "-A")
+    run_git(root, "commit", "-qm", "first")
+    (root / "keep").mkdir()
+    (root / "keep" / ".env").write_text("SECRET\n")
+    for name in (".env", "cfg/.env", "sub/.env"):
+        (root / name).write_text("SECRET\n")
+    for name in ("a.py", "sub/b.py", "sub/new.py", "x.log"):
+        (root / name).write_text("new\n")
+    return Repository(root, {})
+
+
+TAKES_IT = """
+git add -A
+git add .
+git add :/
+git add ':(top)'
+git add --all
+git add -u
+git add -v .env
+git add '*'
+git add cfg
+git add -f keep
+git add -f .
+git add -A -- . ':!.env'
+git add -- ':!.env' ':!cfg/.env'
+cd sub && git add -A
+cd sub && git add .
+cd sub && git add ..
+git -C sub add .
+git -C sub add --all
+git commit -qam x
+git commit -qa -m x
+git commit -qm x cfg
+git commit -qm x .
+git commit -qm x -- '*.env'
+git stash
+git stash -q
+git stash -u
+git stash -a
+git stash push -u
+git stash push -- cfg
+git stash save -u x
+git stash create
+mv .gitignore y && git add keep
+echo > .gitignore && git add keep
+git add a.py && git commit -qam x
+true && git add -A && git commit -qm x
+"""
+
+
+@all_rows("line", TAKES_IT.strip().splitlines())
+def test_line_that_puts_a_secret_into_git_is_denied(line: str, tmp_path: Path) -> None:
+    repository = planted(tmp_path)
+    word = repository.judged(line, "default")
+    repository.printed(f"{IDENTITY}; {line}")
+    assert ("SECRET" in repository.printed(OBJECTS), word) == (True, "deny")
+
+
+TAKES_OTHERS = """
+git add -A -- . ':!*.env'
+git add . ':(exclude)*.env'
+git add a.py sub/b.py
+git add sub/new.py
+git add '*.py'
+git add -A '*.py' old
+git add -A old
+git add keep
+git add -u -- sub
+git add -n .
+cd sub && git add b.py new.py
+cd sub && git add -A -- . ':!.env'
+git commit -qm x a.py
+git commit -qm x -- . ':!cfg/.env'
+git commit -qm x --allow-empty
+git add a.py && git commit -qm x
+git stash push -q -- a.py sub
+git stash push -q -u -- . ':!*.env'
+git stash push -q -u -- sub/new.py
+git update-index --refresh
+"""
+
+
+@all_rows("line", TAKES_OTHERS.strip().splitlines())
+def test_line_that_leaves_the_secrets_out_asks(line: str, tmp_path: Path) -> None:
+    repository = planted(tmp_path)
+    word = repository.judged(line, "default")
+    repository.printed(f"{IDENTITY}; {line}")
+    assert ("SECRET" in repository.printed(OBJECTS), word) == (False, "confirm")
+
+
+IDENTITY = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b"
+OBJECTS = "git cat-file --batch-all-objects --batch"
+
+
+def test_ignored_and_unchanged_secrets_do_not_stop_an_add(tmp_path: Path) -> None:
+    repository = planted(tmp_path)
+    for name in (".env", "cfg/.env", "sub/.env"):
+        (repository.root / name).unlink()
+    os.utime(repository.root / "old" / ".env")
+    lines = (
+        "git add -A",
+        "git commit -am x",
+        "git stash -u",
+        "git init && git add -A",
+        "black . && git add .",
+        "git stash -a",
+    )
+    assert [repository.judged(line, "default") for line in lines] == ["confirm"] * 3 + ["deny", "confirm", "deny"]
+
+
+def test_new_repository_may_take_all_that_is_not_ignored(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("SECRET")
+    for text, word in ((".env\n", "confirm"), ("", "deny")):
+        (tmp_path / ".gitignore").write_text(text)
+        assert Repository(tmp_path, {}).judged("git init && git add . && git commit -m x", "default") == word
+
+
+def test_no_grant_lifts_the_refusal_of_an_add(tmp_path: Path) -> None:
+    repository = planted(tmp_path)
+    grants = [
+        session_grant(
+            "all",
+            GrantPattern(
+                tools=("bash",),
+                path="/**",
+                access=(Access.READ, Access.WRITE),
+                write=(".",),
+                folder=str(repository.root),
+                program=True,
+            ),
+        )
+    ]
+    policy = with_grants(policy_named("default"), grants)
+    for line, word in (("git add -A", Decision.DENY), ("git add a.py", Decision.AUTO)):
+        action = action_for("bash", line, Workspace(str(repository.root), str(tmp_path)))
+        assert evaluate(policy, action).decision is word
+
+
+def test_question_names_what_is_new_to_git(tmp_path: Path) -> None:
+    repository = planted(tmp_path)
+    (repository.root / "sub" / ".env").unlink()
+    assert "\nnew to git: sub/new.py\n" in asked_about("git add sub a.py", repository)
+    assert "new to git" not in asked_about("git commit -am x; git status", repository)
+    for number in range(20):
+        (repository.root / f"n{number}").write_text("")
+    assert " and 14 more\n" in asked_about("git add -A", repository)
+
+
+def asked_about(line: str, repository: Repository) -> str:
+    tool = BashTool(Workspace(str(repository.root), str(repository.root.parent)))
+    return tool.prepare(ToolCall(id="1", name="bash", arguments=""), {"command": line}).preview
+
+
+IGNORE_LINES = (
+    "/a", "b/", "*.log", "!keep.log", "/sub/*", "!/sub/x", "sub/deep/", "**/z", "sub/**", "a/**/c", "**", "*", "?x", "[ab]",
+    " a", "a ", "\\#a", "#a", "!", "/", "//", "!*.txt", "*.txt", "x*y", "**/deep/x", "deep/x", "!deep/", "a\r", "!sub/",
+)  # fmt: skip
+IGNORED_NAMES = (
+    "a", "b/a", "b/c.log", "keep.log", "c.log", "sub/x", "sub/y", "sub/deep/x", "sub/deep/z", "a.txt", "x1y", "deep/x", "z/q",
+    "sub/a/c", " a", "#a",
+)  # fmt: skip
+
+
+@all_rows("seed", range(40))
+def test_no_new_file_is_taken_for_an_ignored_one(seed: int, tmp_path: Path) -> None:
+    """Patterns that can be read in several ways may count for less than they do to git, never for more."""
+    chance = random.Random(f"{seed}{SEED}")
+    run_git(tmp_path, "init", "-q")
+    for name in chance.sample(IGNORED_NAMES, 10):
+        if not (tmp_path / name).parent.is_file() and not (tmp_path / name).is_dir():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text("")
+    for folder in ("", "sub/"):
+        if (tmp_path / folder).is_dir():
+            (tmp_path / folder / ".gitignore").write_text("\n".join(chance.sample(IGNORE_LINES, 4)))
+    (tmp_path / ".git" / "info" / "exclude").write_text("\n".join(chance.sample(IGNORE_LINES, 2)))
+    new = set(run_git(tmp_path, "ls-files", "-o", "-z", "--exclude-standard").stdout.split("\0")) - {""}
+    every = set(run_git(tmp_path, "ls-files", "-o", "-z").stdout.split("\0")) - {""}
+    exclude = str(tmp_path / ".git" / "info" / "exclude")
+    found, whole = untracked_files(str(tmp_path), (), exclude, ignored=False)
+    others, _ = untracked_files(str(tmp_path), (), exclude, ignored=True)
+    assert whole
+    assert new <= set(found)
+    assert {*found, *others} == every

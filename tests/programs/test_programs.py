@@ -5,7 +5,8 @@ A line is a command, `->` and what it does: `gap` where no model vouches for it,
 - its act, and `net` where it reaches the network;
 - its paths: `r:` read, `w:` written, `e:` either; `R:`, `W:`, `E:` with all that lies below. In brackets: names of the only
   files that are meant (`*.py,+3` for that and three more), `!name` for folders left out, `links` where links are followed,
-  `visible` where hidden files are left out. `T:` is what git shows of the files that it tracks;
+  `visible` where hidden files are left out. `T:` is what git shows of the files that it tracks, `changed:`, `new:` and
+  `ignored:` what it shows or adds of those;
 - `> NAME= (FOLDER) COMMAND` for a command that it runs, `$ TEXT` for a text that a shell runs, `@ TEXT` where that is another
   machine.
 
@@ -29,6 +30,7 @@ from sizes import examples
 import harness.programs
 from harness.actions import Access, Act
 from harness.programs.catalog import FILES, model_of, names
+from harness.programs.git_pathspecs import GitFiles
 from harness.programs.options import operand_roles, option_table, read_command
 from harness.programs.program import Found, Inner, PathUse, Program, Unknown, Use
 
@@ -72,9 +74,9 @@ def _shown(use: Use) -> str:
 def _shown_path(path: PathUse) -> str:
     if path.tracked is not None:
         words = ("--", *path.tracked.words) if path.tracked.behind_dashes else path.tracked.words
-        return (
-            f"T:{path.word}[{','.join((*words, *path.tracked.objects, *([] if path.tracked.patches else ['only'])))}]"
-        )
+        kind = "T" if path.tracked.kind is GitFiles.TRACKED else path.tracked.kind.value
+        notes = [*words, *path.tracked.objects, *([] if path.tracked.patches else ["only"])]
+        return f"{kind}:{path.word}[{','.join(notes)}]"
     only = path.only if len(path.only) < 4 else (path.only[0], f"+{len(path.only) - 1}")
     notes = [*only, *(f"!{name}" for name in path.skips)]
     if path.tree and path.handed is None:
