@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from harness.files.folders import open_to_list
 from harness.files.place_looks import PlaceLook, Stamp, is_sure, look_at, stamp_of, status_at
 from harness.paths import fold, is_within
-from harness.policy.built_in import ENTRY_POINTS, PROTECTED_NAMES
+from harness.policy.built_in import PROTECTED_NAMES, is_entry_name
 
 MOST_FOLDERS = 4_000
 """That are looked into, those near the root first: names are protected at any depth."""
@@ -368,7 +368,7 @@ def _sorted_out(found: Sequence[tuple[str, bool]]) -> tuple[list[str], list[str]
     protected = [
         name
         for name, is_folder in found
-        if fold(name) in PROTECTED_NAMES or (not is_folder and fold(name) in ENTRY_POINTS)
+        if fold(name) in PROTECTED_NAMES or (not is_folder and is_entry_name(fold(name)))
     ]
     taken = frozenset((*protected, *NEVER_ENTERED))
     return protected, [name for name, is_folder in found if is_folder and name not in taken]

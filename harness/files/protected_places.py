@@ -18,7 +18,7 @@ from harness.files.place_walk import INSIDE, NOTHING_LOOKED_AT, PlacesLook, Walk
 from harness.files.places_put_back import put_back
 from harness.paths import fold, is_within
 from harness.place_changes import PlaceChange, PlaceKind, PlaceReturn, PlacesFound, PlaceState
-from harness.policy.built_in import ENTRY_POINTS, PROTECTED_NAMES
+from harness.policy.built_in import PROTECTED_NAMES, is_entry_name
 from harness.record import replace
 from harness.text.amounts import counted
 
@@ -141,7 +141,7 @@ class NotedPlaces:
 def _is_entry_point(path: str) -> bool:
     """Say whether a place that was looked at is what builds and tests obey, and a granted program may change."""
     *folders, name = fold(path).split("/")
-    return name in ENTRY_POINTS and PROTECTED_NAMES.isdisjoint(folders)
+    return is_entry_name(name) and PROTECTED_NAMES.isdisjoint(folders)
 
 
 def _lost(path: str) -> PlaceChange:

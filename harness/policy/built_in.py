@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
+from fnmatch import translate
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, T
 from harness.paths import fold, is_within
 from harness.programs.runners import FIND_RUNS, name_of
 from harness.record import Record
+from harness.regex import regex
 
 if TYPE_CHECKING:
     from harness.policy.hosts import HostPattern
@@ -33,38 +35,63 @@ class Finding(Record):
     reason: str
 
 
-# Names (of files or folders, at any depth, case-folded) in which an edit is an execution later: version control hooks
-# and configuration, CI, editors' tasks, shells' and package managers' start-up files.
-PROTECTED_NAMES = frozenset(
-    (
-        ".git", ".gitmodules", ".gitattributes", ".gitconfig", ".github", ".gitlab-ci.yml", ".gitlab", ".circleci",
-        ".buildkite", ".travis.yml", "azure-pipelines.yml", "jenkinsfile", ".vscode", ".idea", ".husky",
-        ".devcontainer", ".pre-commit-config.yaml", ".envrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn",
-        ".pnpmfile.cjs", ".mvn", ".cargo", ".mcp.json", ".harness", ".claude", ".agents", ".codex", ".cursor", ".gemini",
-        ".qwen", ".copilot", ".opencode", "opencode.json", "opencode.jsonc", ".kiro",
-        ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile",
-        ".zlogin", ".inputrc", ".ripgreprc", ".ssh", ".config", ".pypirc", ".netrc", ".gitea", ".forgejo",
-        "bitbucket-pipelines.yml", ".drone.yml", ".woodpecker.yml", ".woodpecker", "appveyor.yml", ".appveyor.yml",
-        ".cirrus.yml", ".teamcity", "lefthook.yml", ".lefthook.yml", ".gdbinit", ".exrc", ".vimrc", ".nvim.lua",
-        ".zed", ".vs", ".dir-locals.el", "mise.toml", ".mise.toml", ".tool-versions", ".bazelrc", ".rprofile",
-        ".irbrc", ".tmux.conf", ".curlrc", ".wgetrc", ".direnvrc", ".bash_aliases", ".venv", "agents.md",
-        "claude.md", "gemini.md", "qwen.md", ".cursorrules", ".windsurfrules", ".continue", ".aider.conf.yml", "pip.conf",
-        "sitecustomize.py", "usercustomize.py", ".hg", ".svn", ".jj",
-    )
-)  # fmt: skip
+# The names in which an edit is an execution later, and those of the files that build and test commands obey: by where each
+# is documented. Case-folded.
+_PROTECTED: Mapping[str, str] = {
+    "git-scm.com/docs, mercurial-scm.org, jj-vcs.dev, typicode.github.io/husky, lefthook.dev, pre-commit.com": (
+        ".git .gitmodules .gitattributes .gitconfig .hg .svn .jj .husky lefthook.yml .lefthook.yml "
+        ".pre-commit-config.yaml"
+    ),
+    "the documentation of each CI service": (
+        ".github .gitlab-ci.yml .gitlab .circleci .buildkite .travis.yml azure-pipelines.yml jenkinsfile .gitea .forgejo "
+        "bitbucket-pipelines.yml .drone.yml .woodpecker.yml .woodpecker appveyor.yml .appveyor.yml .cirrus.yml .teamcity"
+    ),
+    "code.visualstudio.com/docs (tasks), containers.dev, zed.dev/docs, vimhelp.org, emacs manual": (
+        ".vscode .idea .devcontainer .zed .vs .exrc .vimrc .nvim.lua .dir-locals.el"
+    ),
+    "bash(1), zsh(1), readline(3), tmux(1), direnv.net, mise.jdx.dev, asdf-vm.com": (
+        ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .inputrc "
+        ".tmux.conf .envrc .direnvrc mise.toml .mise.toml .tool-versions"
+    ),
+    "docs.npmjs.com, yarnpkg.com, pnpm.io, maven.apache.org, doc.rust-lang.org, bazel.build, pip.pypa.io, docs.python.org": (
+        ".npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .mvn .cargo .bazelrc .pypirc pip.conf .venv sitecustomize.py "
+        "usercustomize.py .rprofile .irbrc"
+    ),
+    "ssh_config(5), netrc(5), gdb(1), rg(1), curl(1), wget(1)": (
+        ".ssh .config .netrc .gdbinit .ripgreprc .curlrc .wgetrc"
+    ),
+    "agents.md, code.claude.com, developers.openai.com/codex, geminicli.com, opencode.ai, modelcontextprotocol.io": (
+        "agents.md agents.override.md .agents .mcp.json .harness .claude claude.md claude.local.md .codex .gemini "
+        "gemini.md .qwen qwen.md .copilot .opencode opencode.json opencode.jsonc .aider.conf.yml"
+    ),
+    "the documentation of each agent, and the paths in github.com/dyoshikawa/rulesync": (
+        ".cursor .cursorrules .windsurf .windsurfrules .devin .cline .clinerules .roo .roomodes .roorules .kilocode "
+        ".amazonq .junie .kiro .crush.json crush.json crush.md .continue .augment .augment-guidelines .factory "
+        ".goosehints .vibe .trae warp.md"
+    ),
+}
+PROTECTED_NAMES = frozenset(" ".join(_PROTECTED.values()).split())
+"""Names of files and folders, at any depth."""
 
-# Files that build and test commands run without naming them: editing one and running the command is running the edit.
-ENTRY_POINTS = frozenset(
-    (
-        "makefile", "gnumakefile", "package.json", "conftest.py", "pyproject.toml", "setup.py", "setup.cfg",
-        "tox.ini", "noxfile.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pytest.py",
-        "unittest.py", ".coveragerc", "build.rs", "cargo.toml", "cmakelists.txt", "build.gradle",
-        "build.gradle.kts", "settings.gradle", "pom.xml", "justfile", "rakefile", "gemfile", "dockerfile", "go.mod",
-        "tsconfig.json", "vite.config.ts", "vite.config.js", "jest.config.js", "jest.config.ts", "babel.config.js",
-        "eslint.config.js", "webpack.config.js", "tasks.py", "manage.py", "gruntfile.js", "gulpfile.js",
-        "composer.json",
-    )
-)  # fmt: skip
+_ENTRY_POINTS: Mapping[str, str] = {
+    "make(1), just.systems, taskfile.dev, cmake.org, docs.docker.com": (
+        "makefile gnumakefile justfile .justfile taskfile.* cmakelists.txt dockerfile docker-compose.* compose.*"
+    ),
+    "docs.pytest.org, mypy.readthedocs.io (plugins), flake8.pycqa.org (local plugins), pylint.readthedocs.io (init-hook)": (
+        "conftest.py pyproject.toml setup.* tox.ini noxfile.py pytest.* .pytest.* unittest.py "
+        "tasks.py manage.py mypy.ini .mypy.ini .flake8 pylintrc"
+    ),
+    "eslint.org, prettier.io, vitest.dev, jestjs.io, babeljs.io, mochajs.org, gulpjs.com, pnpm.io, bun.sh, docs.deno.com": (
+        "package.json tsconfig.json *.config.* .*rc .*rc.* vitest.workspace.* gruntfile.* gulpfile.* pnpm-workspace.yaml "
+        "bunfig.toml deno.json*"
+    ),
+    "doc.rust-lang.org/cargo, go.dev, golangci-lint.run, docs.gradle.org, maven.apache.org, bundler.io, getcomposer.org": (
+        "build.rs cargo.toml go.mod go.work .golangci.* *.gradle* pom.xml rakefile gemfile composer.json"
+    ),
+}
+ENTRY_POINTS = frozenset(" ".join(_ENTRY_POINTS.values()).split())
+"""Names of files, and patterns of names (`*`)."""
+_ENTRY_PATTERNS = regex("|".join(translate(name) for name in sorted(ENTRY_POINTS) if "*" in name))
 
 # Patterns are compiled when first needed: most sessions need none of them.
 _RAW_DEVICE = (
@@ -302,8 +329,14 @@ def _is_within(path: str, folder: str) -> bool:
     return is_within(fold(path), fold(folder))
 
 
+def is_entry_name(name: str) -> bool:
+    """Return whether a case-folded file name is one of ENTRY_POINTS. False for a protected name, which asks by itself."""
+    return (name in ENTRY_POINTS or _ENTRY_PATTERNS.match(name) is not None) and name not in PROTECTED_NAMES
+
+
 def is_entry_point(path: str) -> bool:
-    """Say whether build and test commands run or obey the file at `path` without naming it."""
+    """Return whether build and test commands run or obey the file at `path` without naming it."""
     *folders, name = fold(path).split("/")
     # A folder of that name takes the place of the module that `python -m` is told to run.
-    return name in ENTRY_POINTS or (name.endswith(".py") and not {"pytest", "unittest"}.isdisjoint(folders[-1:]))
+    is_module = name.endswith(".py") and not {"pytest", "unittest"}.isdisjoint(folders[-1:])
+    return is_module or is_entry_name(name) or folders[-2:] == ["node_modules", ".bin"]  # what npm scripts call by name

@@ -30,7 +30,7 @@ SESSION_GRANTS = "grants of this session"
 """What stands in the place of a file's name where a grant decided that is kept in none."""
 EVERYTHING = "/**"
 """The pattern of all files of the workspace."""
-_ENTRY_POINTS = PathPatterns(patterns=(*sorted(ENTRY_POINTS), "pytest/*.py", "unittest/*.py"))
+_ENTRY_POINTS = PathPatterns(patterns=(*sorted(ENTRY_POINTS), "pytest/*.py", "unittest/*.py", "**/node_modules/.bin/*"))
 """Who may edit all files is asked about these all the same: tests and builds obey them."""
 _MOST_NAMED = 2
 _MOST_EXPOSED = 5

@@ -15,7 +15,8 @@ from work import assert_linear
 from harness.actions import Action
 from harness.cli.policy.judged_call import action_for
 from harness.files.workspace import Workspace
-from harness.policy.built_in import ENTRY_POINTS, is_entry_point
+from harness.hook.guarded_agent import AGENTS, agent_named
+from harness.policy.built_in import ENTRY_POINTS, PROTECTED_NAMES, is_entry_point
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import evaluate
@@ -233,6 +234,17 @@ ASKED = [
     ("write_file", ".bashrc", "protected"),
     ("write_file", ".pre-commit-config.yaml", "protected"),
     ("write_file", ".mcp.json", "protected"),
+    ("write_file", ".windsurf/rules/a.md", "protected"),
+    ("write_file", ".clinerules", "protected"),
+    ("write_file", ".clinerules/hooks/PreToolUse", "protected"),
+    ("write_file", ".roo/rules/a.md", "protected"),
+    ("write_file", ".roomodes", "protected"),
+    ("write_file", ".amazonq/rules/a.md", "protected"),
+    ("write_file", ".junie/guidelines.md", "protected"),
+    ("write_file", ".crush.json", "protected"),
+    ("write_file", "sub/AGENTS.override.md", "protected"),
+    ("write_file", ".kiro/steering/a.md", "protected"),
+    ("bash", "cp x .windsurf/rules/a.md", "protected"),
     ("write_file", ".harness/other.toml", "protected"),
     ("write_file", "src/sitecustomize.py", "protected"),
     ("bash", "cp x .git/hooks/post-merge", "protected"),
@@ -402,8 +414,35 @@ def test_judging_never_raises(line: str) -> None:
         pytest.param("conftest.py.bak", False, id="a longer name"),
         pytest.param("Makefile/x", False, id="a folder of that name"),
         pytest.param("src/a.py", False, id="any other file"),
+        pytest.param("mypy.ini", True, id="mypy"),
+        pytest.param("sub/.flake8", True, id="flake8"),
+        pytest.param(".eslintrc", True, id="eslint, old"),
+        pytest.param(".eslintrc.json", True, id="eslint, old, with an ending"),
+        pytest.param("eslint.config.mjs", True, id="eslint"),
+        pytest.param("vitest.config.ts", True, id="vitest"),
+        pytest.param("web/jest.config.cjs", True, id="jest"),
+        pytest.param(".prettierrc.yaml", True, id="prettier"),
+        pytest.param(".golangci.yml", True, id="golangci-lint"),
+        pytest.param("Taskfile.yml", True, id="task"),
+        pytest.param("justfile", True, id="just"),
+        pytest.param("go.work", True, id="a workspace of Go"),
+        pytest.param("pnpm-workspace.yaml", True, id="a workspace of pnpm"),
+        pytest.param("bunfig.toml", True, id="bun"),
+        pytest.param("deno.json", True, id="deno"),
+        pytest.param("docker-compose.yml", True, id="compose"),
+        pytest.param("node_modules/.bin/tsc", True, id="a program of npm"),
+        pytest.param("web/node_modules/.bin/tsc", True, id="a program of npm in a folder"),
+        pytest.param("node_modules/x/.bin/tsc", False, id="another folder of that name"),
+        pytest.param("src/config.py", False, id="a module that is called config"),
+        pytest.param("arc", False, id="a word that ends in rc"),
+        pytest.param(".npmrc", False, id="a protected name asks by itself"),
     ],
 )
 def test_entry_points_are_known_by_their_names(path: str, found: bool) -> None:
     assert is_entry_point(path) is found
-    assert all(is_entry_point(name.upper()) for name in ENTRY_POINTS)
+    assert all(is_entry_point(name.replace("*", "x").upper()) for name in ENTRY_POINTS)
+
+
+def test_project_settings_of_each_guarded_agent_are_protected() -> None:
+    paths = [agent_named(name).settings.project.lower().split("/") for name in AGENTS]
+    assert [path for path in paths if PROTECTED_NAMES.isdisjoint(path)] == []

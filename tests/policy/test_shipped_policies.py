@@ -122,6 +122,50 @@ def test_what_may_not_be_read_may_not_be_read_in_an_added_folder_either(rule: Ru
     assert anchored == []
 
 
+def test_policies_agree_on_the_names_of_secrets() -> None:
+    """Without a person a clone's credentials are secrets too."""
+    secrets = {rule.file: rule.table for rule in rules() if rule.table["id"] == "secrets"}
+    paths = {file: set(table["path"]) for file, table in secrets.items() if isinstance(table["path"], list)}
+    of_clone = {"**/.git/config", "**/.git/modules/", "config.worktree"}
+    assert paths == {
+        "ci.toml": paths["default.toml"] | of_clone,
+        "default.toml": paths["default.toml"] - of_clone,
+        "readonly.toml": paths["default.toml"] | of_clone,
+    }
+    for key in ("except", "access", "decision", "reason", "hint"):
+        assert len({str(table[key]) for table in secrets.values()}) == 1
+
+
+SECRETS = [
+    "credentials.json", "service-account.json", "service-account-ci.json", "terraform.tfstate", "terraform.tfstate.backup",
+    "prod.tfvars", "prod.auto.tfvars.json", "cert.p12", "cert.pfx", "app.jks", "release.keystore", "kubeconfig",
+    ".docker/config.json",
+    "home/.docker/config.json", ".vault-token", ".envrc", "secrets.yml", "config/secrets.yaml", ".streamlit/secrets.toml",
+    ".htpasswd",
+    "id_dsa", "keys/id_dsa", "CREDENTIALS.JSON",
+]  # fmt: skip
+NO_SECRETS = [
+    "src/credentials.py", "docs/service-accounts.md", "prod.tfvars.example", "docker/config.json", "streamlit/secrets.toml",
+    "secrets.py", "kubeconfig.md", ".npmrc", "main.tf", "htpasswd.c", "node_modules/x/credentials.json",
+]  # fmt: skip
+
+
+@all_rows("name", SECRETS + NO_SECRETS)
+def test_names_of_secrets_are_denied_to_every_way_of_reading(
+    tmp_path: Path, name: str, policies: dict[str, Policy]
+) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("x\n")
+    tools = ToolRegistry(builtin_tools(Workspace(str(tmp_path)), environment={"PATH": os.environ["PATH"]}))
+    calls = [("read_file", name), ("bash", f"cat {name}"), ("bash", f"grep x < {name}")]
+    decisions = {
+        evaluate(policies[policy], action_of(tools, tool, what)).decision.word
+        for policy in ("default", "ci", "readonly")
+        for tool, what in calls
+    }
+    assert decisions == {"deny" if name in SECRETS else "auto"}
+
+
 # tool, what, and the decisions of default, ci, readonly and demo.
 EVERYDAY = [
     ("bash", "ls", "auto auto auto confirm"),
