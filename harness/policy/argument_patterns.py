@@ -40,6 +40,17 @@ class ArgumentPatterns(Record):
         own = [argument for argument in arguments if self._means(argument)]
         return any(argument.name == self.name for argument in own) and all(map(self._accounts_for, own))
 
+    def uncovered_words(self, arguments: Sequence[ToolArgument]) -> str:
+        """Return why the arguments are not covered, without a full stop. Empty if they are."""
+        if self.covers(arguments):
+            return ""
+        own = [argument for argument in arguments if self._means(argument)]
+        stop = next((argument for argument in own if not self._accounts_for(argument)), None)
+        if stop is None:
+            return f"`where` names the argument {self.name!r}, which is missing"
+        remedy = ": a list of words is exact, and {path = [...]} takes patterns" if "*" in "".join(self.words) else ""
+        return f"`where` does not cover {stop.text!r} in the argument {stop.name!r}{remedy}"
+
     def hit_in(self, arguments: Sequence[ToolArgument]) -> ToolArgument | None:
         """Return the first text of the argument, or in it, that this touches, or may touch; else None."""
         own = (argument for argument in arguments if not argument.name or self._means(argument))

@@ -74,8 +74,12 @@ class ArgvPattern(Record):
                 return f"the program is {argv[0]!r}, not {expected}"
             about = f"word {place + 1} is {argv[place]!r}, not {expected}"
             if _is_option(argv[place]):
-                return f"{about}: an auto rule takes options only behind the words of `argv`"
-            return f"{about}: `argv` has no patterns" if _GLOB_CHARACTERS.intersection(expected) else about
+                return f"{about}: write an option that stands there as a word of `argv`"
+            return (
+                f"{about}: `argv` takes no patterns, so list the words"
+                if _GLOB_CHARACTERS.intersection(expected)
+                else about
+            )
         word = argv[place]
         if _is_option(word):
             letter = next((each for each in options_in(argv, word) if each not in (self.flags or ())), word)
@@ -91,7 +95,9 @@ class ArgvPattern(Record):
         for count in range(1, len(self.tokens)):
             if _after_prefix(argv, {1}, self.tokens[1 : count + 1]) is None:
                 before, expected = " or ".join(self.tokens[count - 1]), " or ".join(map(repr, self.tokens[count]))
-                return f"{before!r} is not followed by {expected}"
+                is_option = any(map(_is_option, self.tokens[count]))
+                remedy = ": write options in `flags`, which takes them in any order" if is_option else ""
+                return f"{before!r} is not followed by {expected}{remedy}"
         return "" if self.hits(argv) else "no option of `flags` follows"
 
     def hits(self, argv: Sequence[str]) -> bool:

@@ -60,14 +60,26 @@ def example_host_problem(rule: Rule, example: str) -> str | None:
 def plain_command(words: tuple[str, ...]) -> Command | None:
     """Return these words as the one command that bash reads in them; None for one that runs another or steers the shell."""
     from harness.shell.builtins import KNOWN_BUILTINS, UNKNOWN_BUILTINS
-    from harness.shell.facets import read_commands
 
     name = name_of(words[0])
     if name in WRAPPERS or name in SHELLS or name in KNOWN_BUILTINS or name in UNKNOWN_BUILTINS:
         return None
-    quoted = ("'" + word.replace("'", "'\\''") + "'" for word in words[1:])
-    (first, *others) = read_commands(" ".join((words[0], *quoted)), EXAMPLE_DISK)
+    (first, *others) = _read_words(words)
     return first if not others and isinstance(first, Command) and first.argv == tuple(words) else None
+
+
+def _read_words(words: tuple[str, ...]) -> tuple[Facet, ...]:
+    from harness.shell.facets import read_commands
+
+    quoted = ("'" + word.replace("'", "'\\''") + "'" for word in words[1:])
+    return read_commands(" ".join((words[0], *quoted)), EXAMPLE_DISK)
+
+
+def _runs_another(words: tuple[str, ...]) -> bool:
+    """Return whether the words are a program and a command, or a script, that it runs."""
+    first, *others = _read_words(words)
+    is_program = isinstance(first, Command) and first.argv == words
+    return is_program and (bool(others) or (name_of(words[0]) in SHELLS and len(words) > 1))
 
 
 @lru_cache(1_024)
@@ -183,7 +195,8 @@ def rule_problem(rule: Rule) -> Problem | None:
         return "flags", "an empty list is never met: name the options, or leave it out"
     valued = next((flag for flag in (rule.argv and rule.argv.flags) or () if "=" in flag), None)
     if valued is not None:
-        return "flags", f"{valued} holds a value: a stricter rule names the option, and means it with any value"
+        option = valued.partition("=")[0]
+        return "flags", f"{valued} holds a value: write {option}, which a stricter rule means with any value"
     return None
 
 
@@ -231,8 +244,11 @@ def _argv_problems(argv: ArgvPattern) -> Iterator[Problem]:
         what = "the target" if name_of(steering) == "make" else "the script, or -m and the module"
         yield "argv", f"{steering} runs whatever its operands say; name {what}"
     for program in argv.tokens[0]:
-        if plain_rule_command((program, *(token[0] for token in argv.tokens[1:]))) is None:
-            yield "argv", f"{program} is never understood well enough for an auto rule"
+        words = (program, *(token[0] for token in argv.tokens[1:]))
+        if plain_rule_command(words) is None:
+            other = ": have the command behind it called by itself, and write a rule for that"
+            remedy = other if _runs_another(words) else ""
+            yield "argv", f"{program} is never understood well enough for an auto rule{remedy}"
 
 
 def _fixes_script(argv: ArgvPattern) -> bool:

@@ -202,9 +202,8 @@ class Rule(Record):
     def _uncovered_use_words(self, use: ToolUse) -> str:
         if self.goes_to and not (use.host and any(each.matches(use.host, use.port) for each in self.goes_to)):
             return f"no pattern of `host` covers {use.host!r}"
-        name = next((each.name for each in self.where if not each.covers(use.arguments)), "")
-        if name:
-            return f"`where` does not cover the argument {name!r}"
+        if words := next(filter(None, (each.uncovered_words(use.arguments) for each in self.where)), ""):
+            return words
         return (
             "the tool may do more than read"
             if self.read_only

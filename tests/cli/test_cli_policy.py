@@ -238,7 +238,7 @@ where = {owner = ["me"], repo = ["mine"]}
         ("write_file", "docs/index.md", "rule docs (near.toml:19): `except` covers 'docs/index.md'"),
         ("write_file", "src/a.py", None),
         ("mcp__github__get_issue", '{"owner": "me", "repo": "x"}',
-         "rule issues (near.toml:26): `where` does not cover the argument 'repo'"),
+         "rule issues (near.toml:26): `where` does not cover 'x' in the argument 'repo'"),
         ("mcp__github__delete_issue", "{}", None),
     ],
 )  # fmt: skip
@@ -1012,7 +1012,7 @@ def server_tool_pin(words: Sequence[str], description: str = "Does it.", **annot
     [
         # neither configured nor listed: rules alone, and it is said
         (None, None, None, IN_DOCS, 0, "rule files", "the server files is not configured here"),
-        (None, None, None, IN_SRC, 20, "`where` does not cover the argument 'path'", "only rules decide"),
+        (None, None, None, IN_SRC, 20, "`where` does not cover 'src/a' in the argument 'path'", "only rules decide"),
         # configured, never listed: a run would show it at its first use
         ("", None, None, IN_DOCS, 10, "built-in unseen-tool", "no run has listed mcp__files__change yet"),
         (DIGEST, None, None, IN_DOCS, 0, "rule files", "no run has listed mcp__files__change yet"),

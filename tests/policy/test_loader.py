@@ -279,6 +279,7 @@ OUTSIDE = "is about tools from outside"
 NUMBER = "must be a number above 0, at most"
 ARGV = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
 UNDERSTOOD = "is never understood well enough for an auto rule"
+RUNS_ANOTHER = f"{UNDERSTOOD}: have the command behind it called by itself, and write a rule for that"
 STEERS = "makes a program run something else; no auto rule may list it"
 
 TOO_MUCH = "would mean everything that a person has: name folders below it"
@@ -441,7 +442,7 @@ BAD = [
     (rule("argv = ['x']\nflags = ['-=b']"), "6: [[rule]] flags: '-=b' is not an option such as -x or --long"),
     (
         rule("argv = ['x']\nflags = ['-count=1']"),
-        "6: [[rule]] flags: -count=1 holds a value: a stricter rule names the option, and means it with any value",
+        "6: [[rule]] flags: -count=1 holds a value: write -count, which a stricter rule means with any value",
     ),
     (
         rule("argv = ['x']\nflags = []"),
@@ -597,9 +598,9 @@ BAD = [
 MISMATCHES = [
     # auto: every word is covered
     ("auto", "argv = ['pnpm', 'test', '...']", "pnpm --filter web test",
-     "word 2 is '--filter', not 'test': an auto rule takes options only behind the words of `argv`"),
+     "word 2 is '--filter', not 'test': write an option that stands there as a word of `argv`"),
     ("auto", "argv = ['python', 'analysis/*.py']", "python analysis/clean.py",
-     "word 2 is 'analysis/clean.py', not 'analysis/*.py': `argv` has no patterns"),
+     "word 2 is 'analysis/clean.py', not 'analysis/*.py': `argv` takes no patterns, so list the words"),
     ("auto", "argv = ['pytest', '...']", "python -m pytest", "the program is 'python', not 'pytest'"),
     ("auto", "argv = [['npm', 'pnpm'], 'test']", "yarn test", "the program is 'yarn', not 'npm' or 'pnpm'"),
     ("auto", "argv = ['go', 'test', './...']", "go test", "word 3 is missing, and `argv` has './...' there"),
@@ -617,6 +618,8 @@ MISMATCHES = [
     # strict: the beginning of a command is touched
     ("confirm", "argv = ['kubectl', 'get', ['secret', 'secrets']]", "kubectl get secret/foo",
      "'get' is not followed by 'secret' or 'secrets'"),
+    ("confirm", "argv = ['rm', '-rf']", "rm -fr x",
+     "'rm' is not followed by '-rf': write options in `flags`, which takes them in any order"),
     ("confirm", "argv = ['git', 'push']\nflags = ['--force']", "git push -v", "no option of `flags` follows"),
     ("confirm", "argv = ['cat']\npath = ['.env']", "cat x", "no operand matches `path`"),
     ("confirm", "text = 'x'", "ls", "the text 'x' does not occur"),
@@ -681,23 +684,24 @@ NO_AUTO = [
     ("argv = ['make', 'test']", "make", ""),
     ("argv = ['awk', '{print $1}', '...']", "awk", ""),
     ("argv = ['git', 'log', \"it's\"]", "git", ""),
-    ("argv = ['bash', 'x.sh']", "bash", UNDERSTOOD),
-    ("argv = ['sudo', 'ls']", "sudo", UNDERSTOOD),
-    ("argv = ['timeout', '5', 'ls']", "timeout", UNDERSTOOD),
+    ("argv = ['bash', 'x.sh']", "bash", RUNS_ANOTHER),
+    ("argv = ['sudo', 'ls']", "sudo", RUNS_ANOTHER),
+    ("argv = ['timeout', '5', 'ls']", "timeout", RUNS_ANOTHER),
     ("argv = ['nice', '...']", "nice", UNDERSTOOD),
     ("argv = ['cd', '...']", "cd", UNDERSTOOD),
-    ("argv = ['eval', 'x']", "eval", UNDERSTOOD),
-    ("argv = ['npx', 'x']", "npx", UNDERSTOOD),
+    ("argv = ['eval', 'x']", "eval", RUNS_ANOTHER),
+    ("argv = ['uv', 'run', 'pytest']", "uv", RUNS_ANOTHER),
+    ("argv = ['npx', 'x']", "npx", RUNS_ANOTHER),
     ("argv = ['docker', 'ps']", "docker", UNDERSTOOD),
-    ("argv = [['ls', 'xargs'], 'x']", "xargs", UNDERSTOOD),
-    ("argv = ['/usr/bin/env', 'ls']", "/usr/bin/env", UNDERSTOOD),
+    ("argv = [['ls', 'xargs'], 'x']", "xargs", RUNS_ANOTHER),
+    ("argv = ['/usr/bin/env', 'ls']", "/usr/bin/env", RUNS_ANOTHER),
     ("argv = ['if', 'x']", "if", UNDERSTOOD),
     ("argv = ['A=1', 'x']", "A=1", UNDERSTOOD),
     ("argv = ['x>y']", "x>y", UNDERSTOOD),
     ("argv = ['x;y']", "x;y", UNDERSTOOD),
     ("argv = [\"'x'\"]", "'x'", UNDERSTOOD),
     ("argv = ['*']", "*", UNDERSTOOD),
-    ("argv = ['find', '.', '-exec', 'ls', ';']", "find", UNDERSTOOD),
+    ("argv = ['find', '.', '-exec', 'ls', ';']", "find", RUNS_ANOTHER),
     ("argv = ['ls', '...']", "ls", ""),
 ]
 
