@@ -137,3 +137,32 @@ class PlayedLine(PlayedTerminal):
         while self._paints and not self.ended and termios.tcgetattr(self._fd)[3] & termios.ICANON:
             assert time.monotonic() < end, "no line is read any more"
             time.sleep(0.005)
+
+
+NO_KEYS = {
+    "focus comes": "\x1b[I",
+    "focus goes": "\x1b[O",
+    "mouse, SGR": "\x1b[<0;12;7M",
+    "mouse, X10": "\x1b[M !!",
+    "mouse, urxvt": "\x1b[96;14;13M",
+    "the cursor's position": "\x1b[31;1R",
+    "device attributes": "\x1b[?62;22c",
+    "a mode": "\x1b[?2026;2$y",
+    "a colour scheme": "\x1b[?997;1n",
+    "a size": "\x1b[8;24;80t",
+    "a colour, ended by ST": "\x1b]11;rgb:ffff/ffff/ffff\x1b\\",
+    "a colour, ended by BEL": "\x1b]11;rgb:ffff/ffff/ffff\x07",
+    "a version": "\x1bP>|XTerm(380)\x1b\\",
+    "an answer about a picture": "\x1b_Gi=31;OK\x1b\\",
+    "the end of a paste": "\x1b[201~",
+    "the release of a key": "\x1b[97;1:3u",
+    "the release of an arrow": "\x1b[1;1:3A",
+    "Caps Lock": "\x1b[57358u",
+    "Super and a letter": "\x1b[97;9u",
+    "a key of Windows": "\x1b[65;30;97;1;0;1_",
+    "a key of tomorrow": "\x1b[?1;2;3:4 !z",
+    "a key of Linux": "\x1b[[A",
+    "a key of rxvt": "\x1b[3$",
+    "Ctrl-F5": "\x1b[15;5~",
+}
+"""What a terminal may send that is no key of the line, by name."""

@@ -18,7 +18,9 @@ KEYS = (
     KeyWords(key="Shift-Tab", does="ask, edits or plan", more="what you are asked about: the next of ask, edits, plan"),
     KeyWords(key="Esc Esc", does="back to a message", more="go back to before one of your messages, and change it"),
     KeyWords(key="Ctrl-C, Esc", does="stop; twice: leave", more="stop the turn; Ctrl-C twice at the prompt leaves"),
-    KeyWords(key="Alt-Enter", does="a new line", more="a new line; also Ctrl-J, or a \\ at the end"),
+    KeyWords(
+        key="Alt-Enter", does="a new line", more="a new line; also Shift-Enter (if sent), Ctrl-J, or a \\ at the end"
+    ),
     KeyWords(
         key="Up, Ctrl-R", does="earlier lines; search", more="what you typed before, or choose in a menu; search it"
     ),

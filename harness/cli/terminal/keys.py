@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, Self
 
 from harness.cli.config.declared import LEAST_DEAD_SECONDS
+from harness.cli.terminal.escape_sequences import ESC, PASTE_BEGINS, PASTE_ENDS, key_of, typed_text
 from harness.record import Record
 
 PASTES, PASTES_NOT = "\x1b[?2004h", "\x1b[?2004l"
@@ -92,7 +93,7 @@ PASTE_SECONDS = 1.0
 MOST_BYTES = 65_536
 """Of one burst that are looked at; the rest is read and forgotten."""
 
-_PASTE_BEGINS, _PASTE_ENDS = b"\x1b[200~", b"\x1b[201~"
+_PASTE_BEGINS, _PASTE_ENDS = PASTE_BEGINS.encode(), PASTE_ENDS.encode()
 _CTRL_C, _CTRL_Z = 0x03, 0x1A
 
 
@@ -137,6 +138,14 @@ _PAGES = {
     **dict.fromkeys((b"\x1b[F", b"\x1bOF", b"\x1b[4~", b"\x1b[8~"), "rest"),
 }
 """Sequences of keys that only show more (ECMA-48, DEC VT220; of other terminals those of rxvt and the console)."""
+
+
+def _refusal(burst: bytes) -> bytes:
+    """Return the Ctrl-C or Esc that a sequence of a keyboard protocol stands for, else nothing: no sequence allows a call."""
+    if not burst.startswith(b"\x1b["):
+        return b""
+    key = key_of(burst.decode("utf-8", "replace")).encode()
+    return key if key in (b"\x03", b"\x1b") else b""
 
 
 def readable(descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:
@@ -253,8 +262,9 @@ class Keyboard:
         if isinstance(burst, Event):
             return burst
         came = self._meaning(burst)
-        if not (isinstance(came, Pasted) and came.bracketed) and burst.startswith(b"\x1b") and len(burst) > 1:
-            return Event.BURST  # a function key
+        if isinstance(came, Pasted) and not came.bracketed and ESC in came.text:
+            text = typed_text(came.text)
+            return Pasted(text=text, bracketed=False) if text else Event.BURST  # a function key, or a report
         return came
 
     def _meaning(self, burst: bytes) -> Key | Pasted | Event:
@@ -264,6 +274,7 @@ class Keyboard:
             self._in_paste = last_begin > last_end or (was_in_paste and last_end < 0)
             pasted = burst.replace(_PASTE_BEGINS, b"").replace(_PASTE_ENDS, b"")
             return Pasted(text=pasted.decode("utf-8", "replace"), bracketed=True)
+        burst = _refusal(burst) or burst
         if _CTRL_C in burst:  # to stop is never a mistake that costs more than asking again
             return Event.STOP
         if burst == bytes((_CTRL_Z,)):

@@ -15,9 +15,14 @@ from prompt_toolkit.filters import (
     has_selection,
     vi_navigation_mode,
 )
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
+from harness.cli.terminal.escape_sequences import ESC, EscapeSequences, is_control, key_of, pasted_text
 from harness.cli.terminal.paste_folding import Folding
 from harness.cli.terminal.pasted_path import pasted_mention
 from harness.cli.terminal.screen_reader_line import continues
@@ -25,6 +30,67 @@ from harness.cli.terminal.screen_reader_line import continues
 ALONE = Condition(lambda: not get_app().key_processor.input_queue)
 """Whether nothing came behind a key at once: of Alt and a key, of what is typed by a program."""
 EMPTY = Condition(lambda: not get_app().current_buffer.text)
+
+
+_CTRL_C = "\x03"
+
+
+class LineParser(Vt100Parser):
+    """Makes keys of what a terminal sends to the line.
+
+    The library's parser turns an unknown sequence into text, and waits for the end of a paste without end.
+    """
+
+    @classmethod
+    def of(cls, line_input: Vt100Input) -> LineParser:
+        """Return the parser that `line_input` uses from now on."""
+        parser = cls(line_input.vt100_parser.feed_key_callback)
+        line_input.vt100_parser = parser
+        return parser
+
+    def __init__(self, feed_key_callback: Callable[[KeyPress], None]) -> None:
+        """Take what gets each key."""
+        super().__init__(feed_key_callback)
+        self._sequences = EscapeSequences()
+
+    @property
+    def in_paste(self) -> bool:
+        """Whether a paste has begun and not ended."""
+        return self._sequences.pasted is not None
+
+    def feed(self, data: str) -> None:
+        """Take what was read."""
+        for unit in self._sequences.feed(data):
+            pasted = pasted_text(unit)
+            if pasted is None:
+                self._feed_key(unit, key_of(unit))
+            else:
+                self.feed_key_callback(KeyPress(Keys.BracketedPaste, pasted))
+
+    def flush(self) -> None:
+        """Take a key that has begun for a whole one, since nothing followed. Ctrl-C ends a paste without end: its text is
+        in the line then.
+
+        In a paste with an end, more follows Ctrl-C at once: no part of it becomes a key.
+        """
+        if (self._sequences.pasted or "").endswith(_CTRL_C):
+            pasted = self._sequences.end().rstrip(_CTRL_C)
+            self.feed_key_callback(KeyPress(Keys.BracketedPaste, pasted))
+        elif self.in_paste:
+            get_app().invalidate()  # no key is there to have that drawn
+        super().feed(self._sequences.pause())
+        super().flush()
+
+    def _feed_key(self, unit: str, key: str) -> None:
+        if key == ESC != unit:
+            super().feed(key)
+            super().flush()
+        elif key in ANSI_SEQUENCES and key.startswith(ESC):
+            found = ANSI_SEQUENCES[key]
+            for each in found if isinstance(found, tuple) else (found,):
+                self.feed_key_callback(KeyPress(each, ""))  # without data: a key that nothing is bound to inserts that
+        elif not is_control(key):
+            super().feed(key)
 
 
 def line_keys(
@@ -64,6 +130,10 @@ def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Bu
     @keys.add("escape", "enter", filter=in_line & emacs_mode)
     def _newline(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
+
+    @keys.add("c-@", filter=in_line)
+    def _nothing(event: KeyPressEvent) -> None:
+        """Do nothing at Ctrl-Space, which switches input methods: the library begins a selection that nobody sees."""
 
     @keys.add(Keys.BracketedPaste, filter=in_line)
     def _paste(event: KeyPressEvent) -> None:

@@ -26,6 +26,7 @@ from prompt_toolkit.filters import (
 )
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.output import ColorDepth
@@ -37,7 +38,7 @@ from harness.cli.console import Look
 from harness.cli.terminal.completion import LineCompleter, Menus
 from harness.cli.terminal.key_panel import KeyWords, panel_rows
 from harness.cli.terminal.line_drawing import LineDisplay
-from harness.cli.terminal.line_keys import ALONE, EMPTY, end_of, line_keys
+from harness.cli.terminal.line_keys import ALONE, EMPTY, LineParser, end_of, line_keys
 from harness.cli.terminal.paste_folding import Folding, plain
 from harness.cli.terminal.screen import terminal_size
 from harness.cli.terminal.screen_reader_line import CONTINUED, Candidate, read_line
@@ -56,6 +57,7 @@ GO_BACK = "/back "
 """What two Esc in an empty line begin."""
 KEYS_HINT = "? shows the keys"
 WAIT_HINT = "looking for what there is ..."
+PASTE_HINT = "a paste goes on; Ctrl-C ends it"
 NOTHING_HINT = "nothing to choose; Esc leaves"
 MENU_HINT = "Up, Down choose{}; Esc closes"
 
@@ -104,6 +106,7 @@ class PromptLine:
         self._folding = Folding()
         self._wants_editor = False
         self._session: PromptSession[str] | None = None
+        self._parser: LineParser | None = None
         self._completer = LineCompleter(commands, files, offers)
         if look.repaints:
             self._session = self._new_session(self._completer, vi=vi)
@@ -191,6 +194,8 @@ class PromptLine:
 
     def _new_session(self, completer: LineCompleter, *, vi: bool) -> PromptSession[str]:
         look = self._look
+        line_input = Vt100Input(sys.stdin)
+        self._parser = LineParser.of(line_input)
         session: PromptSession[str] = PromptSession(
             history=_Unfolded(self._history, self._folding),
             completer=completer,
@@ -206,6 +211,7 @@ class PromptLine:
             style=Style.from_dict(PROMPT_STYLES),
             include_default_pygments_style=False,
             color_depth=None if look.colour else ColorDepth.MONOCHROME,
+            input=line_input,
             output=_Output(sys.stdout, _size, term=self._environment.get("TERM")),
         )
         session.app.terminal_size_polling_interval = (
@@ -303,6 +309,8 @@ class PromptLine:
     def _hint(self) -> str:
         """Return what keys do just now."""
         buffer, session = get_app().current_buffer, self._session
+        if self._parser is not None and self._parser.in_paste:
+            return PASTE_HINT
         if self._completer.is_asking:
             return WAIT_HINT
         if buffer.complete_state is not None:

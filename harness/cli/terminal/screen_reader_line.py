@@ -9,6 +9,7 @@ import termios
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from harness.cli.terminal.escape_sequences import typed_text
 from harness.cli.terminal.keys import kept
 from harness.record import Record
 from harness.text.visible import visible, visible_line
@@ -79,7 +80,7 @@ def _read_line(prompt: str, before: str, complete: Completing | None) -> str:
         data += piece
         if complete is not None and data.endswith(b"\t") and not _more_comes():
             data = _completed(data[:-1].decode("utf-8", "replace"), before, prompt, complete).encode()
-    return data.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+    return typed_text(data.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r"))
 
 
 def _piece() -> bytes:

@@ -17,6 +17,7 @@ from enum import Enum
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from harness.cli.terminal.escape_sequences import ESC, SHIFT_TAB, EscapeSequences, key_of, pasted_text, typed_text
 from harness.cli.terminal.keys import PASTES, PASTES_NOT, Interrupts, single_keys
 from harness.record import Record
 
@@ -28,11 +29,8 @@ MOST_LINES = 100
 """That wait: each becomes a turn, and nobody means more than that."""
 MOST_CHARACTERS = 100_000
 """In the lines that wait and the draft together."""
-NEXT_MODE, _SHIFT_TAB = "/mode next", "\x1b[Z"
-"""What a person says with a key (CBT, ECMA-48 8.3.7): it waits for the end of the turn, as a line does."""
-_PASTE, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
-_MOST_IN_A_SEQUENCE = 64
-"""Characters; the longest that terminals send has about 20. What goes on is no sequence, and its end is not waited for."""
+NEXT_MODE = "/mode next"
+"""The line for Shift-Tab: it waits for the end of the turn, as other lines do."""
 
 
 class Keyed(Enum):
@@ -62,25 +60,22 @@ class Typing:
         self._lines: deque[str] = deque()
         self._size = 0
         self._draft: list[str] = []
-        self._escape = ""
-        """A sequence that has begun and not ended."""
-        self._pasting = False
-        self._after_cr = False
+        self._sequences = EscapeSequences()
 
     @property
     def in_escape(self) -> bool:
         """Whether an Esc came that may be alone or begin a sequence."""
-        return self._escape == "\x1b" and not self._pasting
+        return self._sequences.in_escape
 
     @property
     def in_paste(self) -> bool:
         """Whether a paste has begun and not ended."""
-        return self._pasting
+        return self._sequences.pasted is not None
 
     @property
     def in_key(self) -> bool:
         """Whether a key came of which more bytes may follow, or must."""
-        return bool(self._escape or self._decoder.getstate()[0])
+        return bool(self._sequences.in_key or self._decoder.getstate()[0])
 
     @property
     def draft(self) -> str:
@@ -89,8 +84,9 @@ class Typing:
 
     @property
     def standing(self) -> TypedText:
-        """What is to be shown."""
-        return TypedText(draft=self.draft, waiting=len(self._lines), last=self._lines[-1] if self._lines else "")
+        """What is to be shown, the end of an unfinished paste included."""
+        draft = self.draft + typed_text((self._sequences.pasted or "")[-MOST_SHOWN:])
+        return TypedText(draft=draft, waiting=len(self._lines), last=self._lines[-1] if self._lines else "")
 
     def take(self) -> str | None:
         """Return the oldest line and forget it, or None."""
@@ -109,71 +105,48 @@ class Typing:
     def feed(self, raw: bytes) -> list[Keyed]:
         """Take in what was read, and return what came of it, in order."""
         came: list[Keyed] = []
-        for character in self._decoder.decode(raw):
-            if self._escape or (character == "\x1b"):
-                self._in_sequence(character, came)
-            elif self._pasting:
-                self._paste(character, came)
+        for unit in self._sequences.feed(self._decoder.decode(raw)):
+            pasted = pasted_text(unit)
+            if pasted is None:
+                self._key(key_of(unit), came)
             else:
-                self._key(character, came)
+                self._paste(pasted, came)
         return came
 
     def lone_escape(self) -> list[Keyed]:
         """Take an Esc after which nothing came for what it is."""
-        if not self.in_escape:
-            return []
-        self._escape = ""
-        return [Keyed.STOP]
+        return [Keyed.STOP] if self._sequences.pause() == ESC else []
 
     def end_keys(self) -> list[Keyed]:
         """Take what came for all that there is of it: no key and no paste goes on with what comes next."""
         came = self.lone_escape()
-        self._escape, self._pasting, self._after_cr = "", False, False
+        self._paste(self._sequences.end(), came)
         self._decoder.reset()
         return came
 
-    def _in_sequence(self, character: str, came: list[Keyed]) -> None:
-        """Take in a character of an escape sequence (ECMA-48 5.4; SS3 of terminals' function keys): keys that do nothing."""
-        if character == "\x1b" and self._escape:
-            came += [] if self._pasting else self.lone_escape()
-            self._escape = ""
-        self._escape += character
-        sequence = self._escape
-        if sequence in ("\x1b", "\x1b[", "\x1bO"):
-            return
-        if sequence in ("\x1b\r", "\x1b\n"):
-            self._escape = ""
-            self._add("\n", came)
-        elif sequence.startswith("\x1b["):
-            if "\x40" <= character <= "\x7e" or len(sequence) > _MOST_IN_A_SEQUENCE:
-                self._escape = ""
-                if sequence == _SHIFT_TAB and not self._pasting:
-                    self._queue(NEXT_MODE, came)
-                self._pasting = sequence == _PASTE or (self._pasting and sequence != _PASTE_ENDS)
-        else:  # Alt and a key, or SS3 and one
-            self._escape = ""
+    def _paste(self, text: str, came: list[Keyed]) -> None:
+        for character in typed_text(text).replace("\r\n", "\n").replace("\r", "\n"):
+            if character in "\n\t" or (character >= " " and character != "\x7f"):
+                self._add(character, came)
 
-    def _paste(self, character: str, came: list[Keyed]) -> None:
-        if character == "\r" or (character == "\n" and not self._after_cr):
-            self._add("\n", came)
-        elif character == "\t" or (character >= " " and character != "\x7f"):
-            self._add(character, came)
-        self._after_cr = character == "\r"
-
-    def _key(self, character: str, came: list[Keyed]) -> None:
-        match character:
+    def _key(self, key: str, came: list[Keyed]) -> None:
+        match key:
             case "\r":
                 self._end_line(came)
-            case "\n":
+            case "\n" | "\x1b\r" | "\x1b\n":
                 self._add("\n", came)
+            case "\x1b":
+                came.append(Keyed.STOP)
+            case _ if key == SHIFT_TAB:
+                self._queue(NEXT_MODE, came)
             case "\x7f" | "\x08":
                 self._set_draft(self._draft[:-1])
             case "\x15":
                 self._set_draft([])
             case "\x17":
                 self._set_draft(list(_without_last_word(self.draft)))
-            case _ if character == "\t" or character >= " ":
-                self._add(character, came)
+            case _ if key == "\t" or key >= " ":
+                self._add(key, came)
             case _:
                 pass
 

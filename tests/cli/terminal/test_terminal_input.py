@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from input_scene import PlayedLine
+from input_scene import NO_KEYS, PlayedLine
 from rows import all_rows
 from screen_scene import (
     ALT_ENTER,
@@ -33,6 +33,7 @@ from screen_scene import (
 
 from harness.cli.commands.help import KEYS
 from harness.cli.terminal.key_panel import panel_rows
+from harness.cli.terminal.prompt_line import PASTE_HINT
 from harness.cli.terminal.row_text import cells
 
 pytestmark = pytest.mark.terminal
@@ -79,11 +80,31 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedLine]:
         pytest.param("a" + CTRL_C + CTRL_Y + ENTER, "a", id="what it cleared comes back"),
         pytest.param(CTRL_C, {"raised": "KeyboardInterrupt"}, id="ctrl-c on empty"),
         pytest.param("ab" + CTRL_A + CTRL_D + ENTER, "b", id="ctrl-d deletes where there is text"),
-        pytest.param("\x1b[31;1R" + "a" + ENTER, "a", id="an answer about the cursor is no text"),
+        pytest.param("a\x1b[13;2ub\x1b[27;2;13~c" + ENTER, "a\nb\nc", id="shift-enter"),
+        pytest.param("a\x1b[99;5ub" + ENTER, "b", id="ctrl-c of another protocol"),
+        pytest.param("hello \0world" + ENTER, "hello world", id="ctrl-space selects nothing"),
+        pytest.param("a\x1b[32;5ub" + ENTER, "ab", id="nor does it in another protocol"),
+        pytest.param("a\x1b[1;2D\x1b]11;rgb:0/0/0" + ENTER, "a", id="enter ends a report without an end"),
+        *(pytest.param(f"a{sequence}b" + ENTER, "ab", id=name) for name, sequence in NO_KEYS.items()),
     ],
 )  # fmt: skip
 def test_keys_become_exactly_this_text(line: PlayedLine, keys: str, text: object) -> None:
     line.reads(keys, text)
+
+
+def test_ctrl_c_ends_a_paste_whose_end_is_lost(line: PlayedLine) -> None:
+    """What came of it stands in the line, to be sent or cleared."""
+    line.stands("see ", "> see ")
+    line.send("\x1b[200~abc")
+    line.wait_for(PASTE_HINT)
+    line.send(f"/quit{ENTER}{CTRL_D}")
+    line.send(CTRL_C)
+    line.wait_until(lambda: "> see abc/quit" in line.display(), "the paste goes on")
+    line.reads("!" + ENTER, f"see abc/quit\n{CTRL_D}!")
+
+
+def test_ctrl_c_in_a_paste_with_an_end_is_text(line: PlayedLine) -> None:
+    line.reads(paste(f"a{CTRL_C}b\r!rm x\r") + ENTER, f"a{CTRL_C}b\n!rm x\n")
 
 
 def test_lines_that_come_at_once_are_read_one_after_the_other(line: PlayedLine) -> None:
@@ -379,6 +400,7 @@ def test_a_dumb_terminal_gets_lines_without_escapes(tmp_path: Path) -> None:
         line.reads("two\n", "one\ntwo")
         line.stands("!ls \\\n", ". ")
         line.reads("-l\n", "!ls \\\n-l")
+        line.reads("a\x1b[Ib\x1b[13;2uc\x1b[200~d\x1b[201~\x1b]11;rgb:0/0/0\x1b\\e\n", "ab\ncde")
         line.reads(CTRL_C, {"raised": "KeyboardInterrupt"})
         line.reads(CTRL_D, {"raised": "EOFError"})
         assert line.exit_code() == 0
