@@ -79,19 +79,29 @@ _MAX_STARS = 4
 class Narrowing:
     """Which files below a folder a command reads: all of them, unless its options leave some out."""
 
-    def __init__(self, *, only: Sequence[str] = (), skips: Sequence[str] = (), hidden: bool = True) -> None:
-        """Take names of files and of folders, with at most one `*` each: others narrow nothing. `./NAME` is a folder that lies
-        in the first one."""
+    def __init__(
+        self,
+        *,
+        only: Sequence[str] = (),
+        skips: Sequence[str] = (),
+        excluded: Sequence[str] = (),
+        hidden: bool = True,
+    ) -> None:
+        """Take the names of the only files that are read, of folders and of files that are not, with at most one `*` each:
+        others narrow nothing. `./NAME` is a folder or a file that lies in the first folder."""
         self._only = only
         self._skips = skips
         self._wanted = _names_pattern(only) if all(map(_is_plain, only)) else None
         self._skipped = _names_pattern([name for name in skips if _is_plain(name)])
         self._skipped_first = frozenset(name[2:] for name in skips if name.startswith("./"))
+        self._excluded = excluded
+        self._left_out = _names_pattern([name for name in excluded if _is_plain(name)])
+        self._left_out_first = frozenset(name[2:] for name in excluded if name.startswith("./"))
         self.hidden = hidden
 
     def with_hidden(self) -> Narrowing:
         """Return the same, but that hidden files are read too."""
-        return Narrowing(only=self._only, skips=self._skips)
+        return Narrowing(only=self._only, skips=self._skips, excluded=self._excluded)
 
     def enters(self, folder: str, *, first: bool) -> bool:
         """Say whether a folder of this name is looked into; `first`: it lies in the first one."""
@@ -102,10 +112,12 @@ class Narrowing:
     @property
     def reads_all(self) -> bool:
         """Whether a file of any name is read."""
-        return self.hidden and self._wanted is None
+        return self.hidden and self._wanted is None and not self._excluded
 
-    def reads(self, file: str) -> bool:
-        """Say whether a file of this name is read."""
+    def reads(self, file: str, *, first: bool) -> bool:
+        """Return whether a file of this name is read; `first`: it lies in the first folder."""
+        if (first and file in self._left_out_first) or (self._left_out is not None and self._left_out(file)):
+            return False
         return (self.hidden or file[0] != ".") and (self._wanted is None or bool(self._wanted(file)))
 
 
@@ -167,7 +179,7 @@ def _look_at(
         if entry.is_dir(follow_symlinks=False):
             if narrowing.enters(entry.name, first=first):
                 waiting.append(entry.path)
-        elif reads_all or narrowing.reads(entry.name):
+        elif reads_all or narrowing.reads(entry.name, first=first):
             names.append(here + entry.name)
             if follows and entry.is_symlink():
                 real = os.path.realpath(entry.path)
@@ -193,7 +205,7 @@ def plain_below(folder: str, narrowing: Narrowing, *, split: str, bare: bool, mo
             if entry.is_dir(follow_symlinks=False):
                 if narrowing.enters(entry.name, first=here == folder):
                     waiting.append(entry.path)
-            elif not narrowing.reads(entry.name):
+            elif not narrowing.reads(entry.name, first=here == folder):
                 continue
             if not is_plain_name(entry.name, split=split) or (bare and here == folder and _odd_first(entry.name)):
                 return False

@@ -139,19 +139,20 @@ class Workspace:
         follows: bool,
         only: Sequence[str] = (),
         skips: Sequence[str] = (),
+        excluded: Sequence[str] = (),
         hidden: bool = True,
     ) -> PathAccess:
         """Return a path that is meant with everything below it, and the names of the files there.
 
-        `only` and `skips` are names, with `*`, of files that alone are meant, and of folders that are not; without
-        `hidden`, hidden files are not, unless an ignore file brings them back.
+        `only` and `skips` are names, with `*`, of files that alone are meant, and of folders that are not, `excluded` those
+        of files that are not; without `hidden`, hidden files are not, unless an ignore file brings them back.
 
         With `follows` the command follows the links that it meets below; one that leads out of the workspace makes the
         names incomplete, as does a tree that is too large, and a folder that cannot be read.
         """
         if path.place not in _LOOKED_INTO:
             return replace(path, tree=True)
-        narrowing = Narrowing(only=only, skips=skips, hidden=hidden)
+        narrowing = Narrowing(only=only, skips=skips, excluded=excluded, hidden=hidden)
         root = self._added_root(path.real) or self.root
         names, whole = trees.names_below(path.real, root, narrowing, home=self.home, follows=follows)
         return replace(path, tree=True, below=self._names_in(root, names), whole=whole)
@@ -224,12 +225,21 @@ class Workspace:
         """Say whether something lies at an absolute path."""
         return os.path.lexists(path)
 
-    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
+    def plain_below(
+        self,
+        folder: str,
+        *,
+        only: Sequence[str],
+        skips: Sequence[str],
+        excluded: Sequence[str] = (),
+        split: str,
+        bare: bool,
+    ) -> bool:
         """Say whether the names below an absolute folder can stand in a list of names; see `trees.plain_below`.
 
         Hidden ones count too.
         """
-        return trees.plain_below(folder, Narrowing(only=only, skips=skips), split=split, bare=bare)
+        return trees.plain_below(folder, Narrowing(only=only, skips=skips, excluded=excluded), split=split, bare=bare)
 
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""

@@ -155,7 +155,7 @@ def names_for(program: str, names: FileNames) -> FileNames:
     """Return what is known of the files that a program reads when it is handed `names`: a folder among them holds others."""
     if is_known(program, "files") or not names.folders:
         return names
-    return replace(names, skips=(), hidden=True)
+    return replace(names, skips=(), excluded=(), hidden=True)
 
 
 # --- Which variables it obeys

@@ -35,6 +35,13 @@ _READ = frozenset(("-newer", "-anewer", "-cnewer", "-samefile"))
 _WRITE = frozenset(("-fprint", "-fprint0", "-fls", "-fprintf"))
 _RUN = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _BRANCHES = frozenset(("-o", "-or", ",", "("))
+_PLAIN = regex(r"[A-Za-z0-9_.+-]*\*?[A-Za-z0-9_.+-]*")
+_PRUNED = regex(
+    r"(?:-type\0d\0)?(?:-(?:name|path)\0[\w.+*/-]+\0|\(\0-(?:name|path)\0[\w.+*/-]+\0"
+    r"(?:-o\0-(?:name|path)\0[\w.+*/-]+\0)*\)\0)(?:-type\0d\0)?-prune\0-o\0"
+)
+"""Words, each with a NUL behind it."""
+_PRUNES_NOTHING = frozenset(("-depth", "-d", "-delete", "-mindepth"))
 _NEWER = regex(r"-newer[aBcm][aBcmt]")
 
 
@@ -53,6 +60,8 @@ def names_found(argv: Sequence[str]) -> FileNames | None:
     known = not any(isinstance(word, Unknown | Found) for word in argv)
     if not known or find.use().gap or not _PRINTS_OTHERWISE.isdisjoint(argv) or len(find.printed) > 1:
         return None
+    if find.pruned and not find.printed:
+        return None  # what is pruned is printed too
     return find.printed[0] if find.printed else find.names()
 
 
@@ -69,6 +78,10 @@ class _Find:
         self.act = Act.LOOKS
         self.only: tuple[str, ...] = ()
         self.skips: tuple[str, ...] = ()
+        self.excluded: tuple[str, ...] = ()
+        self.pruned = False
+        self.first = 0
+        """Where the expression begins behind what is pruned."""
         self.hidden = True
         self.folders = True
         self.negated = False
@@ -114,6 +127,9 @@ class _Find:
         return ""
 
     def _expression(self) -> str:
+        while not _PRUNES_NOTHING.intersection(self.words) and self._prunes():
+            pass
+        self.first = self.position
         while self.position < len(self.words):
             word = self.words[self.position]
             self.position += 1
@@ -122,6 +138,28 @@ class _Find:
                 return problem
             self.negated = word in ("!", "-not") and not self.negated
         return ""
+
+    def _prunes(self) -> bool:
+        """Read `-name NAME -prune -o`, with `-path` and `-type d` or several names in brackets too, and return whether it
+        stands here. What has such a name is not entered, and not found either."""
+        words = [word if not isinstance(word, Unknown | Found) else "" for word in self.words[self.position :]]
+        match = _PRUNED.match("\0".join((*words, "")))
+        if match is None:
+            return False
+        self.position += match[0].count("\0")
+        for test, value in re.findall(r"-(name|path)\0([^\0]*)\0", match[0]):
+            name = value if test == "name" else self._name_of_path(value)
+            self.skips += (name,) if name else ()
+            self.excluded += (name,) if name and "-type" not in match[0] else ()
+        self.pruned = True
+        return True
+
+    def _name_of_path(self, pattern: str) -> str:
+        """Return the name that a pattern of -path means anywhere, or with `./` in front in the starting point; or nothing."""
+        match = re.fullmatch(r"(\*|\.)/([A-Za-z0-9_.-]+)", pattern)
+        if match is None:
+            return ""
+        return match[2] if match[1] == "*" else f"./{match[2]}" if self.starts == ["."] else ""
 
     def _part(self, word: str) -> str:
         if isinstance(word, Unknown | Found):
@@ -163,14 +201,17 @@ class _Find:
         pattern = self._value()
         if pattern is None or isinstance(pattern, Unknown | Found):
             return "" if pattern is not None else "-name has no value that is one word for sure"
-        if before not in ("!", "-not") and _BRANCHES.isdisjoint(self.words):
-            self.only = (pattern,)
+        if _BRANCHES.isdisjoint(self.words[self.first :]):
+            if before not in ("!", "-not"):
+                self.only = (pattern,)
+            elif self.negated and _PLAIN.fullmatch(pattern):
+                self.excluded += (pattern,)
         return ""
 
     def _narrow(self, test: str, value: str) -> None:
         """Take up what a test says of the names, where nothing says `or`. With `-not` in front, `-path '*/NAME/*'` leaves out
         all that lies in a folder of that name, and `*/.*` all that is hidden."""
-        if isinstance(value, Unknown | Found) or not _BRANCHES.isdisjoint(self.words):
+        if isinstance(value, Unknown | Found) or not _BRANCHES.isdisjoint(self.words[self.first :]):
             return
         if test == "-type" and value == "f" and not self.negated:
             self.folders = False
@@ -178,6 +219,8 @@ class _Find:
             return
         if value in ("*/.*", "*/\\.*"):
             self.hidden = False
+        elif name := self._name_of_path(value):
+            self.excluded += (name,)
         elif match := re.fullmatch(r"(\*|\.)/([A-Za-z0-9_.-]+)/\*", value):
             anywhere = match[1] == "*"
             self.skips += (match[2],) if anywhere else (f"./{match[2]}",) if self.starts == ["."] else ()
@@ -188,6 +231,7 @@ class _Find:
             starts=tuple(self.starts),
             only=self.only,
             skips=self.skips,
+            excluded=self.excluded,
             hidden=self.hidden,
             folders=self.folders,
             nul=nul,

@@ -142,7 +142,7 @@ LOOKING = {
     ),
     "blame": _looks(_BLAME),
     "annotate": _looks(_BLAME),
-    "grep": _looks(_GREP, "(TEXT) TREE...", git_operands.search),
+    "grep": _looks(_GREP, "(TEXT) READ...", git_operands.search),
     "ls-files": _looks(_FILES),
     "ls-tree": _looks("""
         -d -r -t -z -l|--long --name-only|--name-status --object-only --full-name --full-tree --format=TEXT --abbrev[=TEXT]"""),

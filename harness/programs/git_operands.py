@@ -146,10 +146,33 @@ def stashes(parsed: Parsed, use: Use) -> Use:
 
 
 def search(parsed: Parsed, use: Use) -> Use:
-    """For `git grep`: trees, or the current folder where every operand is a revision, a bracket, or only narrows."""
-    use = _spelled_out(parsed, use, globs=True)
-    named = parsed.operands if parsed.has("-e", "-f") else parsed.operands[1:]
-    if use.gap or any(word not in ("(", ")") and not is_exclusion(word) and not _is_revision(word) for word in named):
+    """For `git grep`: the tracked files, and new ones with --untracked. With --no-index, and beside a revision, all files."""
+    first = 0 if parsed.has("-e", "-f") else 1
+    named = [word for word in parsed.operands[first:] if word not in ("(", ")")]
+    before = parsed.before
+    parted = before is not None and (before > 0 or first == 0)  # else it stands in front of the pattern
+    words = parsed.operands[max(before or 0, first) :] if parted else tuple(named)
+    if (before is not None and not parted) or any(isinstance(word, Unknown | Found) for word in words):
+        words, parted = (), False
+    likely = [word for word in named if _is_revision(word) and not is_exclusion(word)]
+    reaches_back = (before or 0) > first or (not parted and bool(likely))
+    everything = parsed.has("--no-index") or reaches_back or (before is not None and not parted)
+    use = _searched(parsed, use, named) if everything else _spelled_out(parsed, use, globs=False)
+    if use.gap or parsed.has("--no-index"):
+        return use
+    kinds = [GitFiles.TRACKED]
+    if parsed.has("--untracked"):
+        kinds += [GitFiles.NEW, *([GitFiles.IGNORED] if parsed.has("--no-exclude-standard") else [])]
+    folder = PathUse(word=".", access=Access.READ, tree=True, follows=True)
+    taken = (ShownFiles(kind=kind, words=words, behind_dashes=parted) for kind in kinds)
+    return replace(use, paths=(*use.paths, *(replace(folder, tracked=what) for what in taken)))
+
+
+def _searched(parsed: Parsed, use: Use, named: Sequence[str]) -> Use:
+    """Return a search of trees, or of the current folder where every operand is a revision, or only narrows."""
+    trees = (replace(path, tree=True) if path.word in named else path for path in use.paths)
+    use = _spelled_out(parsed, replace(use, paths=tuple(trees)), globs=True)
+    if use.gap or any(not is_exclusion(word) and not _is_revision(word) for word in named):
         return use
     return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=True, skips=(".git",))))
 

@@ -105,6 +105,8 @@ class FileNames(Record):
     """FileNames, with `*`, one of which each of the files has; none where any file may be meant."""
     skips: tuple[str, ...] = ()
     """FileNames of folders in which none of them lies; with `./` in front, of folders that lie in a start."""
+    excluded: tuple[str, ...] = ()
+    """Names, with `*`, that none of the files has; with `./` in front, none that lies in a start."""
     hidden: bool = True
     """Whether hidden files may be among them."""
     bare: bool = False
@@ -158,6 +160,8 @@ class PathUse(Record):
     """Of a tree: only files whose name matches one of these (`*.py`), if there are any."""
     skips: tuple[str, ...] = ()
     """Of a tree: no folders whose name matches one of these (`.git`)."""
+    excluded: tuple[str, ...] = ()
+    """Of a tree: no files whose name matches one of these (`.env`)."""
     compared: bool = False
     """Of an operand of `git diff`: a tree where all of this kind exist, and with nothing skipped where all are folders."""
     exclusion: bool = False
@@ -182,7 +186,9 @@ def handed_over(word: Found, access: Access, *, tree: bool = False, folder: str 
     """Return what a word stands for that another program finds; `tree`: what lies below a folder of that name too."""
     kind = access if access is Access.READ else Access.EITHER
     # A folder of that name holds files of any name.
-    names = replace(word.names, only=(), skips=(), hidden=True) if tree and word.names.folders else word.names
+    names = (
+        replace(word.names, only=(), skips=(), excluded=(), hidden=True) if tree and word.names.folders else word.names
+    )
     return [
         PathUse(word=joined(folder, start), access=kind, tree=True, follows=True, only=names.only, handed=names)
         for start in word.starts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from harness.actions import Access, Act
 from harness.programs.options import read_command, stricter
@@ -33,28 +33,41 @@ _GREP_OPTIONS = """
 """
 
 
+_NAME = regex(r"[A-Za-z0-9_.+-]*\*?[A-Za-z0-9_.+-]*")
+"""A pattern of names that everybody reads alike, with one `*` at most."""
 _ENDING = regex(r"\*?[A-Za-z0-9_.+-]+")
 """A pattern that says how names end, and that everybody reads alike. To rg, `#x` is a comment and `x ` is `x`."""
+
+
+def _left_out(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the patterns of names to leave out that can be read in one way; the others leave nothing out."""
+    return tuple(name for name in patterns if name and not isinstance(name, Unknown) and _NAME.fullmatch(name))
 
 
 def _grep_here(parsed: Parsed, use: Use) -> Use:
     """`grep -r` without a file searches the current folder; without -r it reads its input.
 
-    Names are narrowed as grep(1) does it: by --include where there is no --exclude beside it, by --exclude-dir always.
+    Names are narrowed as grep(1) does it. Of --include and --exclude the last that matches counts, and files that none
+    matches are searched unless --include comes first. So `--include` counts in front, and `--exclude` behind the last one.
     """
     if not parsed.has("-r", "-R", "-d"):
         return use
     pattern = 0 if parsed.has("-e", "-f") else 1
     if len(parsed.operands) <= pattern:
         use = _here(use, tree=True)
+    chosen = [given for given in parsed.options if given.name in ("--include", "--exclude", "--exclude-from")]
+    included = [place for place, given in enumerate(chosen) if given.name == "--include"]
     only = parsed.values("--include")
-    if parsed.has("--exclude", "--exclude-from") or not all(map(_ENDING.fullmatch, only)):
+    if included[:1] != [0] or not all(map(_ENDING.fullmatch, only)):
         only = ()  # the grep of BSD holds a pattern against whole paths: `t*` is also `t/x`
+    behind = chosen[included[-1] + 1 :] if included else chosen
+    excluded = _left_out([given.value or "" for given in behind if given.name == "--exclude"])
     skips = parsed.values("--exclude-dir")
     follows = parsed.has("-R")
     if any(isinstance(name, Unknown) for name in (*only, *skips)):
         return use if not follows else gap("grep -R with a name that is not known")
-    paths = (replace(p, only=only, skips=skips, follows=follows) if p.tree else p for p in use.paths)
+    narrowed = {"only": only, "skips": skips, "excluded": excluded, "follows": follows}
+    paths = (replace(p, **narrowed) if p.tree else p for p in use.paths)
     return replace(use, paths=tuple(paths))
 
 
@@ -111,7 +124,8 @@ def _rg_paths(parsed: Parsed, use: Use) -> Use:
         return use
     # A glob, a type or a `!` of an ignore file brings hidden files back, and so do --hidden and -uu; plain globs say
     # which files are read.
-    globs = [value for value in parsed.values("-g", "--iglob") if isinstance(value, Unknown) or value[:1] != "!"]
+    every = parsed.values("-g", "--iglob")
+    globs = [value for value in every if isinstance(value, Unknown) or value[:1] != "!"]
     types = parsed.values("-t")
     only: tuple[str, ...] = ()
     if types and not globs and all(name in _RG_TYPES for name in types):
@@ -120,12 +134,31 @@ def _rg_paths(parsed: Parsed, use: Use) -> Use:
         only = tuple(globs)
     if parsed.has("--iglob", "--glob-case-insensitive", "--type-add", "--type-clear"):
         only = ()
+    # Of globs the last that matches counts, and those of --iglob stand behind the others. One with `!` and a name alone
+    # leaves out files and folders of that name.
+    last = max((place for place, value in enumerate(every) if value in globs), default=-1)
+    behind = () if parsed.has("--iglob") and globs else every[last + 1 :]
+    excluded = _left_out(value[1:].removeprefix("**/") for value in behind if value not in globs)
     hidden = bool(globs) or parsed.has("-.", "-u", "-t", "--type-add", "--type-clear", "--ignore-file")
-    read = (replace(path, tree=True, only=only, hidden=hidden) for path in use.paths)
+    read = (replace(path, tree=True, only=only, skips=excluded, excluded=excluded, hidden=hidden) for path in use.paths)
     return replace(use, paths=tuple(read))
 
 
 _RG = Program(facts="only-reads few-variables", options=_RG_OPTIONS, operands="(TEXT) READ...", refine=_rg_paths)
+
+
+def _ag_paths(parsed: Parsed, use: Use) -> Use:
+    """Without a path ag searches the current folder. Nothing but options brings hidden files in, and with -a, -t and -u it
+    obeys no --ignore."""
+    if len(parsed.operands) <= (0 if parsed.has("-g") else 1):
+        use = _here(use, tree=True)
+    excluded = () if parsed.has("-a", "-t", "-u") else _left_out(parsed.values("--ignore", "--ignore-dir"))
+    hidden = parsed.has("--hidden", "-u")
+    read = (
+        replace(path, skips=excluded, excluded=excluded, hidden=hidden) if path.tree else path for path in use.paths
+    )
+    return replace(use, paths=tuple(read))
+
 
 # ag(1), the silver searcher 2.2.
 _AG = Program(
@@ -141,7 +174,7 @@ _AG = Program(
         -V|--version:info --help:info --list-file-types:info
     """,
     operands="(TEXT) TREE...",
-    refine=lambda parsed, use: _here(use, tree=True) if len(parsed.operands) <= (0 if parsed.has("-g") else 1) else use,
+    refine=_ag_paths,
 )
 
 # fd(1), 8 to 10. What follows -x and -X is a command, run for each file.

@@ -40,6 +40,7 @@ class Disk(Protocol):
         follows: bool,
         only: Sequence[str] = (),
         skips: Sequence[str] = (),
+        excluded: Sequence[str] = (),
         hidden: bool = True,
     ) -> PathAccess:
         """Return the path with the names of the files below it."""
@@ -57,7 +58,16 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool:
         """Say whether something lies at an absolute path."""
 
-    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
+    def plain_below(
+        self,
+        folder: str,
+        *,
+        only: Sequence[str],
+        skips: Sequence[str],
+        excluded: Sequence[str] = (),
+        split: str,
+        bare: bool,
+    ) -> bool:
         """Say whether the names below an absolute folder can stand in a list of names."""
 
     def is_folder(self, path: str) -> bool:
@@ -115,13 +125,16 @@ class Witness:
         follows: bool,
         only: Sequence[str] = (),
         skips: Sequence[str] = (),
+        excluded: Sequence[str] = (),
         hidden: bool = True,
     ) -> PathAccess:
         """Return the path with the names of the files below it; not whole where the line has too many of them."""
         return self._bounded(
             path,
-            (path.real, follows, tuple(only), tuple(skips), hidden),
-            lambda: self._disk.look_below(path, follows=follows, only=only, skips=skips, hidden=hidden),
+            (path.real, follows, tuple(only), tuple(skips), tuple(excluded), hidden),
+            lambda: self._disk.look_below(
+                path, follows=follows, only=only, skips=skips, excluded=excluded, hidden=hidden
+            ),
         )
 
     def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
@@ -158,11 +171,20 @@ class Witness:
         """Say whether something lies at an absolute path."""
         return self._noted(lambda: self._disk.exists(path))
 
-    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
+    def plain_below(
+        self,
+        folder: str,
+        *,
+        only: Sequence[str],
+        skips: Sequence[str],
+        excluded: Sequence[str] = (),
+        split: str,
+        bare: bool,
+    ) -> bool:
         """Say whether the names below a folder can stand in a list of names; of too many folders, no."""
         return self._listed(
-            (folder, tuple(only), tuple(skips), split, bare),
-            lambda: self._disk.plain_below(folder, only=only, skips=skips, split=split, bare=bare),
+            (folder, tuple(only), tuple(skips), tuple(excluded), split, bare),
+            lambda: self._disk.plain_below(folder, only=only, skips=skips, excluded=excluded, split=split, bare=bare),
         )
 
     def is_folder(self, path: str) -> bool:

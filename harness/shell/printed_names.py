@@ -130,7 +130,7 @@ def _below(argv: Sequence[str], files: Sequence[str], *, nul: bool, descends: bo
     if found:
         names = replace(found[0], nul=nul, folders=False)
         if descends and found[0].folders:
-            names = replace(names, only=(), skips=(), hidden=True)
+            names = replace(names, only=(), skips=(), excluded=(), hidden=True)
         return names if found == found[:1] * len(files) else None
     if "-" in files:
         return None
@@ -141,7 +141,14 @@ def _below(argv: Sequence[str], files: Sequence[str], *, nul: bool, descends: bo
     one = use.paths[0]
     starts = tuple(path.word for path in use.paths)
     return FileNames(
-        starts=starts, only=one.only, skips=one.skips, hidden=one.hidden, bare=not files, folders=False, nul=nul
+        starts=starts,
+        only=one.only,
+        skips=one.skips,
+        excluded=one.excluded,
+        hidden=one.hidden,
+        bare=not files,
+        folders=False,
+        nul=nul,
     )
 
 
@@ -302,7 +309,14 @@ class HandedNames:
                 self._line.disk.plain_tracked(path.real, names.tracked, split=split, nul=names.nul) for path in places
             )
         return all(
-            self._line.disk.plain_below(path.real, only=names.only, skips=names.skips, split=split, bare=names.bare)
+            self._line.disk.plain_below(
+                path.real,
+                only=names.only,
+                skips=names.skips,
+                excluded=names.excluded,
+                split=split,
+                bare=names.bare,
+            )
             for path in places
         )
 

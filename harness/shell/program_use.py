@@ -60,7 +60,7 @@ def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> li
     """Return where a path of a model's `Use` leads, links followed, with the files below it."""
     found = line.resolved(path.word, path.access, state)
     if path.tracked is not None:
-        return _shown_by_git(line, path.tracked, found, state)
+        return _shown_by_git(line, path, path.tracked, found, state)
     if path.exclusion and not line.disk_changed:
         found = [each for each in found if line.disk.exists(each.real)]
     if path.at_top and use.git_folder is not None:
@@ -75,15 +75,23 @@ def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> li
         if names.tracked is not None:
             return [line.disk.look_tracked(f, names.tracked, sure=True, follows=True) for f in found]
         only = names.only if path.only == names.only or not names.folders else ()
-        return [line.disk.look_below(f, follows=True, only=only, skips=names.skips, hidden=names.hidden) for f in found]
+        return [
+            line.disk.look_below(
+                f, follows=True, only=only, skips=names.skips, excluded=names.excluded, hidden=names.hidden
+            )
+            for f in found
+        ]
     skips = () if path.compared and _compares_folders(line, use, state) else path.skips
     return [
-        line.disk.look_below(f, follows=path.follows, only=path.only, skips=skips, hidden=path.hidden) for f in found
+        line.disk.look_below(
+            f, follows=path.follows, only=path.only, skips=skips, excluded=path.excluded, hidden=path.hidden
+        )
+        for f in found
     ]
 
 
 def _shown_by_git(
-    line: CommandLine, what: ShownFiles, folders: Sequence[PathAccess], state: ShellState
+    line: CommandLine, path: PathUse, what: ShownFiles, folders: Sequence[PathAccess], state: ShellState
 ) -> list[PathAccess]:
     """Return the folders that git runs in, with the files that it shows or adds there.
 
@@ -97,7 +105,8 @@ def _shown_by_git(
         looked = [line.disk.look_below(each, follows=False, skips=(".git",)) for each in folders]
     else:
         what = ShownFiles(kind=what.kind) if steered else what
-        looked = [line.disk.look_tracked(each, what, sure=not line.disk_changed) for each in folders]
+        sure = not line.disk_changed
+        looked = [line.disk.look_tracked(each, what, sure=sure, follows=path.follows) for each in folders]
     is_untracked = is_new or what.kind is GitFiles.IGNORED
     return [replace(each, tracked=not is_untracked, untracked=is_untracked) for each in looked]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from git_scene import run_git
 from places import ROOT
 from rows import all_rows
 
@@ -231,3 +233,92 @@ def test_too_many_matches_are_not_known(root: Path) -> None:
     for number in range(MAX_MATCHES + 1):
         os.mknod(root / f"f{number}")
     assert expand("f*", str(root)) is None
+
+
+def planted(tmp_path: Path) -> Path:
+    """A repository with ignored secrets. Every file holds the word that is looked for."""
+    root = tmp_path.resolve() / "home" / "repo"
+    for name in (".env", "cfg/.env", "cfg/a.py", "a.py", "key.pem", "deep/.env/inner", "x"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"TODO {'SECRET' if 'env' in name or 'pem' in name else 'plain'}\n")
+    (root / ".gitignore").write_text(".env\n*.pem\nlink\n")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "x")):
+        run_git(root, *words)
+    return root
+
+
+LEFT_OUT = """
+grep -rn --exclude=.env --exclude=*.pem --exclude-dir=.env TODO .
+grep -rn --exclude='.env*' --exclude='key.*' --exclude-dir=.env TODO
+grep -rn --include='*' --exclude='.env' --exclude=key.pem --exclude-dir=.env TODO .
+grep -rl --exclude=.env --exclude=key.pem --exclude-dir=.env TODO . | xargs head
+git grep TODO
+git grep -n TODO -- .
+git grep TODO -- ':!.env'
+git grep TODO -- cfg ':(exclude)*.env'
+git grep TODO cfg
+git grep --untracked TODO
+git grep --cached TODO
+cd cfg && git grep TODO
+git -C cfg grep TODO
+rg --hidden --no-ignore -g '!.env' -g '!key.pem' TODO .
+rg -uu -g '*' -g '!**/.env' -g '!*.pem' TODO .
+rg -g '!*.pem' TODO .
+ag --ignore '*.pem' TODO .
+ag --hidden -U --ignore .env --ignore key.pem TODO .
+find . -not -name .env -not -name key.pem -not -path './deep/*' -type f | xargs grep TODO
+find . ! -name .env ! -path ./key.pem ! -path '*/.env/*' -type f -exec grep TODO {} +
+find . -name .env -prune -o -name '*.pem' -prune -o -type f -exec grep -H TODO {} +
+find . \\( -name .env -o -path ./key.pem -o -name .git \\) -prune -o -type f -print0 | xargs -0 grep TODO
+"""
+
+
+@all_rows("line", LEFT_OUT.strip().replace("\\\\", "\\").splitlines())
+def test_search_that_leaves_the_secrets_out_runs(line: str, tmp_path: Path) -> None:
+    assert shows_and_decides(line, planted(tmp_path)) == (False, "auto")
+
+
+SHOWN_BY = """
+grep -rn TODO .
+grep -rn --exclude=.env TODO . --exclude-dir=.env
+grep -rn --exclude=.env --exclude=key.pem --include='*' TODO .
+grep -Rn --exclude=.env --exclude=key.pem --exclude-dir=.env TODO .
+grep -rn --exclude=./.env --exclude=key.pem TODO .
+grep -n --exclude=.env TODO link
+git grep --no-index TODO
+git grep --untracked --no-exclude-standard TODO
+rg --hidden --no-ignore TODO .
+rg --hidden --no-ignore -g '!.env' -g '*' -g '!key.pem' TODO .
+rg --hidden --no-ignore -g '!.env' -g '!key.pem' --iglob '*' TODO .
+rg --hidden --no-ignore -g '!/cfg/.env' -g '!key.pem' TODO .
+ag --hidden -U TODO .
+ag -u --ignore .env --ignore key.pem TODO .
+find . -not -name .env -type f | xargs grep TODO
+find . -type f -exec grep TODO {} + -not -name .env -not -name key.pem
+find . -name .env -o -type f -exec grep TODO {} +
+find . -not -not -name .env -type f -exec grep TODO {} +
+find . -depth -path ./deep -prune -o -path ./key.pem -prune -o -type f -exec grep TODO {} +
+"""
+
+
+@all_rows("line", SHOWN_BY.strip().splitlines())
+def test_search_that_shows_a_secret_does_not_run(line: str, tmp_path: Path) -> None:
+    root = planted(tmp_path)
+    (root / "link").symlink_to(".env")
+    assert shows_and_decides(line, root) == (True, "deny")
+
+
+def test_pruned_names_are_printed_without_an_action(tmp_path: Path) -> None:
+    root = planted(tmp_path)
+    line = "find . -name .env -prune -o -name '*.pem' -prune -o -type f | xargs grep TODO"
+    assert shows_and_decides(line, root) == (True, "confirm")
+
+
+def shows_and_decides(line: str, root: Path) -> tuple[bool, str]:
+    """Return whether a line really prints a secret (as if it did what was decided, where its program is not installed)."""
+    policy = load_policy(str(Path(ROOT) / "policies" / "default.toml"))
+    decision = evaluate(policy, action_for("bash", line, Workspace(str(root), str(root.parent)))).decision
+    if shutil.which(line.partition(" ")[0]) is None:
+        return decision is Decision.DENY, decision.word
+    done = subprocess.run(["bash", "-c", line], cwd=root, capture_output=True, check=False, timeout=120)
+    return b"SECRET" in done.stdout, decision.word
