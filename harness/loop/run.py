@@ -173,7 +173,8 @@ class Run:
         """Return which limit stands in the way of another request, or nothing."""
         limits, tries, usage = self.limits, self.tries, self.whole_usage
         if limits.max_turns is not None and tries >= limits.max_turns:
-            return f"{tries} requests were made (turns = {limits.max_turns})"
+            made = "request was" if tries == 1 else "requests were"
+            return f"{tries} {made} made (turns = {limits.max_turns})"
         if refusals := self._refusal_limit:
             return refusals
         if self.time_is_over:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import Enum
 
 from harness.model import ModelSettings
 from harness.models.sight import PictureSource
 from harness.record import Record
+
+CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Environment variables from which the SDK's HTTP client takes trusted authorities."""
+OTHER_CERTIFICATE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""The same for other programs. Not read here."""
 
 
 class Deadlines(Record):
@@ -95,6 +101,8 @@ class Endpoint(Record):
     quirks: Quirks = Quirks()
     settings: ModelSettings = ModelSettings()
     """What each request asks for beside the conversation."""
+    certificate_paths: Mapping[str, str] = {}
+    """Values of the environment's variables for authorities, by variable, for texts that say what to set."""
     pictures: PictureSource | None = None
     """Where the bytes of pictures come from; None: the model gets texts alone."""
 

@@ -13,7 +13,13 @@ from collections.abc import Generator, Iterable, Iterator, KeysView
 from typing import Protocol, Self, TypeVar
 
 from harness.errors import ModelFault
-from harness.models.endpoint import Endpoint, is_local, shown_address
+from harness.models.endpoint import (
+    CERTIFICATE_VARIABLES,
+    OTHER_CERTIFICATE_VARIABLES,
+    Endpoint,
+    is_local,
+    shown_address,
+)
 from harness.models.exchange import Connections, Phase
 from harness.models.failures import FailedTry, excerpt, refusal_of, refused
 from harness.models.presets import preset_of
@@ -23,6 +29,8 @@ ACCEPTED_ENCODINGS = "gzip"
 """What is asked for (`Accept-Encoding`); an answer in anything else is not read."""
 STEP_BYTES = 256 * 1024
 """How much is unpacked in one step."""
+
+ROUND_PROXY = "NO_PROXY names hosts that are reached without a proxy."
 
 _GZIP = 16 + zlib.MAX_WBITS
 # From the body's stream inwards (httpx, httpcore and their second versions) to the connection that has parsed it: none of
@@ -175,6 +183,8 @@ class AnswerCheck:
         """What an error status says without the words that go with it."""
         self.secret = endpoint.api_key or ""
         """The API key, as far as it is known."""
+        self.proxy = ""
+        """Address of the proxy that the requests take, and the variable that names it. Empty if they take none."""
         self._model = model
         self._endpoint = endpoint
         self._connections = connections
@@ -186,6 +196,8 @@ class AnswerCheck:
             if body.unknown_encoding:
                 raise self._unreadable(body.unknown_encoding)
             return
+        if answer.status_code == 407:  # only a proxy may say so (RFC 9110, section 15.5.8)
+            raise self._refused_by_proxy("407 Proxy Authentication Required")
         if answer.has_redirect_location:
             self._redirect(answer)
         self.refusal = self._refused(answer, "")
@@ -201,6 +213,8 @@ class AnswerCheck:
             key_variable=self._endpoint.key_variable,
             headers=dict(answer.headers),
         )
+        if self.proxy and self.address.startswith("http:"):
+            failure.hint = f" The proxy {self.proxy} may have answered in place of the server."
         headers, now = answer.headers.multi_items(), time.time()
         # The exact wait precedes the time when a limit is reset, after which all of it is free again.
         failure.retry_after = retry_after(headers, now) or failure.retry_after
@@ -251,31 +265,69 @@ class AnswerCheck:
         names = {cls.__name__ for cause in causes for cls in type(cause).__mro__}
         told = next((text for cause in reversed(causes) if (text := str(cause).strip())), "")
         what = excerpt(f"{type(causes[-1]).__name__}: {told}", self.secret)
+        if "ProxyError" in names:
+            return self._refused_by_proxy(told)
         if "SSLCertVerificationError" in names or "CERTIFICATE_VERIFY_FAILED" in told:
-            text = f"The certificate of {self.address} cannot be verified: {what}"
-            return FailedTry(text, fault=ModelFault.CONNECTION)
+            text = f"The certificate of {self.address} cannot be verified: {what.removesuffix('.')}."
+            return FailedTry(f"{text} {_remedy(told, self._endpoint)}", fault=ModelFault.CONNECTION)
         # What OpenSSL says of an answer in plain text.
         if "WRONG_VERSION_NUMBER" in told or "RECORD_LAYER_FAILURE" in told:
             text = f"{self.address} does not speak TLS: {what}. Is its address one with http://?"
             return FailedTry(text, fault=ModelFault.CONNECTION)
+        place, hint = self.address, ""
+        if self.proxy and names & {"ConnectError", "ConnectTimeout"} and "SSLError" not in names:
+            place, hint = f"the proxy {self.proxy}", f" {ROUND_PROXY}"
         if "ConnectTimeout" in names:
-            text = f"{self.address} did not take the connection within {self._endpoint.deadlines.connect:g} s."
+            seconds = self._endpoint.deadlines.connect
+            subject = f"The proxy {self.proxy}" if hint else self.address
+            text = f"{subject} did not take the connection within {seconds:g} s.{hint}"
             return FailedTry(text, fault=ModelFault.TIMEOUT, passing=True)
         # LocalProtocolError and UnsupportedProtocol are ours: they would fail in the same way again.
         if names & {"TransportError", "OSError"} and not names & {"LocalProtocolError", "UnsupportedProtocol"}:
-            text = f"The connection to {self.address} failed: {what.removesuffix('.')}."
+            text = f"The connection to {place} failed: {what.removesuffix('.')}."
             system = _of_the_system(causes)
-            nobody = isinstance(system, ConnectionRefusedError) and is_local(self.address)
-            hint = self._not_running() if nobody else _no_network(system)
+            nobody = isinstance(system, ConnectionRefusedError) and is_local(self.proxy if hint else self.address)
+            if hint:
+                hint = f" Is it running, and its address right?{hint}"
+            elif nobody:
+                hint = self._not_running()
+            else:
+                hint = _no_network(system) or _no_http(told)
             return FailedTry(f"{text}{hint}", fault=ModelFault.CONNECTION, passing=True, nobody_there=nobody)
         fault = ModelFault.REPLY if "DecodingError" in names else ModelFault.REQUEST
         return FailedTry(f"The request to {self.address} failed: {what}", fault=fault)
+
+    def _refused_by_proxy(self, answer: str) -> FailedTry:
+        """Return the failure for a proxy that does not lead to the server; `answer` begins with a status, if it has one."""
+        wants_user = answer.startswith("407") or "password" in answer
+        remedy = "Put a user and a password into its address (http://USER:PASSWORD@HOST:PORT)." if wants_user else ""
+        text = f"The proxy {self.proxy} refused to connect to {self.address}: {excerpt(answer, self.secret)}."
+        return FailedTry(f"{text} {remedy or ROUND_PROXY}", fault=ModelFault.CONNECTION, passing=answer.startswith("5"))
 
     def _not_running(self) -> str:
         server = preset_of(self.address)
         if server is None:
             return " Nothing listens there: is the server running, and the port right?"
         return f" Nothing listens there: is {server.title.partition(',')[0]} running (`{server.start}`)?"
+
+
+def _remedy(problem: str, endpoint: Endpoint) -> str:
+    """Return the words on what to do about a certificate, by the problem that OpenSSL names."""
+    if "expired" in problem or "not yet valid" in problem:
+        return "Is this machine's clock right? Otherwise the server needs a new certificate."
+    if "ostname mismatch" in problem or "IP address mismatch" in problem:
+        return "Is its address right? The certificate is for another name."
+    paths = endpoint.certificate_paths
+    other = next((name for name in OTHER_CERTIFICATE_VARIABLES if name in paths), "")
+    if other and not paths.keys() & CERTIFICATE_VARIABLES:
+        return f"{other} is not read here: set SSL_CERT_FILE to {paths[other]}."
+    return "If your own authority signs it, set SSL_CERT_FILE to a file with that authority's certificate (PEM)."
+
+
+def _no_http(problem: str) -> str:
+    """Return the hint for an answer that is not HTTP, by the words of h11: mostly an alert of TLS."""
+    is_other = problem.startswith(("illegal request line", "illegal status line"))
+    return " It does not speak HTTP there: is its address one with https://?" if is_other else ""
 
 
 def _of_the_system(causes: Iterable[BaseException]) -> OSError | None:

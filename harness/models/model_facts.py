@@ -17,7 +17,8 @@ _MILLION = 1_000_000
 
 # Where servers tell it, each in words of its own; the first that stands in a row counts.
 # openrouter.ai/docs/models, platform.claude.com/docs/en/api/models/list, console.groq.com/docs/api-reference#models-list,
-# and vLLM's ModelCard (docs.vllm.ai, openai_compatible_server).
+# and vLLM's ModelCard (docs.vllm.ai, openai_compatible_server). llama-server has it as `n_ctx` in `meta` (README of its server,
+# ggml-org/llama.cpp); `n_ctx_train` there is the model's, of which the server may give less.
 _CONTEXT = ("context_length", "max_input_tokens", "context_window", "max_model_len")
 _MAX_OUTPUT = ("max_tokens", "max_completion_tokens")
 _PER_TOKEN = {
@@ -55,7 +56,7 @@ def facts_in(row: Mapping[str, object]) -> ModelFacts:
     """Return what a server's list says of one model. Total: what is no such figure is left out."""
     top, pricing = _table(row.get("top_provider")), _table(row.get("pricing"))
     return ModelFacts(
-        context=_tokens(row, _CONTEXT),
+        context=_tokens(row, _CONTEXT) or _tokens(_table(row.get("meta")), ("n_ctx",)),
         max_output=_tokens(row, _MAX_OUTPUT) or _tokens(top, _MAX_OUTPUT),
         pictures=_pictures(row),
         **{name: _price(pricing.get(theirs)) for name, theirs in _PER_TOKEN.items()},

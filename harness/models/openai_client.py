@@ -6,15 +6,26 @@ whole history anew for every turn, repair nothing, and retry out of sight. What 
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Generator, Mapping
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
 from harness.errors import ModelError, ModelFault
-from harness.models.endpoint import LOOPBACK_HOSTS, Endpoint, loopback_host, shown_address
+from harness.models.endpoint import CERTIFICATE_VARIABLES, LOOPBACK_HOSTS, Endpoint, loopback_host, shown_address
 from harness.models.exchange import Connections
 from harness.models.failures import FailedTry, excerpt
-from harness.models.http_answer import ACCEPTED_ENCODINGS, AnswerBody, AnswerCheck, HttpAnswer, Moved, cause_of
+from harness.models.http_answer import (
+    ACCEPTED_ENCODINGS,
+    ROUND_PROXY,
+    AnswerBody,
+    AnswerCheck,
+    HttpAnswer,
+    Moved,
+    cause_of,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -37,6 +48,53 @@ class _Answered(Protocol):
     def close(self) -> None: ...
 
 
+class _Transport(Protocol):
+    """The methods of a transport of httpx and httpx2 that its client calls."""
+
+    def handle_request(self, request: object, /) -> object: ...
+
+    def close(self) -> None: ...
+
+
+class _Proxy:
+    """A transport through the proxy that the environment names, built for the first request that takes it.
+
+    An address that goes round the proxy never needs the package that the proxy's protocol may need.
+    """
+
+    def __init__(self, pattern: str, url: str, httpx: ModuleType, trusted: ssl.SSLContext, check: AnswerCheck) -> None:
+        """`pattern` names the addresses that the proxy is for (`all://`), as `mounts` of the client has it."""
+        self._variable = f"{pattern.partition(':')[0].upper()}_PROXY"
+        self._url = url
+        self._httpx = httpx
+        self._trusted = trusted
+        self._check = check
+        self._transport: _Transport | None = None
+
+    def handle_request(self, request: object) -> object:
+        """Send a request. Raises FailedTry for a proxy that cannot be used, and what the transport raises."""
+        self._check.proxy = f"{shown_address(self._url)} ({self._variable})"
+        if self._transport is None:
+            self._transport = self._built()
+        return self._transport.handle_request(request)
+
+    def close(self) -> None:
+        """Close its connections."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def _built(self) -> _Transport:
+        try:
+            proxy = self._httpx.Proxy(self._url)
+            return cast(_Transport, self._httpx.HTTPTransport(verify=self._trusted, proxy=proxy))
+        except ImportError:
+            problem = f"which needs a package: pip install '{self._httpx.__name__}[socks]'"
+        except ValueError:
+            problem = "whose protocol is not supported: http, https, socks5 and socks5h are"
+        named = f"{self._variable} names the proxy {shown_address(self._url)}"
+        raise FailedTry(f"{named}, {problem}. {ROUND_PROXY}", fault=ModelFault.SETTINGS)
+
+
 class OpenAIClient:
     """A client of one server. One request at a time; INVARIANT: nothing is sent to another origin than its own."""
 
@@ -50,7 +108,7 @@ class OpenAIClient:
         """Those that are open."""
         self._check = AnswerCheck(model, endpoint, self.connections)
         try:
-            self._sdk = _sdk_client(model, endpoint, self.connections, self._check.check)
+            self._sdk = _sdk_client(model, endpoint, self.connections, self._check)
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - a broken installation, an address that is none
@@ -118,9 +176,7 @@ def _version() -> str:
     return openai.__version__
 
 
-def _sdk_client(
-    model: str, endpoint: Endpoint, connections: Connections, check: Callable[[HttpAnswer], None]
-) -> openai.OpenAI:
+def _sdk_client(model: str, endpoint: Endpoint, connections: Connections, check: AnswerCheck) -> openai.OpenAI:
     from harness.models.sparing_import import import_openai
 
     import_openai()
@@ -128,11 +184,17 @@ def _sdk_client(
 
     deadlines = endpoint.deadlines
     timeout = openai.Timeout(max(deadlines.total, deadlines.first_event) + SDK_SLACK_SECONDS, connect=deadlines.connect)
+    httpx = import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])  # or httpx2
+    trusted = _trusted(endpoint, httpx)
+    proxies = import_module(f"{httpx.__name__}._utils").get_environment_proxies()
+    routes = {pattern: _Proxy(pattern, url, httpx, trusted, check) if url else None for pattern, url in proxies.items()}
+    # A proxy named in the environment cannot reach this machine's own loopback.
+    routes |= {f"all://{host}": None for host in (*LOOPBACK_HOSTS, loopback_host(endpoint.base_url or "")) if host}
     own = openai.DefaultHttpxClient(
-        verify=_trusted(endpoint.base_url),
-        # A proxy named in the environment cannot reach this machine's own loopback.
-        mounts={f"all://{host}": None for host in (*LOOPBACK_HOSTS, loopback_host(endpoint.base_url or "")) if host},
-        event_hooks={"request": [connections.follow], "response": [check]},
+        verify=trusted,
+        trust_env=False,  # its proxies are in `routes`, its authorities in `trusted`
+        mounts=routes,  # type: ignore[arg-type] # `_Proxy` has the methods that are called
+        event_hooks={"request": [connections.follow], "response": [check.check]},
         follow_redirects=False,
         headers={"accept-encoding": ACCEPTED_ENCODINGS},
     )
@@ -156,16 +218,30 @@ def _sdk_client(
         raise _unusable(_no_key(endpoint)) from None
 
 
-def _trusted(base_url: str | None) -> ssl.SSLContext | bool:
-    """Return whom TLS trusts. Nobody where the server is spoken to without it: reading the authorities takes a while (0.1 s).
+def _trusted(endpoint: Endpoint, httpx: ModuleType) -> ssl.SSLContext:
+    """Return the TLS settings with the trusted authorities. Empty for plain HTTP: reading the authorities takes 0.1 s.
 
     INVARIANT: nothing is sent to another origin, so that a server of plain HTTP is never followed into TLS.
+
+    Raises ModelError (SETTINGS) where the environment names authorities that cannot be read.
     """
-    if base_url is None or not base_url.lower().startswith("http://"):
-        return True
     import ssl
 
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if (endpoint.base_url or "").lower().startswith("http://"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    named = [(name, path) for name in CERTIFICATE_VARIABLES if (path := endpoint.certificate_paths.get(name))]
+    problem = next(
+        (f"{name} names {path}, which does not exist" for name, path in named if not os.path.exists(path)), ""
+    )
+    try:
+        if not problem:
+            return cast("ssl.SSLContext", httpx.create_ssl_context())
+    except OSError as error:
+        paths = " and ".join(f"{path} ({name})" for name, path in named) or "SSL_CERT_FILE or SSL_CERT_DIR"
+        problem = f"The certificates in {paths} cannot be read: {error.strerror or error}"
+    raise _unusable(
+        f"{problem}. Unset the variable, or name a file with the certificates of trusted authorities (PEM)."
+    )
 
 
 def _headers(endpoint: Endpoint, secret: str) -> Mapping[str, str | openai.Omit]:

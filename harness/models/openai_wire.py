@@ -132,7 +132,7 @@ class OpenAIWire:
                 on_retry(retries.differently(failure))
                 continue
             if failure.refusal is not None:
-                failure.hint = self._dialect.setting_hint(failure.refusal)
+                failure.hint += self._dialect.setting_hint(failure.refusal)
             now = self._monotonic()
             retry = retries.after(
                 failure,

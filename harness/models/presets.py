@@ -180,6 +180,7 @@ PRESETS: Mapping[str, Preset] = {
             base_url="http://localhost:4000/v1",
             key_variable="LITELLM_PROXY_API_KEY",
             base_url_variable="LITELLM_PROXY_API_BASE",
+            start="litellm --config FILE",
             quirks=Quirks(cache_marks=CacheMarks.RESULTS),
         ),
         Preset(  # https://docs.ollama.com/api/openai-compatibility

@@ -220,7 +220,7 @@ def test_a_limit_is_an_error_of_the_run(program: Program) -> None:
     done = run_with(program, "--max-turns", "1", "--report", "junit:r.xml", "--report", "md:r.md")
     (error,) = ET.parse(program.workspace / "r.xml").getroot().findall(".//error")
     assert (done.code, error.attrib["type"], "exit code 4" in error.attrib["message"]) == (4, "limit", True)
-    assert "- limit: <code>1 requests were made" in (program.workspace / "r.md").read_text()
+    assert "- limit: <code>1 request was made" in (program.workspace / "r.md").read_text()
 
 
 @all_rows(

@@ -52,6 +52,8 @@ ROWS = [
     },
     {"id": "claude", "max_input_tokens": 1000, "max_tokens": 5, "capabilities": {"image_input": {"supported": False}}},
     {"id": "big/one", "max_model_len": 4096},
+    {"id": "llama", "meta": {"vocab_type": 2, "n_ctx": 2048, "n_ctx_train": 131_072}},
+    {"id": "untold", "meta": {"n_ctx_train": 131_072}},
     {"id": "odd", "context_length": -1, "max_tokens": True, "pricing": {"prompt": "nan", "completion": 3}},
     {"id": "worse", "context_length": "9" * 99, "top_provider": 3, "pricing": {"prompt": "-1", "completion": "1e400"}},
     {"id": "esc\x1b[2J", "context_length": 5},
@@ -89,6 +91,7 @@ def test_what_the_server_says_is_shown_with_who_says_it(program: Program) -> Non
     }  # fmt: skip
     assert values(found["claude"]) == {"context": 1000, "max_output": 5, "pictures": False}
     assert values(found["big/one"]) == {"context": 4096}
+    assert (values(found["llama"]), values(found["untold"])) == ({"context": 2048}, {})
     assert (values(found["odd"]), values(found["worse"]), values(found["mine"])) == ({}, {}, {})
     assert (found["wide"]["offered"], found["mine"]["offered"]) == (True, False)
     assert all("\x1b" not in name for name in found)

@@ -59,6 +59,7 @@ def run_of(
 REACHED: dict[str, tuple[Limits, dict[str, object], str]] = {
     "nothing": (STANDARD, {}, ""),
     "turns": (Limits(max_turns=2), {"turns": 2}, "2 requests were made (turns = 2)"),
+    "one turn": (Limits(max_turns=1), {"turns": 1}, "1 request was made (turns = 1)"),
     "tries again count as requests": (
         Limits(max_turns=5),
         {"turns": 2, "retries": 3},

@@ -219,6 +219,12 @@ def test_an_address_of_tls_that_answers_in_plain_text_is_told_at_once() -> None:
     ("address", "caused", "hint", "nobody"),
     [
         ("http://localhost:11434/v1", ConnectionRefusedError(111, "no"), "is Ollama running (`ollama serve`)?", True),
+        (
+            "http://127.0.0.1:4000/v1",
+            ConnectionRefusedError(111, "no"),
+            "is LiteLLM proxy running (`litellm --config FILE`)?",
+            True,
+        ),
         ("http://[::1]:9/v1", ConnectionRefusedError(111, "no"), "is the server running, and the port right?", True),
         ("https://example.org/v1", ConnectionRefusedError(111, "no"), "[Errno 111] no.", False),
         (

@@ -768,5 +768,5 @@ def test_only_a_server_that_speaks_tls_has_the_authorities_read(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none"))
     with Wire(GOOD) as wire:
         assert Asked(wire.url, attempts=1).complete().text
-        with pytest.raises(ModelError, match="client cannot be made"):
+        with pytest.raises(ModelError, match="SSL_CERT_FILE or SSL_CERT_DIR cannot be read: No such file"):
             Asked(wire.url.replace("http:", "https:"), attempts=1).complete()

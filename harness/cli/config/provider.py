@@ -13,7 +13,17 @@ from harness.cli.config.config_file import Setting
 from harness.cli.config.model_settings import model_settings
 from harness.cli.config.settings import DEFAULT, OPENAI, Settings
 from harness.errors import UsageError
-from harness.models.endpoint import ANTHROPIC_VERSION, Deadlines, Endpoint, Quirks, ReplyBounds, is_local, shown_address
+from harness.models.endpoint import (
+    ANTHROPIC_VERSION,
+    CERTIFICATE_VARIABLES,
+    OTHER_CERTIFICATE_VARIABLES,
+    Deadlines,
+    Endpoint,
+    Quirks,
+    ReplyBounds,
+    is_local,
+    shown_address,
+)
 from harness.models.presets import PRESETS, Api, Preset, preset_of
 from harness.models.setting_fields import setting_problem
 from harness.record import replace
@@ -88,6 +98,11 @@ def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
         anthropic_version=ANTHROPIC_VERSION if settings.api.value is Api.MESSAGES else "",
         attempts=settings.attempts.value,
         retry_seconds=settings.retry_seconds.value,
+        certificate_paths={
+            name: path
+            for name in (*CERTIFICATE_VARIABLES, *OTHER_CERTIFICATE_VARIABLES)
+            if (path := environment.get(name))
+        },
         deadlines=Deadlines(**{name: setting.value for name, setting in settings.deadlines.items()}),
         bounds=ReplyBounds(**{name: setting.value for name, setting in settings.bounds.items()}),
         settings=model_settings({name: setting.value for name, setting in settings.of_model.items()}),
