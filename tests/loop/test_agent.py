@@ -12,6 +12,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from types import FrameType
@@ -190,8 +191,9 @@ def test_first_record_names_the_folder_of_the_tools(
         os.makedirs(os.path.join(folder, root), exist_ok=True)
         tools.append(builtin_tools(Workspace(os.path.join(folder, root)))[number])
     policy = parse_policy(POLICY, "table.toml", extra_tools=TOOLS)
-    log = ActionLog.open(path)
-    Agent(model=Playing([DONE]), tools=tools, policy=policy, approver=NOBODY, log=log, about=about).run("go")
+    path = f"{path}-{'-'.join(roots)}-{len(about)}"
+    with closing(ActionLog.open(path)) as log:
+        Agent(model=Playing([DONE]), tools=tools, policy=policy, approver=NOBODY, log=log, about=about).run("go")
     assert next(read_log(path)).get("workspace") == (expected and os.path.join(os.path.realpath(folder), expected))
 
 
@@ -224,7 +226,7 @@ def test_calls_with_one_id_or_none_keep_their_order(path: str) -> None:
         ),
         (
             ToolCall(id="c1", name="free", arguments='{"do": 1}'), "decide 1 none; outcome 1 invalid",
-            "Error: Invalid arguments for free: do: must be a string, not int.",
+            "Error: Invalid arguments for free: do: must be a string, not a number.",
         ),
         (call(1, "free", "cannot be prepared"), "decide 1 none; outcome 1 invalid", "Error: This cannot be prepared."),
         (call(1, "refused"), "decide 1 deny; outcome 1 denied", DENIED),
