@@ -36,6 +36,7 @@ from harness.policy.policy import Policy
 from harness.policy.rule_examples import EXAMPLE_DISK
 from harness.policy.verdict import evaluate
 from harness.process.capture import readable
+from harness.redaction.encoded import encoded_spans
 from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import SHAPES, shape_spans
 from harness.redaction.stream import RedactedStream
@@ -274,6 +275,8 @@ AGAINST = (
     "password\":\"", "eyJa.", "12345678:AA", "://", "://a:b", ":\\/\\/u:", "bearer ", "basic ", "machine a login b password ",
     "machine" + " " * 8, "ghp_", "xoxb-1-", "SG." + "a" * 32 + ".", "M" * 24 + ".", "-----BEGIN PRIVATE KEY-----",
     "-----BEGIN RSA PRIVATE KEY-----\\n", "-----END ", "[redacted:known:01234567]", "\u6f22",
+    "$6$a$", "auth: ", "cookie: a=", "%3a%2f%2fa%3a", "?token=", "?password=ab%26", "curl a ", "mysql a ", ":5432:a:b:",
+    "create user a with password ", "password=!", "QUJDREVGR0hJSktMTU5P", "0a",
 )  # fmt: skip
 LINES = ("\n", "\n12:", "\n     1\t", "\n+", "\n1:+", "\n" + " " * 9, "\\n12\\t", "\\n", "1", " ", "\n1234567", "\n>a")
 STREAMS = {
@@ -293,7 +296,7 @@ VALUES = (
 
 
 def look_for_shapes(text: str) -> None:
-    for _ in shape_spans(text, SHAPES):
+    for _ in (*shape_spans(text, SHAPES), *encoded_spans(text)):
         pass
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from harness.actions import JsonValue
 from harness.record import Record
+from harness.redaction.encoded import encoded_spans, may_hold_encoded
 from harness.redaction.known_values import KNOWN, NOTHING, Candidates, KnownValues, known_spans
 from harness.redaction.marks import MARK, OPENING, Span, marks_in
 from harness.redaction.shapes import Shape, shape_spans, shapes_for
@@ -29,6 +30,8 @@ class _Search(Record):
 
     known: Candidates
     shapes: tuple[Shape, ...]
+    is_encoded: bool
+    """Whether shapes may stand in base64 or hex."""
 
 
 class Redactor:
@@ -131,12 +134,17 @@ class Redactor:
     def _search(self, text: str) -> _Search | None:
         """Return what there may be to find in `text`, or in a part of it; None for nothing."""
         known, shapes = self._known.candidates(text), shapes_for(text) if self._shapes else ()
-        return _Search(known=known, shapes=shapes) if shapes or known is not NOTHING else None
+        is_encoded = self._shapes and may_hold_encoded(text)
+        if not shapes and not is_encoded and known is NOTHING:
+            return None
+        return _Search(known=known, shapes=shapes, is_encoded=is_encoded)
 
     def _spans(self, text: str, search: _Search | None) -> list[Span]:
         if search is None:
             return []
         found = [*known_spans(text, search.known), *shape_spans(text, search.shapes)]
+        if search.is_encoded:
+            found += encoded_spans(text)
         return _joined(_beside_marks(text, found)) if found else found
 
     def _once(self, text: str, search: _Search | None, hits: dict[str, int]) -> str:

@@ -77,6 +77,23 @@ def is_password(value: str) -> bool:
     return not _is_placeholder(value) and value.lower() not in _WORD_PASSWORDS
 
 
+def is_mixed_password(value: str) -> bool:
+    """Return whether a password holds more than letters: after a short option or in an address, a word is no password."""
+    return not value.isalpha() and is_password(value)
+
+
+def is_marked_password(value: str) -> bool:
+    """Return whether an unquoted password differs from a name in code: by a sign, or by a digit and both cases."""
+    has_cases = value != value.lower() and value != value.upper()
+    has_sign = re.search("[!@#$%^&*+~?]", value) is not None
+    return (has_sign or (has_digit(value) and has_cases)) and is_mixed_password(value)
+
+
+def has_chance_cookie(header: str) -> bool:
+    """Return whether a cookie in the value of a header `Cookie` or `Set-Cookie` looks made by chance."""
+    return any(is_chance(pair.partition("=")[2].strip(), 16) for pair in header.split(";"))
+
+
 def is_chance(value: str, least: int = 12) -> bool:
     """Say whether a value looks as if chance had made it: letters and digits mixed as words and names never mix them.
 

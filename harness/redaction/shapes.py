@@ -13,6 +13,7 @@ from functools import cache
 from harness.record import Record
 from harness.redaction.marks import MARK, OPENING, Span
 from harness.redaction.secret_checks import (
+    has_chance_cookie,
     has_digit,
     has_token_header,
     is_apart,
@@ -21,6 +22,9 @@ from harness.redaction.secret_checks import (
     is_chance,
     is_dense,
     is_filler,
+    is_long_chance,
+    is_marked_password,
+    is_mixed_password,
     is_password,
     segment_before,
     stands_for_number,
@@ -127,6 +131,10 @@ KEY_BLOCK = "key_block"
 _BREAK = r"""[\s"'\\:=,>]"""
 _HEX = "[0-9a-f]"
 _IN_WORD = "[A-Za-z0-9_-]"
+_UUID = f"{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}"
+_PARAMETER = "[?&;%](?:(?<!%)|(?<=%)(?:3f|26|3b))"
+_VALUE = r"""((?:(?!%26|%3b)[^\s&;"'<>#\\]){4,4096}+)"""
+_ENDED_VALUE = r"""((?:(?!%26|%3b)[^\s&;"'<>#\\.()\[\]{}]){4,256}+)(?=[\s&;"'<>#\\]|%26|%3b|$)"""
 # The name of what is assigned. It begins with a letter of few, so that most of a text is passed over at once; what a word
 # must follow, or must not (the token of a page of results is no secret), is looked at once it is found.
 _PAGE_TOKENS = "".join(
@@ -156,20 +164,9 @@ SHAPES: tuple[Shape, ...] = (
     # docs.gitlab.com/security/tokens (token prefixes)
     Shape(
         rule="gitlab",
-        words=(
-            "glpat-",
-            "gldt-",
-            "glrt-",
-            "glrtr-",
-            "glcbt-",
-            "glptt-",
-            "glft-",
-            "glsoat-",
-            "glimt-",
-            "glagent-",
-            "gloas-",
-        ),
+        words=("gl",),
         pattern=r"gl(?:pat|dt|rtr?|cbt|ptt|ft|soat|imt|agent|oas)-(?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9])){20,320}",
+        shortest=25,
     ),
     # The prefixes of the keys that these vendors hand out.
     Shape(rule="anthropic", words=("sk-ant-",), pattern=rf"sk-ant-{_IN_WORD}{{20,256}}"),
@@ -256,7 +253,97 @@ SHAPES: tuple[Shape, ...] = (
     Shape(rule="linear", words=("lin_api_",), pattern=r"lin_api_[A-Za-z0-9]{40}(?![A-Za-z0-9])"),
     Shape(rule="tailscale", words=("tskey-",), pattern=r"tskey-[a-z]{2,10}-[A-Za-z0-9]{6,40}-[A-Za-z0-9]{16,64}"),
     Shape(rule="grafana", words=("glsa_",), pattern=r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
-    Shape(rule="atlassian", words=("ATATT3",), pattern=r"ATATT3[A-Za-z0-9_=-]{40,320}"),
+    Shape(rule="grafana", words=("glc_",), pattern=r"glc_[A-Za-z0-9+/]{32,400}={0,3}", apart=True),
+    Shape(rule="atlassian", words=("ATATT3", "ATCTT3"), pattern=r"AT[AC]TT3[A-Za-z0-9_=-]{40,320}"),
+    Shape(rule="atlassian", words=("ATBB",), pattern=r"ATBB[A-Za-z0-9]{24,32}(?![A-Za-z0-9])", apart=True),
+    # What follows is as public detectors of secrets know it (gitleaks' rules, github.com/gitleaks/gitleaks).
+    # learn.microsoft.com/entra (client secrets)
+    Shape(
+        rule="azure_client_secret",
+        words=("Q~",),
+        pattern=r"[A-Za-z0-9_~.]{3}[0-9]Q~(?:[A-Za-z0-9_~-]|\.(?=[A-Za-z0-9])){31,34}(?![A-Za-z0-9_~-])",
+        apart=True,
+    ),
+    # docs.doppler.com/docs/service-tokens
+    Shape(
+        rule="doppler",
+        words=("dp.",),
+        shortest=46,
+        pattern=r"dp\.(?:pt|ct|st|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}(?![A-Za-z0-9])",
+        apart=True,
+    ),
+    Shape(rule="postman", words=("PMAK-",), pattern=rf"PMAK-{_HEX}{{24}}-{_HEX}{{34}}(?![A-Za-z0-9])", apart=True),
+    # developer.hashicorp.com/terraform/cloud-docs/users-teams-organizations/api-tokens
+    Shape(
+        rule="terraform", words=(".atlasv1.",), pattern=r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}", apart=True
+    ),
+    Shape(
+        rule="planetscale",
+        words=("pscale_",),
+        pattern=r"pscale_(?:tkn|pw|oauth)_(?:[A-Za-z0-9_=-]|\.(?=[A-Za-z0-9])){32,64}",
+    ),
+    Shape(rule="pulumi", words=("pul-",), pattern=rf"pul-{_HEX}{{40}}(?![A-Za-z0-9])", apart=True),
+    Shape(rule="artifactory", words=("AKCp",), pattern=r"AKCp[A-Za-z0-9]{69,73}(?![A-Za-z0-9])", apart=True),
+    # developer.squareup.com/docs/build-basics/access-tokens; base64 of what holds zeros has EAAA too
+    Shape(
+        rule="square",
+        words=("EAAA",),
+        pattern=r"(?<![A-Za-z0-9+/]{4})EAAA[A-Za-z0-9_-]{60}(?![A-Za-z0-9+/=_-])",
+        apart=True,
+        check=is_dense,
+    ),
+    Shape(rule="square", words=("sq0",), pattern=rf"sq0(?:atp-{_IN_WORD}{{22}}|csp-{_IN_WORD}{{43}})(?!{_IN_WORD})"),
+    # devcenter.heroku.com/articles/authentication
+    Shape(rule="heroku", words=("HRKU-",), pattern=rf"HRKU-AA{_IN_WORD}{{58}}(?!{_IN_WORD})"),
+    Shape(
+        rule="heroku",
+        words=("heroku",),
+        pattern=rf"heroku[a-z0-9_.-]{{0,24}}+\\{{0,4}}[\"']?\s{{0,4}}(?:=>|:=|=|:)\s{{0,4}}\\{{0,4}}[\"']?({_UUID})",
+        folded=True,
+    ),
+    # developers.notion.com, developers.figma.com, docs.sentry.io, docs.newrelic.com, supabase.com/docs, fly.io/docs, and
+    # dropbox.com/developers
+    Shape(rule="notion", words=("ntn_",), pattern=r"ntn_[0-9]{11}[A-Za-z0-9]{35}(?![A-Za-z0-9])", apart=True),
+    Shape(rule="figma", words=("figd_",), pattern=rf"figd_{_IN_WORD}{{40,44}}(?!{_IN_WORD})", apart=True),
+    Shape(
+        rule="sentry", words=("sntrys_",), pattern=r"sntrys_[A-Za-z0-9+/]{40,512}={0,2}_[A-Za-z0-9+/]{43}", apart=True
+    ),
+    Shape(rule="sentry", words=("sntryu_",), pattern=rf"sntryu_{_HEX}{{64}}(?![A-Za-z0-9])", apart=True),
+    Shape(
+        rule="new_relic",
+        words=("NRAK-", "NRII-"),
+        pattern=r"NR(?:AK-[A-Z0-9]{27}|II-[A-Za-z0-9_-]{32})(?![A-Za-z0-9])",
+        apart=True,
+    ),
+    Shape(rule="supabase", words=("sbp_",), pattern=rf"sbp_{_HEX}{{40}}(?![A-Za-z0-9])", apart=True),
+    Shape(
+        rule="supabase", words=("sb_secret_",), pattern=rf"sb_secret_{_IN_WORD}{{20,64}}", apart=True, check=has_digit
+    ),
+    Shape(rule="dropbox", words=("sl.",), pattern=rf"sl\.(?:u\.)?{_IN_WORD}{{120,2048}}", apart=True, shortest=123),
+    Shape(rule="fly", words=("fo1_",), pattern=rf"fo1_{_IN_WORD}{{43}}(?!{_IN_WORD})", apart=True),
+    Shape(
+        rule="fly", words=("fm1a_", "fm1r_", "fm2_"), pattern=r"fm(?:1[ar]|2)_[A-Za-z0-9+/]{100,2048}={0,3}", apart=True
+    ),
+    # crypt(5), PHC string format
+    Shape(
+        rule="password_hash",
+        words=("$",),
+        pattern=(
+            r"\$(?:(?:1|apr1)\$[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{22}(?![/A-Za-z0-9])"
+            r"|2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}"
+            r"|[56]\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43,86}"
+            r"|(?:g?y|7)\$[./A-Za-z0-9]{2,8}\$[./A-Za-z0-9]{8,86}\$[./A-Za-z0-9]{43}"
+            r"|argon2(?:id|i|d)\$v=[0-9]{1,3}\$[a-z0-9=,]{5,40}\$[A-Za-z0-9+/]{11,64}\$[A-Za-z0-9+/]{20,128})"
+        ),
+        shortest=27,
+    ),
+    # RFC 2307, section 5.3; docs.djangoproject.com (password hashers)
+    Shape(rule="password_hash", words=("SHA}",), pattern=r"\{S?SHA\}[A-Za-z0-9+/]{27,64}={0,2}"),
+    Shape(
+        rule="password_hash",
+        words=("pbkdf2_",),
+        pattern=r"pbkdf2_sha(?:1|256)\$[0-9]{1,9}\$[A-Za-z0-9]{8,32}\$[A-Za-z0-9+/]{27,44}=",
+    ),
     # Where it stands.
     # RFC 7519; RFC 7515: the header says how it is signed
     Shape(
@@ -280,11 +367,84 @@ SHAPES: tuple[Shape, ...] = (
         folded=True,
         check=is_basic_pair,
     ),
+    # docs.docker.com/reference/cli/docker/login, docs.npmjs.com/cli/configuring-npm/npmrc
+    Shape(
+        rule="basic",
+        words=("auth",),
+        pattern=r"""auth\\{0,4}["']?\s{0,4}[:=]\s{0,4}\\{0,4}["']?([a-z0-9+/]{8,1024}={0,2})(?![a-z0-9+/=])""",
+        folded=True,
+        check=is_basic_pair,
+    ),
+    # RFC 6265, sections 4.1 and 4.2
+    Shape(
+        rule="cookie",
+        words=("cookie",),
+        pattern=r"""cookie\\{0,4}["']?\s{0,4}:\s{0,4}\\{0,4}["']?([^\s"'\\=;:]{1,128}=[^\r\n"'\\]{8,4096})""",
+        folded=True,
+        check=has_chance_cookie,
+    ),
     # RFC 3986, section 3.2.1
     Shape(
         rule="url_password",
         words=(":/", ":\\/"),
         pattern=r""":(?:\\?/){2}[^\s/:@"'<>\\|]{0,128}:([^\s/@"'<>\\|]{1,256})@[A-Za-z0-9\[$%{]""",
+        check=is_password,
+    ),
+    Shape(
+        rule="url_password",
+        words=("%3a%2f%2f",),
+        pattern=r"""%3a%2f%2f[^\s/:@"'<>\\|%]{0,128}%3a((?:(?!%40)[^\s/@"'<>\\|]){1,256}+)%40""",
+        folded=True,
+        check=is_password,
+    ),
+    Shape(
+        rule="url_token",
+        words=(":/", ":\\/"),
+        pattern=r""":(?:\\?/){2}([A-Za-z0-9_.~%+-]{20,256}+)(?::[^\s/:@"'<>\\|]{0,256})?@[A-Za-z0-9\[$%{]""",
+        check=is_bare_chance,
+    ),
+    # RFC 3986, section 3.4; ODBC and JDBC write `;` and `=` likewise
+    Shape(
+        rule="parameter",
+        words=("token", "key", "sig", "secret", "auth"),
+        pattern=rf"{_PARAMETER}(?:[a-z0-9_.-]{{0,24}}(?:token|key|sig|signature|secret|auth))(?:=|%3d){_VALUE}",
+        folded=True,
+        check=is_long_chance,
+    ),
+    Shape(
+        rule="parameter",
+        words=("passw", "pwd", "pass="),
+        pattern=rf"{_PARAMETER}(?:[a-z0-9_.-]{{0,24}}(?:password|passwd|passphrase|pwd|pass))(?:=|%3d){_ENDED_VALUE}",
+        folded=True,
+        check=is_mixed_password,
+    ),
+    # curl(1), mysql(1), postgresql.org/docs/current/libpq-pgpass.html, the statements of SQL that set a password
+    Shape(
+        rule="command_password",
+        words=("curl",),
+        pattern=r"""curl(?:\s{1,4}[^\s|;&]{1,512}+){0,20}?\s{1,4}(?:-u|--user)[\s=]{0,4}["']?[^\s:"'\\]{1,128}:([^\s"'\\]{1,256})""",
+        check=is_password,
+    ),
+    Shape(
+        rule="command_password",
+        words=("mysql", "mariadb"),
+        pattern=r"""(?:mysql|mariadb)[a-z-]{0,12}+(?:\s{1,4}[^\s|;&]{1,128}+){0,12}?\s{1,4}-p["']?([^\s"'\\]{4,128})""",
+        check=is_mixed_password,
+    ),
+    Shape(
+        rule="pgpass",
+        words=(":5432:",),
+        pattern=r":5432:[^\s:]{1,64}+:[^\s:]{1,64}+:([^\s:\"'\\]{4,128})(?=\s|\\|$)",
+        check=is_password,
+    ),
+    Shape(
+        rule="sql_password",
+        words=("password", "identified"),
+        pattern=(
+            r"(?:alter|create)\s{1,4}(?:user|role|login)\s{1,4}(?:if\s{1,4}(?:not\s{1,4})?exists\s{1,4})?[^\s;]{1,128}+(?:\s{1,4}(?:with|encrypted|login|superuser)){0,4}"
+            r"\s{1,4}(?:password|identified\s{1,4}by)\s{0,4}=?\s{0,4}\\?'([^'\s\\]{4,256})"
+        ),
+        folded=True,
         check=is_password,
     ),
     # ftp(1), of netrc
@@ -309,6 +469,13 @@ SHAPES: tuple[Shape, ...] = (
         pattern=_NAME + r"""(?:=|:\s{1,4})([a-z0-9_+/.~!@#%^*-]{20,4096}={0,2})(?=[\s"'\\,;&]|$)""",
         folded=True,
         check=is_bare_chance,
+    ),
+    Shape(
+        rule="assigned",
+        words=("passw", "passphrase", "pwd"),
+        pattern=r"(?:password|passwd|passphrase|pwd)(?:=|:\s{1,4})([a-z0-9!@#$%^&*+~?-]{8,64}+)(?=[\s\"'\\,;]|$)",
+        folded=True,
+        check=is_marked_password,
     ),
     Shape(rule=KEY_BLOCK, words=(WORD,), pattern=""),
 )

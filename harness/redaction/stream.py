@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from harness.redaction.encoded import may_hold_encoded
 from harness.redaction.known_values import LINE_ENDS, MIN_SECRET_CHARACTERS, MIN_WRAPPED_CHARACTERS
 from harness.redaction.marks import Span
 from harness.redaction.redactor import Redactor
@@ -226,7 +227,7 @@ class RedactedStream:
             longest = max(map(len, held.split()), default=0)
             if any(shape.shortest <= longest for shape in words):
                 self._alert = self._length + CONTEXT
-        if self._given < self._alert:
+        if self._given < self._alert or may_hold_encoded(held):
             return True
         return self._length - self._given >= MIN_SECRET_CHARACTERS and self._redactor.knows(self._text[self._given :])
 

@@ -25,6 +25,7 @@ from planted_secrets import (
     BASE64,
     CONTEXTS,
     CREDENTIALS,
+    DRESSES,
     HEX,
     PLANTED,
     WORD,
@@ -63,6 +64,17 @@ def test_a_planted_secret_is_replaced_and_nothing_beside_it(name: str, context: 
     text, hits = redactor().counted(quoted)
     mark = mark_of(rule_of(name), secret)
     assert (text, hits) == (quoted.replace(secret, mark), {rule_of(name): quoted.count(secret)})
+
+
+@all_rows("dress", list(DRESSES))
+@all_rows("name", list(PLANTED))
+def test_encoded_secret_has_the_mark_of_the_plain_one(name: str, dress: str) -> None:
+    secret = PLANTED[name]()
+    one = redactor()
+    redacted = one.redact(DRESSES[dress](secret))
+    assert one.redact(secret) in redacted
+    plain = secret.encode()
+    assert not any(part in redacted for part in (plain.hex(), plain.hex().upper(), base64.b64encode(plain).decode()))
 
 
 @all_rows("name", list(CREDENTIALS))
@@ -295,6 +307,25 @@ NOT_SECRET = (
     "the disk-" + "a" * 30 + " and task-" + "1" * 30,
     "nextToken: " + "eyJ" + "QUJD" * 12,
     "python-3.11.7 v1.2.3 2024-02-29T00:00:00Z",
+    "if (password == other && token) { find('mysql') }",
+    "find /var/lib/mysql -print -path x",
+    "mysql -p -u root; mysqldump --protocol=tcp -P 3306",
+    "curl -u ann https://example.com:8080/a:b",
+    "curl -u $USER:$PASSWORD https://example.com",
+    "password = self.password; pwd=os.getcwd(), password: str",
+    "password=$DB_PASSWORD password: ${DB_PASSWORD} password=%s pwd=$PWD;",
+    "a=b&key=value&token=next&pass=t.pass;pwd=x.y()",
+    "https://example.com/?key=getting-started&auth=oauth&token=your-token-here-1234567890",
+    "https://registry.example/@scope/package https://git@github.com/a/b ssh://git@github.com:22/a",
+    "Cookie: theme=dark; lang=en-GB\nSet-Cookie: seen=1; Path=/",
+    "the auth: required, author = someone",
+    "ALTER TABLE user ADD COLUMN password VARCHAR(64); password 'reset'",
+    "echo $1$2 $5$6 s/$1$/x/ {SHA}",
+    "HEROKU_APP_ID 123e4567-e89b-12d3-a456-426614174000",
+    "sha256-" + base64.b64encode(b"\0" * 60 + b"EAAA").decode(),
+    base64.b64encode(("the quick brown fox jumps over the lazy dog " * 20).encode()).decode(),
+    ("a text that says password and token and key " * 4).encode().hex(),
+    "harness/redaction/known_values/and_a_long_path/of_a_file_in_a_folder",
     "ssh-ed25519 " + "AAAA" + base64.b64encode(random.Random(6).randbytes(51)).decode() + " ann@host",
 )
 
@@ -360,6 +391,14 @@ AGAINST = (
     "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n" + "M" * 64 + "\n", "-----BEGIN RSA PRIVATE KEY-----\\n",
     "-----BEGIN ", "-----END ", "PRIVATE KEY", "[redacted:", "[redacted:known:01234567]", "tokentoken_", "secret-",
     "İ", "\ud800", "\x00", "漢",
+    "Q~", "abc8Q~", "dp.pt.", "glc_", "EAAA", "sl.", "fm2_", "$6$", "$6$a$", "$2a$05$", "$argon2id$v=19$",
+    "heroku",
+    "heroku_key: ", "auth: ", "auth: " + "a" * 1000, "cookie: ", "cookie: a=" + "b" * 500 + "\n", "%3a%2f%2f",
+    "%3a%2f%2fa%3a", "?token=", "&token", "?" + "a" * 24, "?password=", "?password=ab%26", "curl ", "curl a ",
+    "curl " + "a" * 500 + " ", "mysql ", "mysql a ", ":5432:", ":5432:a:b:", "alter user a ",
+    "create user a with with password ",
+    "create role x identified by '", "password: ", "password=!", "pwd=a1B", "://" + "a" * 256,
+    "sntrys_" + "a" * 40, ".atlasv1.",
 )  # fmt: skip
 
 
@@ -574,6 +613,7 @@ KINDS = {
     "key": pem()[0],
     "key in json": json.dumps(pem()[0]),
     "key listed": "".join(f"{n:6d}\t{line}\n" for n, line in enumerate(pem()[0].splitlines(), 1)),
+    **{f"encoded, {name}": dress(PLANTED["github"]()) for name, dress in DRESSES.items()},
     **{f"value, {name}": text for name, text in encodings(SECRET)},
     "value of words": "correct horse battery staple",
     "long value in lines": base64.encodebytes(VALUES["long"].encode()).decode(),
@@ -605,6 +645,8 @@ STREAMS = {
     "an unended key": ("-----BEGIN PRIVATE KEY-----\n", "M" * 64 + "\n"),
     "line ends": ("", "\n"),
     "other letters": ("", "漢字。"),
+    "base64": ("", "QUJDREVGR0hJSktMTU5P"),
+    "lines of base64": ("", "QUJDREVGR0hJSktMTU5P" * 4 + "\n"),
 }
 
 

@@ -7,6 +7,7 @@ import json
 import random
 import re
 import string
+import uuid
 from collections.abc import Callable
 
 ALNUM = string.ascii_letters + string.digits
@@ -80,6 +81,36 @@ PLANTED: dict[str, Callable[[], str]] = {
     "linear": lambda: "lin" + "_api_" + chance(ALNUM, 40),
     "tailscale": lambda: "tskey" + "-auth-" + chance(ALNUM, 12) + "-" + chance(ALNUM, 32),
     "grafana": lambda: "glsa" + "_" + chance(ALNUM, 32) + "_" + chance(HEX, 8),
+    "grafana cloud": lambda: "glc" + "_" + chance(ALNUM, 80) + "==",
+    "atlassian admin": lambda: "ATCTT" + "3xFfGN0" + chance(ALNUM, 180) + "=" + chance("0123456789ABCDEF", 8),
+    "atlassian bitbucket": lambda: "ATBB" + chance(ALNUM, 32),
+    "azure_client_secret": lambda: chance(ALNUM, 3) + "8" + "Q~" + chance(ALNUM, 34),
+    "doppler": lambda: "dp" + ".pt." + chance(ALNUM, 43),
+    "doppler service": lambda: "dp" + ".st.prd." + chance(ALNUM, 43),
+    "postman": lambda: "PMAK" + "-" + chance(HEX, 24) + "-" + chance(HEX, 34),
+    "terraform": lambda: chance(ALNUM, 14) + ".atlas" + "v1." + chance(ALNUM, 67),
+    "planetscale": lambda: "pscale" + "_tkn_" + chance(ALNUM, 43),
+    "pulumi": lambda: "pul" + "-" + chance(HEX, 40),
+    "artifactory": lambda: "AKC" + "p" + chance(ALNUM, 69),
+    "square": lambda: "EAA" + "A" + chance(ALNUM, 60),
+    "square application": lambda: "sq0" + "csp-" + chance(ALNUM, 43),
+    "heroku": lambda: "HRKU" + "-AA" + chance(ALNUM, 58),
+    "notion": lambda: "ntn" + "_" + chance("0123456789", 11) + chance(ALNUM, 35),
+    "figma": lambda: "figd" + "_" + chance(ALNUM, 40),
+    "sentry": lambda: "sntrys" + "_eyJpYXQiO" + chance(ALNUM, 120) + "==_" + chance(ALNUM, 43),
+    "sentry user": lambda: "sntryu" + "_" + chance(HEX, 64),
+    "new_relic": lambda: "NRAK" + "-" + chance(CAPITALS, 27),
+    "supabase": lambda: "sbp" + "_" + chance(HEX, 40),
+    "supabase secret": lambda: "sb" + "_secret_" + chance(ALNUM, 31),
+    "dropbox": lambda: "sl" + ".u." + chance(WORD, 180),
+    "fly": lambda: "fo1" + "_" + chance(ALNUM, 43),
+    "fly macaroon": lambda: "fm2" + "_" + chance(BASE64, 200),
+    "password_hash sha512": lambda: "$6$" + chance(ALNUM, 16) + "$" + chance(ALNUM, 86),
+    "password_hash bcrypt": lambda: "$2y$05$" + chance(ALNUM, 53),
+    "password_hash yescrypt": lambda: "$y$j9T$" + chance(ALNUM, 22) + "$" + chance(ALNUM, 43),
+    "password_hash apr1": lambda: "$apr1$" + chance(ALNUM, 8) + "$" + chance(ALNUM, 22),
+    "password_hash argon2": lambda: "$argon2id$v=19$m=65536,t=3,p=4$" + chance(ALNUM, 22) + "$" + chance(ALNUM, 43),
+    "password_hash ldap": lambda: "{SSHA}" + chance(ALNUM, 32),
     "atlassian": lambda: "ATATT" + "3xFfGF0" + chance(ALNUM, 180) + "=" + chance("0123456789ABCDEF", 8),
     "jwt": token,
 }
@@ -105,6 +136,18 @@ CONTEXTS: dict[str, Callable[[str], str]] = {
     "listing": lambda secret: f"    12\t{secret}\n    13\tend\n",
     "sentence": lambda secret: f"The value is {secret}.",
 }
+
+DRESSES: dict[str, Callable[[str], str]] = {
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64, one character in front": lambda text: base64.b64encode(f" {text}".encode()).decode(),
+    "base64 of a file": lambda text: base64.b64encode(f"a: 1\nb: {text}\nc: 2\n".encode()).decode(),
+    "base64url": lambda text: b64url(f"??>{text}".encode()),
+    "base64 in json": lambda text: json.dumps({"content": "x\n" + base64.b64encode(text.encode()).decode()}),
+    "base64 of a secret of Kubernetes": lambda text: f"data:\n  key: {base64.b64encode(text.encode()).decode()}\n",
+    "hex": lambda text: text.encode().hex(),
+    "hex in capitals": lambda text: f"0x{text.encode().hex().upper()}",
+}
+"""Encodings of a secret that is known by its shape."""
 
 CREDENTIALS: dict[str, tuple[Callable[[], str], str]] = {
     "aws_secret_key": (lambda: chance(BASE64, 40), "[default]\naws_secret_access_key = {}\n"),
@@ -143,6 +186,35 @@ CREDENTIALS: dict[str, tuple[Callable[[], str], str]] = {
     "url_password json": (lambda: chance(ALNUM, 12), '"url":"https:\\/\\/ann:{}@git.example\\/r.git"'),
     "url_password word": (lambda: "hunter2", "git clone https://ann:{}@git.example/r.git"),
     "url_password proxy": (lambda: chance(ALNUM, 12), "https_proxy=http://ann:{}@10.0.0.1:3128"),
+    "url_password encoded": (lambda: chance(ALNUM, 12), "next=https%3A%2F%2Fann%3A{}%40git.example%2Fr"),
+    "url_password encoded in small letters": (lambda: chance(ALNUM, 12), "next=https%3a%2f%2fann%3a{}%40git.example"),
+    "url_password srv": (lambda: chance(ALNUM, 12), "mongodb+srv://ann:{}@cluster0.example.net/?retryWrites=true"),
+    "url_token": (lambda: chance(ALNUM, 32), "git clone https://{}@git.example/r.git"),
+    "url_token and a name": (lambda: chance(ALNUM, 32), "https://{}:@api.example/v1"),
+    "parameter": (lambda: chance(ALNUM, 32), "GET /v1/files?access_token={}&page=2"),
+    "parameter signed": (lambda: chance(HEX, 64), "https://b.s3.example/o?X-Amz-Date=1&X-Amz-Signature={}"),
+    "parameter sig": (lambda: chance(ALNUM, 32), "https://a.example/c?sp=r&sig={}"),
+    "parameter encoded": (lambda: chance(ALNUM, 32), "next=%2Fv1%3Fapi_key%3D{}%26page%3D2"),
+    "parameter jdbc": (lambda: "hunt3r2", "jdbc:postgresql://db.example/app?user=ann&password={}&ssl=true"),
+    "parameter odbc": (lambda: "hunt3r2", "Server=db.example;Uid=ann;Pwd={};Encrypt=yes"),
+    "basic docker": (
+        lambda: base64.b64encode(b"ann:" + chance(ALNUM, 12).encode()).decode(),
+        '{"auths": {"ghcr.io": {"auth": "{}"}}}',
+    ),
+    "basic npm": (
+        lambda: base64.b64encode(b"ann:" + chance(ALNUM, 12).encode()).decode(),
+        "//npm.example/:_auth={}\n",
+    ),
+    "heroku assigned": (lambda: str(uuid.UUID(int=_chance.getrandbits(128), version=4)), "HEROKU_API_KEY={}\n"),
+    "cookie": (lambda: f"theme=dark; session={chance(ALNUM, 32)}", "Cookie: {}\r\nAccept: */*"),
+    "cookie set": (lambda: f"sid={chance(ALNUM, 32)}; Path=/; HttpOnly", "< Set-Cookie: {}\n"),
+    "sql_password": (lambda: "hunter2", "ALTER USER ann WITH PASSWORD '{}';"),
+    "sql_password mysql": (lambda: "hunter2", "CREATE USER 'ann'@'%' IDENTIFIED BY '{}';"),
+    "command_password": (lambda: "hunter2", "curl -sS -u ann:{} https://api.example/v1"),
+    "command_password mysql": (lambda: "hunter2", "mysqldump -h db.example -u ann -p{} app"),
+    "pgpass": (lambda: "hunter2", "db.example:5432:app:ann:{}\n"),
+    "assigned short": (lambda: chance(string.ascii_lowercase, 10) + "!q", "db_password: {}\n"),
+    "assigned shell": (lambda: "Passw0rd" + chance(ALNUM, 3), "export DB_PASSWORD={}\n"),
     "netrc": (lambda: chance(ALNUM, 12), "machine git.example login ann password {}\n"),
     "netrc lines": (lambda: chance(ALNUM, 12), "machine git.example\n  login ann\n  password {}\n"),
     "assigned": (lambda: chance(ALNUM, 24), 'API_KEY = "{}"\n'),

@@ -1,0 +1,67 @@
+"""Find secrets in base64 and hex: a run of such characters is decoded, and the shapes are looked for in its text."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Iterator
+
+from harness.record import replace
+from harness.redaction.marks import Span
+from harness.redaction.shapes import shape_spans, shapes_for
+from harness.regex import regex
+
+_LEAST = 24
+"""Characters of the shortest run that is decoded: base64 of 18 characters, less than any vendor's key has."""
+_IN_RUN = bytes(49 if (chr(byte).isalnum() and byte < 128) or chr(byte) in "+/-_" else 48 for byte in range(256))
+_HEX = regex(rb"[0-9A-Fa-f]{36,}+")
+_RUN = b"1" * _LEAST
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_PRINTABLE = bytes((9, 10, 13, *range(32, 127)))
+
+
+def may_hold_encoded(text: str) -> bool:
+    """Return whether a run is long enough to be decoded; of most texts it is not."""
+    return _RUN in _classes(text)
+
+
+def encoded_spans(text: str) -> Iterator[Span]:
+    """Yield the secrets in the runs of `text`, each with what it stands for; they may overlap."""
+    classes = _classes(text)
+    start = classes.find(_RUN)
+    while start >= 0:
+        end = classes.find(b"0", start)
+        end = len(classes) if end < 0 else end
+        run = text[start:end].encode("ascii")
+        for span in (*_in_base64(run), *_in_hex(run)):
+            yield replace(span, start=start + span.start, end=start + span.end)
+        start = classes.find(_RUN, end)
+
+
+def _classes(text: str) -> bytes:
+    """Return `1` for each character that may stand in base64, of either alphabet, and `0` for any other."""
+    return text.encode("ascii", "replace").translate(_IN_RUN)
+
+
+def _in_base64(run: bytes) -> Iterator[Span]:
+    """Yield the secrets in a run, wherever its base64 begins: the end of an escape (`\\n`, `%3D`) may stand before it."""
+    characters = run.translate(_URL_SAFE)
+    for first in range(4):
+        usable = len(run) - first - ((len(run) - first) % 4 == 1)
+        padding = b"=" * (-usable % 4)
+        for span in _in_decoded(binascii.a2b_base64(characters[first : first + usable] + padding)):
+            yield replace(span, start=first + span.start // 3 * 4, end=min(len(run), first + -(-span.end // 3) * 4))
+
+
+def _in_hex(run: bytes) -> Iterator[Span]:
+    for digits in _HEX.finditer(run):
+        for first in range(digits.start(), digits.start() + 2):
+            usable = (digits.end() - first) // 2 * 2
+            for span in _in_decoded(binascii.a2b_hex(run[first : first + usable])):
+                yield replace(span, start=first + 2 * span.start, end=first + 2 * span.end)
+
+
+def _in_decoded(data: bytes) -> Iterator[Span]:
+    """Yield the secrets in what was decoded, if it is text: of what is none, two thirds of the bytes are not printable."""
+    if len(data.translate(None, _PRINTABLE)) * 4 <= len(data):
+        text = data.decode("latin-1")  # a character for each byte
+        yield from shape_spans(text, shapes_for(text))
