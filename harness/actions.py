@@ -123,6 +123,8 @@ class Command(Record):
     """The folder that it runs in, links followed as the shell has it; nothing where that is not known."""
     run_by: tuple[tuple[str, ...], ...] = ()
     """The commands that run it, by their words: `uv run pytest` runs `pytest`."""
+    opens: tuple[str, ...] = ()
+    """Folders outside the workspace that a git command writes, where its repository is linked from there (absolute)."""
     fed: bool = False
     """Whether it reads what is not in its words: text of a redirection, a file, or what the command before it prints."""
 

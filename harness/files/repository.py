@@ -160,6 +160,46 @@ def is_repository(folder: str) -> bool:
     return isinstance(found, tuple) and _is_surely_one(*found)
 
 
+_SHARED = ("objects", "refs", "logs", "lfs", "rr-cache")
+"""Folders of a repository that git writes from each of its worktrees; not its hooks, nor its configuration."""
+
+
+def linked_places(folder: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
+    """Return the places that git writes in the repository of `folder` (absolute), where its `.git` is a file.
+
+    First those of a repository whose own files name this `.git`: a linked worktree's folder and the shared folders, with
+    `worktrees` that of all worktrees, or the folder of a submodule. Else the one folder that only `.git` names: whoever
+    wrote that file chose it. Both are empty where the file leads to no repository, or to one that belongs to another folder.
+    """
+    top = git_top(folder)
+    link = os.path.join(top, ".git")
+    found = _data_of(top)
+    if os.path.islink(link) or not os.path.isfile(link) or not isinstance(found, tuple):
+        return (), ""
+    git, common = map(os.path.realpath, found)
+    if not _is_surely_one(git, common):
+        return (), ""
+    if git != common:
+        back = _line_of(os.path.join(git, "gitdir"))
+        is_ours = _is_plain(back) and os.path.realpath(os.path.join(git, back)) == os.path.realpath(link)
+        if not is_ours or os.path.dirname(git) != os.path.join(common, "worktrees"):
+            return (), ""
+        shared = (os.path.join(common, name) for name in (*_SHARED, *(("worktrees",) if worktrees else ())))
+        return (git, *(place for place in shared if os.path.isdir(place) and not os.path.islink(place))), ""
+    config = (read_small(os.path.join(git, "config"), MAX_CONFIG_BYTES) or b"").decode("utf-8", "replace")
+    tree = _WORK_TREE.search(config)
+    if tree is not None:
+        is_ours = os.path.realpath(os.path.join(git, tree[1])) == os.path.realpath(top)
+        return ((git,), "") if is_ours else ((), "")
+    is_of_another = os.path.basename(git) == ".git" or _BARE.search(config) is not None
+    return (), "" if is_of_another else git
+
+
+_WORK_TREE = regex(r"(?im)^[ \t]*worktree[ \t]*=[ \t]*([^\s\"#;\\][^\"#;\\\n]*?)[ \t]*$")
+_BARE = regex(r"(?im)^[ \t]*bare[ \t]*(?:$|=(?![ \t]*false[ \t]*$))")
+"""Keys of core in git-config(1), as git itself writes them."""
+
+
 def _is_surely_one(git: str, common: str) -> bool:
     """Say whether git takes this for the data of a repository (setup.c, is_git_directory)."""
     head = os.path.join(git, "HEAD")

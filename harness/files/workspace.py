@@ -261,6 +261,15 @@ class Workspace:
         """Return the top of the git repository that `folder` (seen from `cwd`) lies in, or the folder itself."""
         return repository.git_top(_walk(os.path.join(cwd, folder)).real)
 
+    def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
+        """Return the places outside the workspace that git writes, run in `folder` (seen from `cwd`), if `.git` is a file.
+
+        `worktrees`: those of further worktrees of the repository, too.
+        """
+        proved, claimed = repository.linked_places(_walk(os.path.join(cwd, folder)).real, worktrees=worktrees)
+        outside = tuple(place for place in proved if not is_within(place, self.root))
+        return outside, "" if is_within(claimed, self.root) else claimed
+
     def _walked(self, path: str, *, entry: bool) -> _Way:
         """Return where an absolute path leads; the way to the root was walked when the session began."""
         folder, _, name = path.rpartition("/")

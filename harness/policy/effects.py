@@ -38,6 +38,8 @@ DEFAULT_HIDE = (
 )  # fmt: skip
 """What no command can read, unless a policy shows it: keys, browsers' profiles, what was typed in shells."""
 
+_HOLDS_GIT = frozenset((".", ".git"))
+"""Who may write one of these may write the repository, also where its data lie elsewhere."""
 _BOUNDED = (Act.LOOKS, Act.WRAPS, Act.WRITES)
 _GUESSED = (Act.RUNS, Act.UNKNOWN)
 """What may do anything with its operands, or nothing."""
@@ -227,6 +229,8 @@ def effects_of(
     if open_ended:
         granted += sandbox.write
     reaches = any(not is_bounded(part) or (isinstance(part, Command) and part.network) for part in asked or parts)
+    if not _HOLDS_GIT.isdisjoint(granted):
+        granted += [place for part in parts if isinstance(part, Command) for place in part.opens]
     if open_ended or asked:
         network = network or (sandbox.network and reaches)
         hosts |= dict.fromkeys(sandbox.hosts if reaches else ())

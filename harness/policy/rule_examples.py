@@ -164,6 +164,9 @@ class _ExampleDisk:
     def git_top(self, folder: str, cwd: str) -> str:  # noqa: ARG002 - likewise
         return self.root
 
+    def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:  # noqa: ARG002 - likewise
+        return (), ""
+
 
 EXAMPLE_DISK = _ExampleDisk()
 

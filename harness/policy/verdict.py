@@ -188,10 +188,12 @@ def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
         return False
     if verdict.decision is not Decision.AUTO:  # a person answers for the rest
         return True
-    more = set(effects.granted).difference(*(rule.write for rule in walled))
+    parts = tuple(action.all_facets())
+    repository = (place for part in parts if isinstance(part, Command) for place in part.opens)
+    more = set(effects.granted).difference(repository, *(rule.write for rule in walled))
     outside = any(
         path.place not in (Place.INSIDE, Place.ROOT) and path.access is not Access.READ
-        for path in action.all_facets()
+        for path in parts
         if isinstance(path, PathAccess)
     )
     network = effects.network and not all(rule.network for rule in walled)

@@ -82,6 +82,10 @@ class Disk(Protocol):
     def git_top(self, folder: str, cwd: str) -> str:
         """Return the top of the git repository that a folder lies in, or the folder itself."""
 
+    def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
+        """Return the places that git writes outside the workspace, which the repository itself names, and the one that only
+        a file in that folder names; or nothing."""
+
 
 class Witness:
     """Another disk, asked for one command line: the same thing once and not without end; and whether it would still answer so.
@@ -207,6 +211,11 @@ class Witness:
     def git_top(self, folder: str, cwd: str) -> str:
         """Return the top of the git repository that a folder lies in, or the folder itself."""
         return self._noted(lambda: self._disk.git_top(folder, cwd))
+
+    def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
+        """Return the places that git writes outside the workspace, which the repository itself names, and the one that only
+        a file in that folder names; or nothing."""
+        return self._noted(lambda: self._disk.git_places(folder, cwd, worktrees=worktrees))
 
 
 def _same(new: object, old: object) -> bool:

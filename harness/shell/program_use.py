@@ -189,6 +189,15 @@ def git_problem(line: CommandLine, git_folder: str, state: ShellState) -> str:
     return next((problem for problem in problems if problem is not None), "")
 
 
+def git_places(line: CommandLine, argv: Sequence[str], use: Use, state: ShellState) -> tuple[tuple[str, ...], str]:
+    """Return the places outside the workspace that git writes (`Disk.git_places`); nothing for other programs, or in doubt."""
+    folder = "" if use.git_folder is None else use.git_folder
+    known = len(state.folders) == 1 and not state.elsewhere and (use.git_folder is not None or "-C" not in argv)
+    if argv[0] != "git" or not known:
+        return (), ""
+    return line.disk.git_places(folder, state.folders[0], worktrees="worktree" in argv)
+
+
 def _is_module(name: str) -> bool:
     module = name.partition(".")[0]
     return module in LIBRARY or (module.startswith("_") and module != "__pycache__")

@@ -26,7 +26,15 @@ from harness.shell.expansion import Expander, is_pattern
 from harness.shell.loose_words import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
 from harness.shell.printed_names import HandedNames
-from harness.shell.program_use import SYSTEM_FOLDERS, git_problem, may_import, paths_used, program_of, use_of
+from harness.shell.program_use import (
+    SYSTEM_FOLDERS,
+    git_places,
+    git_problem,
+    may_import,
+    paths_used,
+    program_of,
+    use_of,
+)
 from harness.shell.redirections import NO_STDIN, Stdin, apply_redirections
 from harness.shell.shell_state import Outcome, ShellState, StopReading, check_variable
 from harness.shell.syntax import Literal, Script, Simple, Unread, Word
@@ -235,10 +243,14 @@ class SimpleCommands:
             act = Act.RUNS
         elif act is Act.WRAPS and shows_something(program, paths):
             act = Act.LOOKS
+        opens, claimed = ((), "") if act is Act.LOOKS else git_places(self._line, argv, use, state)
+        if claimed:  # a folder like any other outside
+            paths += self._line.resolved(claimed, Access.WRITE, state)
         self._line.add(
             replace(
                 self._facet(argv, text, state),
                 paths=tuple(dict.fromkeys(paths)),
+                opens=opens,
                 act=act,
                 network=use.network,
                 model=program,

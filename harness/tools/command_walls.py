@@ -49,6 +49,9 @@ MOST_EXPOSED = 200
 """Files that no wall can hold and that a grant still names."""
 CLOSED = "cannot be written, for the folder stays closed"
 _OF_A_GRANT = Effects(read=None, write=None, granted=(".",), network=False, unasked=True)
+_OBEYED_BY_GIT = ("config", "config.worktree", "hooks")
+_LEADS_TO_OTHERS = ("commondir", "gitdir")
+"""Files in the folder of a worktree that say which repository it belongs to."""
 _NO_PLACES = ("/dev", "/proc", "/sys")
 """Where a policy may hide nothing, as in `/` itself (effects.place_problem): what leads there is a link made since."""
 CONTAINER_HINT = (
@@ -212,7 +215,9 @@ class CommandWalls:
                 os.makedirs(folder, exist_ok=True)
             walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
             apart = by_host and bool(effects.hosts) and not effects.network and not why_none()
-            walls = replace(walls, hold=_without_named(hold, effects), terminal=terminal, own_network=apart)
+            walls = replace(
+                walls, hold=(*walls.hold, *_without_named(hold, effects)), terminal=terminal, own_network=apart
+            )
             return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
             raise ToolError(f"This command cannot be confined to what it may do: {error}. Nothing was run.") from None
@@ -262,12 +267,18 @@ def walls_for(
     by_policy = [os.path.realpath(path) for path in placed if os.path.lexists(path)]
     hidden = dict.fromkeys((*by_policy, *(os.path.realpath(path) for path in hide if os.path.lexists(path))))
     skills = (path for path in workspace.skills if not _is_in_any(path, by_policy))
+    repositories = [path for path in write if os.path.isfile(f"{path}/HEAD") and not is_within(path, workspace.root)]
+    obeyed = (f"{path}/{name}" for path in repositories for name in _OBEYED_BY_GIT)
     return Walls(
         write=tuple(dict.fromkeys(write)),
         network=effects.network,
         hide=tuple(path for path in hidden if path != "/" and not _is_in_any(path, _NO_PLACES)),
         show=(*([] if workspace.outputs is None else [workspace.outputs]), *skills),
-        keep=tuple(real for path in hold if is_within(real := os.path.realpath(path), workspace.root)),
+        keep=(
+            *(real for path in hold if is_within(real := os.path.realpath(path), workspace.root)),
+            *(path for path in obeyed if os.path.lexists(path)),
+        ),
+        hold=tuple(f"{path}/{name}" for path in repositories for name in _LEADS_TO_OTHERS),
         unix_sockets=effects.sockets,
         temporary=None if temporary is None or only_looks(effects) else temporary(),
     )
