@@ -57,7 +57,7 @@ def test_each_call_gets_the_answer_of_its_row(arguments: str, word: str, part: s
         rewritten = word == "run" and CONFINES
         assert ("exec --ticket" in str(said["updatedInput"])) == rewritten
         assert rewritten or said["updatedInput"] == given
-        assert "cd --" not in str(said["updatedInput"])  # the folder of its shell is not ours to know
+        assert "&& cd -- " not in str(said["updatedInput"])  # the folder of its shell is not ours to know
     else:
         assert said == {
             "behavior": "deny",
