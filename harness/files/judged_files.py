@@ -9,6 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
 
 from harness.actions import PathAccess
 from harness.errors import ErrorCode, ToolError
@@ -202,6 +205,8 @@ _MAX_SEARCHED_NAMES = 5_000
 """Of one folder."""
 _MAX_INDEX_BYTES = 5_000_000
 """Of git's index, which then names some 50,000 files: a hint may take a fifth of a second."""
+_MAX_WALKED_NAMES = 5_000
+"""Names looked at for a file elsewhere, where git tracks nothing."""
 MAX_NAMED = 3
 
 
@@ -225,10 +230,32 @@ def not_found(path: PathAccess, workspace: Workspace) -> ToolError:
 
 
 def _of_this_name(name: str, root: str) -> list[str]:
-    """Return the files of this very name that git tracks in the workspace, those near its root first; none in a hidden
-    folder, which may be one that must not be read."""
+    """Return the files of this very name in the workspace, those near its root first: those that git tracks; where it
+    tracks nothing, those found by a bounded walk. None in a hidden folder, which may be one that must not be read."""
     top, tracked = tracked_from(root, _MAX_INDEX_BYTES) or ("", ())
+    if not tracked:
+        return list(islice(_walk_to(name, root), MAX_NAMED))
     paths = [os.path.relpath(os.path.join(top, each), root) for each, *_ in tracked if os.path.basename(each) == name]
     seen = [path for path in paths if "/." not in f"/{os.path.dirname(path)}"]
     there = [path for path in seen if os.path.isfile(os.path.join(root, path))]
     return sorted(there, key=lambda path: (path.count("/"), path))
+
+
+def _walk_to(name: str, root: str) -> Iterator[str]:
+    """Yield the files of this name below `root`, folder by folder, following no link."""
+    left = _MAX_WALKED_NAMES
+    waiting = deque([""])
+    while waiting and left > 0:
+        folder = waiting.popleft()
+        names = names_in(os.path.join(root, folder), left) or ()
+        left -= len(names)
+        for each in names:
+            path = os.path.join(folder, each)
+            if each == name and os.path.isfile(os.path.join(root, path)):
+                yield path
+            elif not each.startswith(".") and _is_real_folder(os.path.join(root, path)):
+                waiting.append(path)
+
+
+def _is_real_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)

@@ -15,6 +15,7 @@ from harness.files.untracked import untracked_files
 from harness.paths import TreeNames, is_within
 from harness.programs.git_pathspecs import GitFiles, ShownFiles, places, shown
 from harness.record import Record, replace
+from harness.regex import regex
 from harness.text.visible import visible_line
 
 MAX_PATH_BYTES = 4096
@@ -25,6 +26,8 @@ _MAX_NAME_BYTES = 255
 MAX_LINKS = 40
 """As many as Linux follows on the way to one file (path_resolution(7))."""
 
+
+_ESCAPED_BYTE = regex(r"\\(?:x|udc)([89a-f][0-9a-f])")
 
 _LOOKED_INTO = (Place.INSIDE, Place.ROOT, Place.ADDED)
 """Where the names of files may be told."""
@@ -95,8 +98,7 @@ class Workspace:
         Raises ToolError for a path that cannot name a file: empty, too long, with NUL or a lone surrogate.
         """
         _check(path)
-        expanded = self.home + path[1:] if path == "~" or path.startswith("~/") else path
-        joined = os.path.join(cwd or self.root, expanded)
+        joined = os.path.join(cwd or self.root, self._expanded(path))
         way = self._walked(joined, entry=entry)
         real = way.real
         lexical = os.path.normpath(joined)
@@ -113,6 +115,19 @@ class Workspace:
             entry=entry,
             shared=shared,
         )
+
+    def file_name(self, path: str) -> str:
+        """Return `path` with escapes (`\\xff`, `\\udcff`) as the bytes that they are shown for, where only that names
+        something: in results, a byte that is no UTF-8 is such an escape. Other paths stay as they are."""
+        if not (_ESCAPED_BYTE.search(path) and _is_name(path)):
+            return path
+        escaped = _ESCAPED_BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)), path)
+        name = os.fsdecode(os.fsencode(escaped))  # several bytes may be a character
+        written, meant = (os.path.join(self.root, self._expanded(each)) for each in (path, name))
+        return name if not os.path.lexists(written) and os.path.lexists(meant) else path
+
+    def _expanded(self, path: str) -> str:
+        return self.home + path[1:] if path == "~" or path.startswith("~/") else path
 
     def resolve_word(
         self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
@@ -333,10 +348,16 @@ def _check(path: str) -> None:
     size = len(path.encode("utf-8", "surrogatepass"))
     if size >= MAX_PATH_BYTES:
         raise ToolError(f"The path is too long: {size} bytes, at most {MAX_PATH_BYTES - 1} are possible.")
+    if not _is_name(path):
+        raise ToolError("The path contains a lone surrogate, which no file name can hold.")
+
+
+def _is_name(path: str) -> bool:
+    """Return whether the system gives this very text for the name: one file has one text, which patterns are matched on."""
     try:
-        path.encode()
+        return path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape") == path
     except UnicodeEncodeError:
-        raise ToolError("The path contains a lone surrogate, which no file name can hold.") from None
+        return False
 
 
 class _Way(Record):

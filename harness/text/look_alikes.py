@@ -67,7 +67,7 @@ def _all(text: str, unseen: str) -> Iterator[str]:
     yield from _unseen(text, unseen)
     if any(_reorders(line) for line in text.splitlines()):
         yield "right-to-left letters with signs or digits between: a terminal may show these in another order"
-    plain = {_script(char) for char in set(text) if char.isalpha() and char not in _letters()}
+    plain = {_script(char) for char in set(text) if char.isalpha() and char not in drawn_letters()}
     before = "\n"
     for word in re.findall("\\S+|\\n", text):
         if not word.isascii():
@@ -145,7 +145,7 @@ def _of_letters(letters: str, word: str, plain: frozenset[str] | set[str]) -> It
             scripts.setdefault(script, []).append(char)
     latin = scripts.get("LATIN", [])
     others = [char for script, chars in scripts.items() if script != "LATIN" for char in chars]
-    looks = _letters()
+    looks = drawn_letters()
     if not _belong_together(scripts):
         yield f"{_shown(word)} mixes letters of {' and '.join(map(str.title, sorted(scripts)))}: {_named(others)}"
     elif others and not latin and all(char in looks for char in others) and not plain & scripts.keys():
@@ -167,7 +167,7 @@ def _belong_together(scripts: Mapping[str, list[str]]) -> bool:
         return False
     (other,) = others
     if other == "GREEK":
-        return not any(char in _letters() for char in scripts[other])
+        return not any(char in drawn_letters() for char in scripts[other])
     return other in _BESIDE_LATIN
 
 
@@ -212,7 +212,8 @@ def _named(chars: Iterable[str]) -> str:
 
 
 @cache
-def _letters() -> Mapping[str, str]:
+def drawn_letters() -> Mapping[str, str]:
+    """Return the ASCII letter that each look-alike is drawn as."""
     rows = (row.split(":") for row in _LETTERS.split())
     return {chr(int(code, 16)): latin for latin, codes in rows for code in codes.split(",")}
 

@@ -66,7 +66,7 @@ class EditFileTool:
 
         Raises ToolError for a path that cannot name a file, and for texts that are missing, identical or empty.
         """
-        path = self._workspace.resolve(text(arguments, "path"), Access.WRITE)
+        path = self._workspace.resolve(self._workspace.file_name(text(arguments, "path")), Access.WRITE)
         request = self._request(path, _edits(arguments))
         unable = isinstance(request.change, Unable)
         return Action(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 
 from harness.regex import regex
 from harness.text.visible import visible
 
 MIN_APPLIED_CHARACTERS = 4
-"""A shorter new text is somewhere in most files: that it is there says nothing."""
+"""A shorter new text is in most files: it counts only as a word of its own, and after other explanations."""
 MAX_SEARCHED_CHARACTERS = 1_500_000
 """Of the file, for everything but what is there already; and of the old text."""
 MAX_NORMALIZED_CHARACTERS = 1_000_000
@@ -36,6 +37,21 @@ MAX_SHOWN_CHARACTERS = 200
 
 _PREFIX = regex(r"^ *\d+\t", re.MULTILINE)
 _ESCAPE = regex(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})")
+_HIDDEN = (
+    "\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+"""Characters that are drawn as nothing: controls, format characters, fillers, variation selectors."""
+_IN_CODE = (
+    r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[ntr0abfv\"'`/\\])"
+    "|&(?:lt|gt|amp|quot|apos|nbsp|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});"
+)
+"""Characters as string literals and HTML write them."""
+_CODED = regex(_IN_CODE)
+_UNSEEN = regex(f"[{_HIDDEN}]")
+_UNIT = regex(f"{_IN_CODE}|[{_HIDDEN}]")
+_LONGEST_UNIT = 10
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _WORD = regex(r"\w+|[^\w\s]")
 _BLANKS = b" \t\r\x0b\x0c"
 # Characters that editors and models put in the place of plain ones, one for one.
@@ -43,19 +59,17 @@ _LIKE = {
     "'": "\u2018\u2019\u201a\u201b\u2032",
     '"': "\u201c\u201d\u201e\u201f\u2033",
     "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
-    " ": "\u00a0\u2002\u2003\u2009\u202f\u3000",
+    " ": "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
 }
 
 
 def explain_miss(data: bytes, old: str, new: str) -> str:
     """Return one or two sentences (or the nearest lines) on why `old` is not in `data`."""
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
-    if len(new.strip()) >= MIN_APPLIED_CHARACTERS:
-        with_lf = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
-        position = with_lf.find(new.encode())
-        if position >= 0:
-            line = with_lf.count(b"\n", 0, position) + 1
-            return f"new_string is already there (line {line})."
+    applied = _applied(data, new)
+    is_short = len(new.strip()) < MIN_APPLIED_CHARACTERS
+    if applied and not is_short:
+        return applied
     if len(old) > MAX_SEARCHED_CHARACTERS:
         return "It is longer than what is searched for something like it; read the file again."
     start = data[: 4 * MAX_SEARCHED_CHARACTERS + 4]  # a character has at most four bytes
@@ -69,13 +83,27 @@ def explain_miss(data: bytes, old: str, new: str) -> str:
         return "old_string has an escape (\\xNN, \\uNNNN) that read_file shows for a character; write the character itself."
     if old in text:
         return "old_string has U+FFFD where the file has bytes that are no UTF-8: they cannot be named in an edit."
-    told = _whitespace(text, old) or _unicode(text, old) or _nearest(text, old)
-    if told:
+    if told := _whitespace(text, old) or _otherwise_written(text, old) or _unicode(text, old):
+        return told
+    if told := " ".join(filter(None, (applied, _nearest(text, old)))):
         return told
     searched = f"the first {len(text):,} characters of the file" if len(text) < len(whole) else "the file"
     if text.count("\n") >= MAX_LINES_COMPARED:
         searched = f"the first {MAX_LINES_COMPARED:,} lines of the file"
     return f"Nothing in {searched} is much like it; read the file again."
+
+
+def _applied(data: bytes, new: str) -> str:
+    """Say that the new text is there; empty where it is not, or where a short one is part of a word."""
+    if not new.strip():
+        return ""
+    with_lf = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
+    position = with_lf.find(new.encode())
+    if len(new.strip()) < MIN_APPLIED_CHARACTERS:
+        alone = re.search(rb"(?<![\w\x80-\xff])" + re.escape(new.encode()) + rb"(?![\w\x80-\xff])", with_lf)
+        position = alone.start() if alone else -1
+    line = with_lf.count(b"\n", 0, position) + 1
+    return f"new_string is already there (line {line})." if position >= 0 else ""
 
 
 def _line_at(text: str, position: int) -> int:
@@ -131,21 +159,91 @@ def _blanks(indent: str) -> str:
     return "tabs and spaces mixed"
 
 
+def _otherwise_written(text: str, old: str) -> str:
+    """Return how the text differs if it does so in characters alone that look alike, are hidden, or are escaped."""
+    text, old = text[:MAX_NORMALIZED_CHARACTERS], old[:MAX_NORMALIZED_CHARACTERS]
+    for units, meaning in ((_UNSEEN, _seen), (_UNIT, _meaning)):
+        if text.isascii() and old.isascii() and not units.search(text) and not units.search(old):
+            continue
+        meant = meaning(old)
+        position = meaning(text).find(meant) if meant.strip() else -1
+        if position >= 0:
+            return _difference(text, _place(text, position, units, meaning), old, units, meaning)
+    return ""
+
+
+def _seen(text: str) -> str:
+    """Return the text without hidden characters, and with plain ones for those that look like them."""
+    return _plain(_UNSEEN.sub("", text))
+
+
+def _meaning(text: str) -> str:
+    """Return the same of the text that escapes and HTML entities stand for."""
+    return _seen(_CODED.sub(lambda match: _decoded(match.group()), text))
+
+
+@lru_cache(maxsize=4_096)
+def _decoded(code: str) -> str:
+    """Return the character that an escape or an entity stands for."""
+    from html import unescape
+
+    if code[0] == "&":
+        return unescape(code)
+    if len(code) == len("\\n"):
+        return _LETTERS.get(code[1], code[1])
+    number = int(code.lstrip("\\xuU"), 16)
+    return chr(number) if number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF else code
+
+
+def _place(text: str, position: int, units: re.Pattern[str], meaning: Callable[[str], str]) -> int:
+    """Return where in a text the character begins that is at `position` in its meaning."""
+    passed = end = 0
+    for match in units.finditer(text):
+        plain = passed + match.start() - end
+        size = len(meaning(match.group()))
+        if plain + (size == 0) > position or plain + size > position:
+            return match.start() - max(plain - position, 0)
+        passed, end = plain + size, match.end()
+    return end + position - passed
+
+
+def _difference(text: str, start: int, old: str, units: re.Pattern[str], meaning: Callable[[str], str]) -> str:
+    """Return the first difference of two texts with one meaning."""
+    i, j = start, 0
+    while j < len(old) or i < len(text):
+        ahead = text[i : i + 256]
+        if len(ahead) == 256 and ahead == old[j : j + 256] and not units.search(ahead[-_LONGEST_UNIT:] + "\0"):
+            i, j = i + 256, j + 256
+            continue
+        theirs, ours = _unit_at(text, i, units), _unit_at(old, j, units)
+        if theirs == ours:
+            i, j = i + len(theirs), j + len(ours)
+            continue
+        line = _line_at(text, i)
+        if ours and not meaning(ours):
+            return f"It differs in hidden characters at line {line}: old_string has {_named(ours)} where the file has none."
+        if not meaning(theirs):
+            return f"It differs in hidden characters at line {line}: the file has {_named(theirs)} where old_string has none."
+        coded = max(len(theirs), len(ours)) > 1
+        kind = "escapes" if coded else "letters that look alike" if theirs.isalnum() else "quotes, dashes or blanks"
+        return (
+            f"It differs in {kind} at line {line}: the file has {_named(theirs)} where old_string has {_named(ours)}."
+        )
+    return ""
+
+
+def _unit_at(text: str, place: int, units: re.Pattern[str]) -> str:
+    match = units.match(text, place)
+    return match.group() if match else text[place : place + 1]
+
+
 def _unicode(text: str, old: str) -> str:
-    """Return how the text differs if it does so in Unicode form, or in quotes, dashes and blanks of a kind, else nothing."""
+    """Return how the text differs if it does so in Unicode form only, else nothing."""
     if text.isascii() and old.isascii():
         return ""
-    plain, wanted = _plain(text), _plain(old)
-    position = plain.find(wanted)
-    if position >= 0:
-        theirs = text[position : position + len(old)]
-        place, found, sent = next((i, a, b) for i, (a, b) in enumerate(zip(theirs, old, strict=True)) if a != b)
-        line = _line_at(text, position + place)
-        difference = f"the file has {_named(found)} where old_string has {_named(sent)}"
-        return f"It differs in quotes, dashes or blanks at line {line}: {difference}."
     from unicodedata import normalize
 
-    plain = plain[:MAX_NORMALIZED_CHARACTERS]
+    plain, wanted = _seen(text[:MAX_NORMALIZED_CHARACTERS]), _seen(old)
     if len(wanted) > MAX_NORMALIZED_CHARACTERS or not (_is_stream_safe(plain) and _is_stream_safe(wanted)):
         return ""
     plain, wanted = normalize("NFC", plain), normalize("NFC", wanted)
@@ -163,18 +261,25 @@ def _is_stream_safe(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    if text.isascii():
-        return text
-    for plain, others in _LIKE.items():
-        for other in others:
-            text = text.replace(other, plain)
-    return text
+    return text if text.isascii() else text.translate(_plain_characters())
 
 
-def _named(char: str) -> str:
+@cache
+def _plain_characters() -> dict[int, str]:
+    """Return the plain character for each that looks like it, by code point."""
+    from harness.text.look_alikes import drawn_letters
+
+    signs = {ord(other): plain for plain, others in _LIKE.items() for other in others}
+    return {ord(other): plain for other, plain in drawn_letters().items()} | signs
+
+
+def _named(unit: str) -> str:
+    """Return the name of a character; of an escape, itself."""
     from unicodedata import name
 
-    return f"U+{ord(char):04X} ({name(char, 'no name')})"
+    if len(unit) > 1:
+        return unit
+    return "a line break" if unit == "\n" else f"U+{ord(unit):04X} ({name(unit, 'no name')})"
 
 
 def _nearest(text: str, old: str) -> str:

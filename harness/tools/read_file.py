@@ -283,7 +283,7 @@ class ReadFileTool:
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action. Raises ToolError for a path that cannot name a file."""
-        path = self._workspace.resolve(text(arguments, "path"), Access.READ)
+        path = self._workspace.resolve(self._workspace.file_name(text(arguments, "path")), Access.READ)
         offset, limit = whole(arguments, "offset", 1), whole(arguments, "limit", MAX_LINES)
         start = "" if offset == 1 else f" from line {offset}"
         return Action(

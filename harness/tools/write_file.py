@@ -69,7 +69,7 @@ class WriteFileTool:
 
         Raises ToolError for a path that cannot name a file, and for content that is too long.
         """
-        path = self._workspace.resolve(text(arguments, "path"), Access.WRITE)
+        path = self._workspace.resolve(self._workspace.file_name(text(arguments, "path")), Access.WRITE)
         content = text(arguments, "content").encode()
         if len(content) > MAX_FILE_BYTES:
             told = f"The content is {len(content):,} bytes long; at most {MAX_FILE_BYTES:,} are taken."

@@ -149,6 +149,11 @@ REFUSED = [
     pytest.param("\0", "The path contains a NUL character.", id="only NUL"),
     pytest.param("a\ud800", "The path contains a lone surrogate, which no file name can hold.", id="a lone surrogate"),
     pytest.param(
+        "\udcc3\udca9",
+        "The path contains a lone surrogate, which no file name can hold.",
+        id="bytes of a character: another text for its name",
+    ),
+    pytest.param(
         "a" * MAX_PATH_BYTES,
         f"The path is too long: {MAX_PATH_BYTES} bytes, at most {MAX_PATH_BYTES - 1} are possible.",
         id="too long",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import unicodedata
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -15,7 +17,7 @@ from sizes import spread
 from work import lines_run
 
 from harness import ToolError
-from harness.actions import FileChange, JsonValue
+from harness.actions import FileChange, JsonValue, PathAccess
 from harness.errors import ErrorCode
 from harness.files import baselines as bounds
 from harness.files.baselines import Baselines
@@ -483,6 +485,42 @@ def test_a_lone_surrogate_inside_a_list_is_an_argument_error(road: Road) -> None
 DECOMPOSED = unicodedata.normalize("NFD", "café")
 
 
+ZERO_WIDTH = "U+200B (ZERO WIDTH SPACE)"
+ACUTE = "U+00E9 (LATIN SMALL LETTER E WITH ACUTE)"
+BOM = "U+FEFF (ZERO WIDTH NO-BREAK SPACE)"
+FIGURE, SPACE = "U+2007 (FIGURE SPACE)", "U+0020 (SPACE)"
+CYRILLIC, LATIN = "U+0430 (CYRILLIC SMALL LETTER A)", "U+0061 (LATIN SMALL LETTER A)"
+CS = "c" * 600
+OTHERWISE_WRITTEN = [
+    ("x\nzero\u200bwidth\n", "zerowidth", "hidden characters at line 2", ZERO_WIDTH, "none"),
+    ("so\u00adft\n", "soft", "hidden characters at line 1", "U+00AD (SOFT HYPHEN)", "none"),
+    ("\u200ba b\n\ufeffc\n", "b\nc", "hidden characters at line 2", BOM, "none"),
+    ("a\x1b[1mb\n", "a[1mb", "hidden characters at line 1", "U+001B (no name)", "none"),
+    ("\u200b" * 300 + f"\nab\u200b{CS}\n", f"ab{CS}", "hidden characters at line 2", ZERO_WIDTH, "none"),
+    ("a\u2007b\n", "a b", "quotes, dashes or blanks at line 1", FIGURE, SPACE),
+    ("p\u0430ssword\n", "password", "letters that look alike at line 1", CYRILLIC, LATIN),
+    ("caf\\u00e9 café\n", "café café", "escapes at line 1", "\\u00e9", ACUTE),
+    ("café café\n", "caf\\u00E9 caf\\xe9", "escapes at line 1", ACUTE, "\\u00E9"),
+    ('x\ns = "a\\nb"\n', 's = "a\nb"', "escapes at line 2", "\\n", "a line break"),
+    ("s = 'a\nb'\n", "s = 'a\\nb'", "escapes at line 1", "a line break", "\\n"),
+    ("<p>a &lt; b</p>\n", "<p>a < b</p>", "escapes at line 1", "&lt;", "U+003C (LESS-THAN SIGN)"),
+    ("a && b\n", "a &amp;&amp; b", "escapes at line 1", "U+0026 (AMPERSAND)", "&amp;"),
+    ('say(\\"hi\\")\n', 'say("hi")', "escapes at line 1", '\\"', "U+0022 (QUOTATION MARK)"),
+    (f"{CS}&#39;\u201c\n", f"{CS}'\"", "escapes at line 1", "&#39;", "U+0027 (APOSTROPHE)"),
+]
+
+
+@all_rows(("data", "old", "kind", "theirs", "ours"), OTHERWISE_WRITTEN)
+def test_a_text_that_is_written_otherwise_is_explained(data: str, old: str, kind: str, theirs: str, ours: str) -> None:
+    said = f"It differs in {kind}: the file has {theirs} where old_string has {ours}."
+    assert explain_miss(data.encode(), old, "") == said
+
+
+def test_a_hidden_character_in_the_old_text_is_named() -> None:
+    said = f"It differs in hidden characters at line 1: old_string has {ZERO_WIDTH} where the file has none."
+    assert explain_miss(b"zerowidth\n", "zero\u200bwidth", "") == said
+
+
 @all_rows(
     ("data", "old", "said"),
     [
@@ -533,6 +571,27 @@ def test_a_miss_is_explained(data: str, old: str, said: str) -> None:
     assert explain_miss(data.encode(), old, "") == said
 
 
+@all_rows(
+    ("data", "old", "new", "said"),
+    [
+        ("n = 5\n", "n = 4", "5", "new_string is already there (line 1). Nearest text (lines 1-1):\nn = 5"),
+        ("a\nx = 15\ny = 5\n", "whatever there was", "5", "new_string is already there (line 3)."),
+        ("n = 15\n", "n = 4", "5", "Nearest text (lines 1-1):\nn = 15"),
+        (
+            "n  = 4\nm = 5\n",
+            "n = 4",
+            "5",
+            "It differs only in whitespace at line 1: there are other blanks inside the line.",
+        ),
+        ("n = 15\n", "whatever there was", " \n", "Nothing in the file is much like it; read the file again."),
+        ("n = 5\n", "whatever there was", "n = 5", "new_string is already there (line 1)."),
+    ],
+    ids=["short", "short, and nothing like it", "part of a number", "short, with the old text", "blanks", "long"],
+)
+def test_a_new_text_that_is_there_is_named(data: str, old: str, new: str, said: str) -> None:
+    assert explain_miss(data.encode(), old, new) == said
+
+
 def test_a_replacement_character_for_bytes_is_explained() -> None:
     said = "old_string has U+FFFD where the file has bytes that are no UTF-8: they cannot be named in an edit."
     assert explain_miss(b"caf\xe9\n", "caf\ufffd", "") == said
@@ -556,6 +615,9 @@ WORST = [
         "\n".join(["a"] * 200) + "\nb"), id="one word, every indentation",
     ),
     pytest.param(lambda: ("x" * 10_000_000, "\\x41" * 370_000 + "k"), id="escapes"),
+    pytest.param(lambda: ("\\n" * 5_000_000, "\\n" * 500_000 + "k"), id="escapes in the file"),
+    pytest.param(lambda: ("\u200b" * 499_000 + "ab", "\u200c" * 499_000 + "ab"), id="hidden characters everywhere"),
+    pytest.param(lambda: ("&lt;" * 240_000, "<" * 240_000), id="entities instead of characters"),
 ]  # fmt: skip
 
 
@@ -644,6 +706,54 @@ def test_the_same_name_elsewhere_is_named(road: Road) -> None:
 
     said = "File not found: src/parser.py. Its folder does not exist. Did you mean: lib/parser.py, lib/deep/parser.py?"
     assert result == failed(f"Error: {said}")
+
+
+def test_outside_a_repository_the_same_name_elsewhere_is_named(road: Road) -> None:
+    for name in (".hidden/parser.py", "a/.ssh/parser.py", "z/deep/parser.py", "z/parser.py", "a/x.py"):
+        road.unread(name, b"")
+    (road.root / "link").symlink_to(road.root / "z")
+
+    result = road.run("read_file", path="src/parser.py")
+
+    said = "File not found: src/parser.py. Its folder does not exist. Did you mean: z/parser.py, z/deep/parser.py?"
+    assert result == failed(f"Error: {said}")
+
+
+@all_rows("path", ["bad\\xff.txt", "bad\\udcff.txt"], anew={"road": new_road})
+def test_a_name_that_is_not_utf_8_is_read_edited_and_written(road: Road, path: str) -> None:
+    file = road.root / os.fsdecode(b"bad\xff.txt")
+    file.write_bytes(b"one\n")
+
+    missing = road.run("read_file", path="bad.txt")
+    read = road.run("read_file", path=path)
+    edited = road.run("edit_file", path=path, old_string="one", new_string="two")
+    written = road.run("write_file", path=path, content="three\n")
+
+    assert missing == failed("Error: File not found: bad.txt. Did you mean: bad\\udcff.txt?")
+    assert read.content.startswith("     1\tone\n")
+    assert edited.content.startswith("Edited bad\\udcff.txt: 1 replacement")
+    assert written.content.startswith("Overwrote bad\\udcff.txt")
+    assert (file.read_bytes(), os.listdir(road.root)) == (b"three\n", [file.name])
+    records = [json.loads(line) for line in (road.root.parent / "log.jsonl").read_bytes().decode().splitlines()]
+    assert {record["changed_path"] for record in records if record.get("changed_path")} == {str(file)}
+
+
+@all_rows(
+    ("path", "names"),
+    [
+        pytest.param("a\\xff", ("a\\xff", os.fsdecode(b"a\xff")), id="the name as it is written comes first"),
+        pytest.param("caf\\xc3\\xa9", ("café",), id="bytes that are UTF-8 are the character that rules name"),
+        pytest.param("\\x41", ("A",), id="other escapes are none"),
+    ],
+    anew={"road": new_road},
+)
+def test_an_escape_in_a_name_stands_for_one_file(road: Road, path: str, names: tuple[str, ...]) -> None:
+    for name in names:
+        (road.root / name).write_bytes(b"")
+
+    (facet,) = road.prepare("read_file", path=path).facets
+    assert isinstance(facet, PathAccess)
+    assert facet.names == (names[0] if path != "\\x41" else path,)
 
 
 def test_names_in_the_same_folder_come_first(road: Road) -> None:

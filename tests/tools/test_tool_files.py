@@ -337,7 +337,7 @@ def test_what_is_no_text_file_is_not_read(
         pytest.param(
             "src/mian.py", "File not found: src/mian.py. Did you mean: src/main.py, src/mail.py?", id="a name like two"
         ),
-        pytest.param("none/main.py", "File not found: none/main.py. Its folder does not exist.", id="a missing folder"),
+        pytest.param("none/no.py", "File not found: none/no.py. Its folder does not exist.", id="a missing folder"),
         pytest.param(
             "src/main.py/x",
             "Not a directory: a part of src/main.py/x is a file.",
