@@ -115,6 +115,8 @@ class Command(Record):
     act: Act = Act.UNKNOWN
     network: bool = False
     """Whether it may reach the network; said only where `act` is known."""
+    needs: str = ""
+    """The socket without which it fails, as a person is told of it; empty for a command that needs none."""
     model: str = ""
     """The model that covers it (`git log`), or nothing."""
     gap: str = ""
@@ -334,6 +336,8 @@ class Effects(Record):
     enforcement: Enforcement = Enforcement.POSSIBLE
     sockets: bool = True
     """Whether it may connect to Unix sockets of other programs, where it may write at all."""
+    needed_socket: bool = False
+    """Whether it may do so where it writes nothing: it needs a Unix socket, which the question named."""
     unasked: bool
     """Whether nobody was asked: then programs are kept from running what a repository's configuration names."""
 

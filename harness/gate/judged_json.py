@@ -88,6 +88,8 @@ def effect_fields(effects: Effects) -> JsonValue:
             fields[f"{name}_count"] = len(paths)
     if not effects.sockets:
         fields["sockets"] = False
+    if effects.needed_socket:
+        fields["needed_socket"] = True
     if effects.write is None and effects.named:
         fields["named"] = list(effects.named[:MAX_LOGGED_PATHS])
     return fields

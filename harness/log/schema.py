@@ -315,6 +315,7 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
         "write_count?": "count",
         "named?": "list of text",
         "sockets?": "flag",
+        "needed_socket?": "flag",
     },
     "change": {
         "path": "text",

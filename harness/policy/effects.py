@@ -234,6 +234,8 @@ def effects_of(
     if open_ended or asked:
         network = network or (sandbox.network and reaches)
         hosts |= dict.fromkeys(sandbox.hosts if reaches else ())
+    needs_socket = any(isinstance(part, Command) and part.needs and not part.network for part in asked or parts)
+    sockets = not walled or (bool(asked) and (reaches or needs_socket))
     unconfined = any(isinstance(part, Unconfined) for part in parts)
     required = walled or sandbox.required is not None
     enforcement = Enforcement.REQUIRED if required else Enforcement.POSSIBLE
@@ -248,7 +250,8 @@ def effects_of(
         hide=sandbox.hide,
         keep=tuple(keep),
         enforcement=Enforcement.OFF if unconfined else enforcement,
-        sockets=not walled or (bool(asked) and reaches),
+        sockets=sockets,
+        needed_socket=needs_socket and sockets,
         unasked=not asked,
     )
 

@@ -335,7 +335,7 @@ class _Judge:
 
         What it reads are facets of their own, which are judged like all others.
         """
-        if not isinstance(facet, Command) or facet.network:
+        if not isinstance(facet, Command) or facet.network or facet.needs:
             return None
         if any(path.access is not Access.READ for path in facet.paths):
             return None
@@ -387,9 +387,11 @@ class _Judge:
     def _by_default(self, facet: Facet) -> FacetVerdict:
         """Return what is said where nothing else says anything."""
         verdict = self._default(facet)
-        if isinstance(facet, Command) and facet.gap and not verdict.hint and self._readers(facet) is not None:
-            return replace(verdict, hint=f"It is not known to only look: {facet.gap}.")
-        return verdict
+        if not isinstance(facet, Command) or verdict.hint or self._readers(facet) is None:
+            return verdict
+        if facet.needs:
+            return replace(verdict, hint=f"It needs {facet.needs}; no command gets that unasked.")
+        return replace(verdict, hint=f"It is not known to only look: {facet.gap}.") if facet.gap else verdict
 
     def _default(
         self, facet: Facet, *, stated: Sequence[ToolDefault] | None = None, unlifted: tuple[Rule, ...] = ()

@@ -199,16 +199,23 @@ _SHFMT = Program(
     refine=_shfmt,
 )
 
-# Their configuration extends other files, or what is wrong with it is shown, or they run other checkers: they read more than
-# is named.
+# Their configuration extends other files, or what is wrong with it is shown: where there is one, they read more than is named.
 _LINTER = Program(
-    act=Act.CHANGES,
     options="""
         -h|--help:info -v|--version:info --verbose --no-color --no-warnings -s|--strict --list-files -f|--format=TEXT
-        --failure-threshold|-t=TEXT --ignore=TEXT --no-fail --error=TEXT --warning=TEXT -c|--config|--config-file=READ
+        --failure-threshold|-t=TEXT --ignore=TEXT --no-fail --error=TEXT --warning=TEXT -c|--config|--config-file=READ:changes
         -d|--config-data=TEXT:gap
     """,
+    refine=lambda _parsed, use: replace(use, obeys=(".hadolint.yaml", ".hadolint.yml")),
 )
+
+
+def _yamllint(parsed: Parsed, use: Use) -> Use:
+    use = as_trees(parsed, use, ("*.yaml", "*.yml"))
+    return replace(use, obeys=(".yamllint", ".yamllint.yaml", ".yamllint.yml"))
+
+
+# The same, and it runs other checkers.
 _ACTIONLINT = Program(
     act=Act.CHANGES,
     style=Style.SINGLE,
@@ -243,7 +250,8 @@ PROGRAMS: Mapping[str, Program] = {
     **dict.fromkeys(("bazel", "bazelisk"), _BAZEL),
     "shellcheck": _SHELLCHECK,
     "shfmt": options_first(_SHFMT),
-    **dict.fromkeys(("yamllint", "hadolint"), _LINTER),
+    "hadolint": _LINTER,
+    "yamllint": replace(_LINTER, refine=_yamllint),
     "actionlint": _ACTIONLINT,
     "buf": _BUF,
 }

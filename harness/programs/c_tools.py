@@ -170,6 +170,15 @@ def _no_lists(parsed: Parsed, use: Use) -> Use:
     return use if parsed.operands else replace(use, paths=(PathUse(word="a.out", access=Access.READ),))
 
 
+def _packages(parsed: Parsed, use: Use) -> Use:
+    """Refuse an operand of pkg-config that may be a file of definitions."""
+    plain = all(
+        type(word) is str and re.fullmatch(r"[A-Za-z0-9_.+-]+|[<>=!]+", word) and not word.endswith(".pc")
+        for word in parsed.operands
+    )
+    return use if plain else replace(use, gap="a name that may be a file")
+
+
 PROGRAMS: Mapping[str, Program] = {
     **dict.fromkeys(("gcc", "g++", "cc", "c++", "clang", "clang++"), _COMPILER),
     "as": no_files_of_words(_ASSEMBLER),
@@ -177,6 +186,20 @@ PROGRAMS: Mapping[str, Program] = {
     "clang-format": no_files_of_words(_CLANG_FORMAT),
     "clang-tidy": no_files_of_words(_CLANG_TIDY),
     "protoc": no_files_of_words(_PROTOC),
+    # What is no plain name may be a file.
+    **dict.fromkeys(
+        ("pkg-config", "pkgconf"),
+        Program(
+            options="""
+                --version:info --modversion --exists --cflags --libs --libs-only-l --libs-only-L --libs-only-other
+                --cflags-only-I --cflags-only-other --list-all --list-package-names --print-requires
+                --print-requires-private --print-variables --print-provides --variable=TEXT --static --atleast-version=TEXT
+                --exact-version=TEXT --max-version=TEXT --print-errors --short-errors --silence-errors --errors-to-stdout
+            """,
+            operands="TEXT...",
+            refine=_packages,
+        ),
+    ),
     "nm": Program(
         options="""
             -a|--debug-syms -A|-o|--print-file-name -C|--demangle[=TEXT] --no-demangle -D|--dynamic -f|--format=TEXT

@@ -27,7 +27,7 @@ FILES = {
     "build_tools": (
         "make gmake cmake ctest ninja meson just task bazel bazelisk shellcheck shfmt yamllint hadolint actionlint buf"
     ),
-    "c_tools": "gcc g++ cc c++ clang clang++ as ld clang-format clang-tidy protoc nm objdump readelf size",
+    "c_tools": "gcc g++ cc c++ clang clang++ as ld clang-format clang-tidy protoc nm objdump readelf size pkg-config pkgconf",
     "containers": "docker podman docker-compose kubectl helm terraform tofu ansible-playbook vagrant minikube kind",
     "coreutils": (
         "ls dir vdir cat cp mv install ln rm unlink link rmdir mkdir touch chmod chown chgrp stat du df "
@@ -64,7 +64,7 @@ FILES = {
     "processes": (
         "ps pgrep pidof pstree top kill pkill killall free w vmstat iostat lsof lscpu lsblk lsusb lspci lsmod "
         "lsb_release sw_vers nvidia-smi sysctl getconf getent locale crontab useradd userdel usermod groupadd "
-        "groupdel groupmod adduser deluser passwd chpasswd chage gpasswd clear tput"
+        "groupdel groupmod adduser deluser passwd chpasswd chage gpasswd clear tput aws nginx"
     ),
     "python": "python python2 python3 pypy pypy3",
     "python_packages": "pip pip3 uv uvx poetry pipenv twine hatch flit pdm conda mamba micromamba pipx virtualenv",
@@ -76,8 +76,8 @@ FILES = {
     "search": "grep egrep fgrep rg ag fd fdfind tree which whereis ctags",
     "sed": "sed",
     "shells": (
-        "echo printf true false : pwd test [ type exit return break continue wait jobs times help umask bash "
-        "sh dash ash zsh ksh mksh fish csh tcsh yash rbash eval command builtin exec"
+        "echo printf true false : pwd test [ type exit return break continue wait jobs times help umask ulimit alias history "
+        "bash sh dash ash zsh ksh mksh fish csh tcsh yash rbash eval command builtin exec"
     ),
     "system": (
         "systemctl service journalctl timedatectl hostnamectl dmesg mount umount findmnt ip ss netstat "
@@ -86,7 +86,7 @@ FILES = {
     "text_tools": (
         "head tail wc sort uniq cut tr numfmt paste join comm nl od xxd hexdump hd fold fmt column expand "
         "unexpand rev tac shuf split csplit iconv base64 base32 basenc md5sum b2sum sha1sum sha224sum "
-        "sha256sum sha384sum sha512sum cksum sum diff cmp patch strings file jq less more bc tsort man cal "
+        "sha256sum sha384sum sha512sum cksum sum diff cmp patch strings file jq less bat batcat more bc tsort man cal "
         "ncal"
     ),
     "wrappers": (

@@ -1,7 +1,7 @@
 """docker, podman and compose; kubectl, helm, terraform, ansible and their like.
 
-What only lists containers is told by a local daemon; all else changes or runs something, and the tools for clusters reach
-the network. What runs inside a container is text here; which of this machine's files it is given is not.
+What only lists containers is told by a local daemon, over its socket; all else changes or runs something, and the tools for
+clusters reach the network. What runs inside a container is text here; which of this machine's files it is given is not.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def plain_values(parsed: Parsed, use: Use) -> Use:
     return use
 
 
-def looks(options: str = "", operands: str = "TEXT...", *, network: bool = False) -> Program:
+def looks(options: str = "", operands: str = "TEXT...", *, network: bool = False, needs: str = "") -> Program:
     """Return the model of a subcommand that lists or shows."""
-    return Program(options=options, operands=operands, network=network, refine=plain_values)
+    return Program(options=options, operands=operands, network=network, needs=needs, refine=plain_values)
 
 
 def changes(
@@ -91,23 +91,27 @@ _BUILD = changes(
 )
 _RUNS = changes(_RUN, "TEXT REMOTE...", style=Style.POSIX, act=Act.RUNS, refine=_with_mounts)
 
+_DAEMON = "the socket of docker's daemon"
+_STORE = "namespaces and a store outside the workspace (it works only unconfined)"
+
+
+def _asks(options: str = "", operands: str = "TEXT...") -> Program:
+    return looks(options, operands, needs=_DAEMON)
+
+
 _LOOKING: Mapping[str, Program] = {
-    **dict.fromkeys(("ps", "container ls", "container ps", "container list"), looks(_LIST, "")),
-    **dict.fromkeys(("images", "image ls", "image list"), looks(_IMAGES)),
-    **dict.fromkeys(("logs", "container logs"), looks(_LOGS)),
+    **dict.fromkeys(("ps", "container ls", "container ps", "container list"), _asks(_LIST, "")),
+    **dict.fromkeys(("images", "image ls", "image list"), _asks(_IMAGES)),
+    **dict.fromkeys(("logs", "container logs"), _asks(_LOGS)),
     **dict.fromkeys(
-        ("inspect", "container inspect", "image inspect", "network inspect", "volume inspect"),
-        looks(_INSPECT, network=True),
+        ("inspect", "container inspect", "image inspect", "network inspect", "volume inspect"), _asks(_INSPECT)
     ),
-    **dict.fromkeys(("history", "image history"), looks("--format=TEXT -H|--human --no-trunc -q|--quiet")),
-    **dict.fromkeys(("port", "container port"), looks()),
-    **dict.fromkeys(("network ls", "volume ls", "network list", "volume list"), looks(_NAMES, "")),
-    **dict.fromkeys(("version", "info"), looks("-f|--format=TEXT", "")),
-    # Not only told by the daemon, or not for sure, or with the environment of containers (inspect): asked about.
-    **dict.fromkeys(("stats", "container stats"), looks("-a|--all --format=TEXT --no-stream --no-trunc", network=True)),
-    **dict.fromkeys(
-        ("diff", "container diff", "search", "system df", "context ls"), looks("-v|--verbose", network=True)
-    ),
+    **dict.fromkeys(("history", "image history"), _asks("--format=TEXT -H|--human --no-trunc -q|--quiet")),
+    **dict.fromkeys(("port", "container port"), _asks()),
+    **dict.fromkeys(("network ls", "volume ls", "network list", "volume list"), _asks(_NAMES, "")),
+    **dict.fromkeys(("version", "info"), _asks("-f|--format=TEXT", "")),
+    **dict.fromkeys(("stats", "container stats"), _asks("-a|--all --format=TEXT --no-stream --no-trunc")),
+    **dict.fromkeys(("diff", "container diff", "search", "system df", "context ls"), _asks("-v|--verbose")),
 }
 _CHANGING: Mapping[str, Program] = {
     **dict.fromkeys(("run", "create", "container run", "container create"), _RUNS),
@@ -156,11 +160,9 @@ _COMPOSE = Program(
         "version": looks("--short -f|--format=TEXT", ""),
         **dict.fromkeys(
             ("ps", "ls", "images", "top", "port"),
-            looks("-a|--all -q|--quiet --format=TEXT --services --status=TEXT --filter=TEXT", network=True),
+            _asks("-a|--all -q|--quiet --format=TEXT --services --status=TEXT --filter=TEXT"),
         ),
-        "logs": looks(
-            "-f|--follow --no-color --no-log-prefix --since=TEXT --until=TEXT -n|--tail=TEXT -t", network=True
-        ),
+        "logs": _asks("-f|--follow --no-color --no-log-prefix --since=TEXT --until=TEXT -n|--tail=TEXT -t"),
         "config": Program(
             options="-q|--quiet --services --images --profiles --volumes --hash=TEXT --format=TEXT",
             operands="TEXT...",
@@ -203,7 +205,7 @@ _ENGINE = Program(
     subcommands={
         **_LOOKING,
         **_CHANGING,
-        **dict.fromkeys(("top", "container top"), Program(style=Style.POSIX, operands="TEXT...")),
+        **dict.fromkeys(("top", "container top"), Program(style=Style.POSIX, operands="TEXT...", needs=_DAEMON)),
         "compose": Program(read=_compose),
     },
 )
@@ -237,6 +239,11 @@ def _sets(options: str = _FILES, *, style: Style = Style.GNU) -> Program:
     return changes(options, style=style, refine=_kubectl)
 
 
+def _of_client(parsed: Parsed, use: Use) -> Use:
+    """Refine: with --client no server is asked."""
+    return replace(_kubectl(parsed, use), network=not parsed.has("--client"))
+
+
 _KUBECTL = Program(
     options=_WHERE,  # without --help, which asks the server what it offers
     refine=plain_values,
@@ -245,7 +252,7 @@ _KUBECTL = Program(
         "logs": _gets(
             "-f|--follow -c|--container=TEXT --tail=TEXT --since=TEXT -p|--previous --timestamps --all-containers --prefix"
         ),
-        "version": _gets("--client"),
+        "version": replace(_gets("--client"), refine=_of_client),
         **dict.fromkeys(("rollout status", "rollout history", "top pod", "top pods", "top node", "top nodes"), _gets()),
         **dict.fromkeys(
             ("describe", "explain", "events", "api-resources", "api-versions", "cluster-info", "auth can-i"), _gets()
@@ -281,9 +288,10 @@ _HELM = Program(
     refine=plain_values,
     subcommands={
         **dict.fromkeys(
-            ("list", "ls", "status", "history", "get values", "get manifest", "search repo", "version", "repo list"),
+            ("list", "ls", "status", "history", "get values", "get manifest", "search repo", "repo list"),
             looks(_RELEASE + "-a|--all -A|--all-namespaces --short -q|--short-names", network=True),
         ),
+        "version": looks("--short --template=TEXT", ""),
         **dict.fromkeys(("template", "lint", "show values", "show chart"), changes(_VALUES, "TREE...", act=Act.RUNS)),
         **dict.fromkeys(("install", "upgrade"), changes(_VALUES, "TREE...")),
         **dict.fromkeys(
@@ -294,7 +302,7 @@ _HELM = Program(
 )
 
 
-# terraform: every command asks for new versions, and those that evaluate anything run providers.
+# terraform: most commands ask for new versions, and those that evaluate anything run providers.
 
 
 def _fmt(parsed: Parsed, use: Use) -> Use:
@@ -317,9 +325,10 @@ _PLAN = (
 )
 _TERRAFORM = Program(
     style=Style.SINGLE,
-    options="-chdir[=FOLDER] -help:info --help:info",
+    options="-chdir[=FOLDER] -help:info --help:info -version:info --version:info -v:info",
     subcommands={
-        "version": Program(style=Style.SINGLE, options="-json", operands="", network=True),
+        # It asks for newer ones too, and without the network it says nothing of them.
+        "version": Program(style=Style.SINGLE, options="-json", operands=""),
         "fmt": Program(
             style=Style.SINGLE, options="-check -recursive -list[=TEXT]", operands="TEXT...", network=True, refine=_fmt
         ),
@@ -354,7 +363,10 @@ def _machines(*names: str) -> Program:
 PROGRAMS = {
     "docker": _ENGINE,
     # podman top runs ps inside the container where it is given options of ps.
-    "podman": replace(_ENGINE, subcommands={**_LOOKING, **_CHANGING}),
+    "podman": replace(
+        _ENGINE,
+        subcommands={**{name: replace(each, needs=_STORE) for name, each in _LOOKING.items()}, **_CHANGING},
+    ),
     "docker-compose": Program(read=_compose),
     "kubectl": _KUBECTL,
     "helm": _HELM,

@@ -370,7 +370,7 @@ PROGRAMS = {
     "hostname": Program(
         # What the name service says may have to be asked for.
         options="--help:info --version:info -V:info -a|--alias:network -A|--all-fqdns:network -d|--domain:network "
-        "-f|--fqdn|--long:network -i|--ip-address:network -y|--yp|--nis:network -I|--all-ip-addresses -s|--short",
+        "-f|--fqdn|--long:network -i|--ip-address:network -y|--yp|--nis:network -I|--all-ip-addresses:network -s|--short",
         operands="TEXT",
         refine=_hostname,
     ),

@@ -34,7 +34,8 @@ _TEXT = frozenset(
 _READ = frozenset(("-newer", "-anewer", "-cnewer", "-samefile"))
 _WRITE = frozenset(("-fprint", "-fprint0", "-fls", "-fprintf"))
 _RUN = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
-_BRANCHES = frozenset(("-o", "-or", ",", "("))
+_OR = frozenset(("-o", "-or"))
+_BRANCHES = _OR | {",", "("}
 _PLAIN = regex(r"[A-Za-z0-9_.+-]*\*?[A-Za-z0-9_.+-]*")
 _PRUNED = regex(
     r"(?:-type\0d\0)?(?:-(?:name|path)\0[\w.+*/-]+\0|\(\0-(?:name|path)\0[\w.+*/-]+\0"
@@ -76,7 +77,8 @@ class _Find:
         self.paths: list[PathUse] = []
         self.commands: list[Inner] = []
         self.act = Act.LOOKS
-        self.only: tuple[str, ...] = ()
+        self.only: list[str] = [""]
+        """For each part between `-o`, brackets left out, the pattern of a -name in it."""
         self.skips: tuple[str, ...] = ()
         self.excluded: tuple[str, ...] = ()
         self.pruned = False
@@ -133,6 +135,8 @@ class _Find:
         while self.position < len(self.words):
             word = self.words[self.position]
             self.position += 1
+            if word in _OR:
+                self.only.append("")
             problem = self._part(word)
             if problem:
                 return problem
@@ -165,7 +169,7 @@ class _Find:
         if isinstance(word, Unknown | Found):
             return f"{word} may be a part of the expression"
         if word in _ALONE:
-            self.printed += [self.names(nul=word == "-print0")] if word in ("-print", "-print0") else []
+            self.printed += [self.names(nul=word == "-print0", here=True)] if word in ("-print", "-print0") else []
             return ""
         if word == "-name":
             return self._name()
@@ -182,7 +186,7 @@ class _Find:
             return ""
         if word == "-delete":
             self.act = stricter(self.act, Act.WRITES)
-            only = self.only
+            only = self.names().only if _BRANCHES.isdisjoint(self.words) else ()
             self.paths += [PathUse(word=start, access=Access.WRITE, tree=True, only=only) for start in self.starts]
             return ""
         return f"{word} is not in the model of find"
@@ -196,16 +200,15 @@ class _Find:
         return None if isinstance(word, Unknown) and not word.single else word
 
     def _name(self) -> str:
-        """Read the pattern of -name; what is found has such a name, where nothing says `or` and nothing turns it round."""
+        """Read the pattern of -name; what is found has such a name, or that of another part, where nothing turns it round."""
         before = self.words[self.position - 2]
         pattern = self._value()
         if pattern is None or isinstance(pattern, Unknown | Found):
             return "" if pattern is not None else "-name has no value that is one word for sure"
-        if _BRANCHES.isdisjoint(self.words[self.first :]):
-            if before not in ("!", "-not"):
-                self.only = (pattern,)
-            elif self.negated and _PLAIN.fullmatch(pattern):
-                self.excluded += (pattern,)
+        if before not in ("!", "-not"):
+            self.only[-1] = pattern
+        elif self.negated and _PLAIN.fullmatch(pattern) and _BRANCHES.isdisjoint(self.words[self.first :]):
+            self.excluded += (pattern,)
         return ""
 
     def _narrow(self, test: str, value: str) -> None:
@@ -225,11 +228,19 @@ class _Find:
             anywhere = match[1] == "*"
             self.skips += (match[2],) if anywhere else (f"./{match[2]}",) if self.starts == ["."] else ()
 
-    def names(self, *, nul: bool = False) -> FileNames:
-        """Return what is known, up to here in the expression, of the names of what is found."""
+    def names(self, *, nul: bool = False, here: bool = False) -> FileNames:
+        """Return what is known, up to here in the expression, of the names of what is found; `here`: by what acts on it here.
+
+        INVARIANT: without `!` and `,`, what is found fits one of the parts between `-o` wholly, however brackets group them;
+        without brackets, the part at hand.
+        """
+        words = self.words[self.first :]
+        plain = _BRANCHES.isdisjoint(words) or {"!", "-not", ","}.isdisjoint(words)
+        parts = self.only[-1:] if here and "(" not in words else self.only
+        known = plain and (all(parts) or _OR.isdisjoint(words))
         return FileNames(
             starts=tuple(self.starts),
-            only=self.only,
+            only=tuple(filter(None, parts)) if known else (),
             skips=self.skips,
             excluded=self.excluded,
             hidden=self.hidden,
@@ -266,8 +277,8 @@ class _Find:
                 return f"{name} has no end that is sure"
             if isinstance(word, Unknown) and word.prefix[:1] in ("", ";", "+"):
                 return f"{word} may be the end of {name}"
-            if word == ";":
-                break
+            if word == ";" or (word == ";;" and self.position == len(self.words)):
+                break  # to others `;;` is no end: then it complains, and runs nothing
             if word[:1] == ";":
                 return f"{word}: not every find takes it for the same"
             if word[:1] == "+" and words and words[-1] == "{}":
@@ -301,7 +312,7 @@ class _Find:
         if isinstance(word, Unknown | Found):
             return Unknown(word, prefix="", single=True) if elsewhere else word
         if word == "{}":
-            return Found(word, names=names_for(program, self.names()))
+            return Found(word, names=names_for(program, self.names(here=True)))
         if "{}" in word:
             return Unknown(word, prefix=word.partition("{}")[0], single=True)
         if not elsewhere or word.startswith("/") or re.fullmatch(r"-.?|--[a-z-]*", word):

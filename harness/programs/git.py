@@ -233,6 +233,7 @@ LOOKING = {
     "notes show": _looks(""),
     "bundle verify": _looks("-q|--quiet", "READ"),
     "bundle list-heads": _looks("", "READ TEXT..."),
+    "help": _looks("-a|--all -g|--guides -c|--config --no-external-commands --no-aliases -v|--verbose", ""),
     "config": _settings(_SETTINGS, "TEXT...", git_operands.settings),
     "config list": _settings(_SHOWN_SETTINGS, "", git_operands.listed_settings),
     "config get": _settings(_SHOWN_SETTINGS, "TEXT", git_operands.got_setting),

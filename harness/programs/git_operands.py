@@ -427,7 +427,7 @@ def listed_settings(parsed: Parsed, use: Use) -> Use:
     """For lists of settings: without the file that is meant they show the person's own, which may hold tokens."""
     if use.gap or parsed.has("-f", "--blob"):
         return use
-    if parsed.has("--local", "--worktree"):
+    if parsed.has("--local", "--worktree", "--name-only"):
         return _shows_settings(use)
     return gap("the person's own settings are listed too")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from harness.actions import Act
+from harness.actions import Access, Act
 from harness.programs.options import stricter
-from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use
+from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use
 from harness.programs.shared import (
     also_writes,
     arguments_from,
@@ -58,6 +58,29 @@ def _go(options: str = "", *, act: Act = Act.RUNS, operands: str = "READ...") ->
     )
 
 
+def _go_list(_parsed: Parsed, use: Use) -> Use:
+    """Add the source files; packages are also listed by the state of the repository that they lie in."""
+    below = PathUse(word=".", access=Access.READ, tree=True, follows=True, only=_SOURCES)
+    above = (PathUse(word=name, access=Access.READ, upwards=True) for name in ("go.mod", "go.work"))
+    return replace(use, paths=(*use.paths, below, *above), git_folder=".")
+
+
+_SOURCES = ("*.go", "go.mod", "go.sum", "go.work", "go.work.sum", "modules.txt")
+
+
+def _go_looks(options: str) -> Program:
+    """Return the model of a subcommand that tells of packages: it builds none, and fetches none where there is no network.
+
+    Other systems of versions than git are asked too, and hg runs what a repository's .hg/hgrc names.
+    """
+    return Program(
+        style=Style.SINGLE,
+        options=either_dash(options),
+        obeys=".hg .bzr .fslckout _FOSSIL_ .svn",
+        refine=_go_list,
+    )
+
+
 def _go_env(parsed: Parsed, use: Use) -> Use:
     """`go env -w` sets what every later go command obeys; without names `go env` starts compilers, to ask them."""
     sets = parsed.has("-w", "-u") or not parsed.operands
@@ -87,12 +110,8 @@ _GO = Program(
         "test": _go(_TEST),
         "run": replace(_go("exec=CODE", operands="SCRIPT TEXT..."), refine=arguments_from(1)),
         "generate": _go("run=TEXT skip=TEXT"),
-        "list": _go(
-            "m[=TEXT] u[=TEXT] f=TEXT e[=TEXT] deps[=TEXT] test[=TEXT] find[=TEXT] versions[=TEXT]", act=Act.CHANGES
-        ),
-        "doc": _go(
-            "all[=TEXT] src[=TEXT] u[=TEXT] short[=TEXT] cmd[=TEXT] c[=TEXT]", act=Act.CHANGES, operands="TEXT..."
-        ),
+        "list": _go_looks("m f=TEXT e deps test find json[=TEXT] tags=TEXT mod=TEXT"),
+        "doc": _go_looks("all src u short cmd c"),
         "fmt": _go(act=Act.CHANGES, operands="EITHER..."),
         "fix": _go(act=Act.CHANGES, operands="EITHER..."),
         "clean": _go("cache[=TEXT] testcache[=TEXT] modcache[=TEXT] i[=TEXT] r[=TEXT]", act=Act.CHANGES),

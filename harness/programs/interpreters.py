@@ -42,8 +42,8 @@ _JAVA_OPTIONS = Program(
 
 def _java(argv: Sequence[str]) -> Use:
     """Behind `-jar FILE`, or behind the class, all words are the program's. Each start writes figures into /tmp."""
-    if len(argv) == 2 and argv[1] in ("-version", "--version", "--help"):
-        return Use(act=Act.RUNS)
+    if len(argv) == 2 and argv[1] in ("-version", "--version", "--help") and not isinstance(argv[1], Unknown):
+        return Use(act=Act.LOOKS)
     place = argv.index("-jar") if "-jar" in argv else len(argv)
     parsed = parse_words(_JAVA_OPTIONS, argv[:place])
     if isinstance(parsed, str):

@@ -1,9 +1,10 @@
 """Package managers of JavaScript (npm, pnpm, yarn), and tools that check, test and build JavaScript and TypeScript.
 
 A project steers all of them. `.npmrc` names the registry, into whose address variables of the environment are expanded; it can
-turn on the look for a newer npm, which any npm command then makes (seen with npm 11.19), and it places cache and logs.
-`.yarnrc.yml` (yarnPath) and `package.json` (packageManager, by corepack and pnpm) name the very program that runs. Hence
-no package manager only looks, but `npm --version`, which prints before any of that. The configuration of the tools is code
+turn on the look for a newer npm, which any npm command then makes (seen with npm 11.19), places cache and logs, and names code
+that npm 6 loads (onload-script). `.yarnrc.yml` (yarnPath) and `package.json` (packageManager, by corepack and pnpm) name the
+very program that runs. Hence no package manager only looks, but npm where there is no `.npmrc`, and `npm --version`, which
+prints before any of that. The configuration of the tools is code
 of the project, or names modules that they load: they run it, also to list or to check.
 """
 
@@ -58,9 +59,34 @@ def _npm(more: str = "", *, act: Act = Act.RUNS, refine: Refine | None = None) -
     )
 
 
+_NPM_SETTINGS = frozenset(
+    "registry prefix cache globalconfig userconfig node-version npm-version engine-strict".split()
+)
+"""Settings that hold no password."""
+
+
+def _npm_looks(parsed: Parsed, use: Use) -> Use:
+    """Add the files that describe the package; a setting that may hold a password is none that is looked at."""
+    if parsed.program.endswith("config get") and not (parsed.operands and _NPM_SETTINGS.issuperset(parsed.operands)):
+        return replace(use, act=Act.CHANGES, network=True)
+    folder = use.obeys[0].removesuffix(".npmrc")
+    names = ("package.json", "package-lock.json")
+    files = (PathUse(word=f"{folder}{name}", access=Access.READ, upwards=True) for name in names)
+    return replace(use, paths=(*use.paths, *files))
+
+
+_NPM_LOOKS = Program(
+    style=Style.SINGLE,
+    options="""
+        -s|--silent -q|--quiet --json -p|--parseable -l|--long -a|--all -g|--global --depth=TEXT --omit=TEXT --include=TEXT
+        --link --no-color --color[=TEXT] --production --dev --prod -w|--workspace=TEXT -ws|--workspaces --offline
+    """,
+    operands="TEXT...",
+    obeys=".npmrc",
+    refine=_npm_looks,
+)
 _NPM = Program(
     style=Style.SINGLE,
-    network=True,
     options=f"{_NPM_OPTIONS} -v|--version:info",
     subcommands={
         **dict.fromkeys("run run-script rum urn".split(), _npm(refine=arguments_from(1))),
@@ -81,11 +107,12 @@ _NPM = Program(
         ),
         **dict.fromkeys(
             (
-                *"ls list la ll root prefix bin view info show v outdated explain why query search ping whoami fund".split(),
-                *("config get", "config list", "config ls", "pkg get", "help", "doctor", "audit signatures", "sbom"),
+                *"bin view info show v outdated query search ping whoami fund help doctor sbom".split(),
+                *("config list", "config ls", "audit signatures"),
             ),
             _npm(act=Act.CHANGES),
         ),
+        **dict.fromkeys((*"ls list la ll root prefix explain why".split(), "pkg get", "config get"), _NPM_LOOKS),
         "audit": replace(_npm(act=Act.CHANGES), operands=""),  # `npm audit --json fix` mends
         **dict.fromkeys(
             ("pkg set", "pkg delete", "pkg fix"), _npm(act=Act.CHANGES, refine=also_writes("package.json"))

@@ -1,9 +1,9 @@
 """Builds, tests and packages of Java, Kotlin, Scala, Clojure, Ruby, PHP, Elixir, .NET, Swift and Dart.
 
-Each runs code of the project: build files and plugins are code, and run whatever is asked for. So does `mvn --version`, by
-`.mvn/jvm.config` (`-javaagent:`); gradlew and mvnw are themselves files of the project; javac runs the annotation processors
-that the class path names, and that is the folder at hand; `dotnet --version` runs the SDK that global.json names, since
-.NET 10 from any folder (`sdk.paths`).
+Each runs code of the project: build files and plugins are code, and run whatever is asked for. So does `mvn --version`, where
+there is a `.mvn` (jvm.config: `-javaagent:`). gradlew and mvnw are themselves files of the project; javac runs the annotation
+processors that the class path names, and that is the folder at hand; `dotnet --version` runs the SDK that global.json names,
+since .NET 10 from any folder (`sdk.paths`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from harness.record import replace
 
 _MAVEN = runs(
     """
-        -h|--help -v|--version -V|--show-version -q|--quiet -B|--batch-mode -e|--errors -X|--debug -o|--offline
+        -h|--help -v|--version:info -V|--show-version -q|--quiet -B|--batch-mode -e|--errors -X|--debug -o|--offline
         -U|--update-snapshots -nsu|--no-snapshot-updates -ntp|--no-transfer-progress -N|--non-recursive -am|--also-make
         -amd|--also-make-dependents -pl|--projects=TEXT -rf|--resume-from=TEXT -P|--activate-profiles=TEXT -T|--threads=TEXT
         -fae|--fail-at-end -ff|--fail-fast -fn|--fail-never -C|--strict-checksums --color=TEXT
@@ -272,7 +272,8 @@ _DART = runs(
 
 
 PROGRAMS: Mapping[str, Program] = {
-    **dict.fromkeys(("mvn", "mvnw", "mvnd"), _MAVEN),
+    "mvn": replace(_MAVEN, obeys=".mvn"),
+    **dict.fromkeys(("mvnw", "mvnd"), replace(_MAVEN, options=_MAVEN.options.replace("--version:info", "--version"))),
     **dict.fromkeys(("gradle", "gradlew"), _GRADLE),
     **dict.fromkeys(("sbt", "ant", "lein"), _SBT),
     "javac": no_files_of_words(_JAVAC),

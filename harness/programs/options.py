@@ -53,7 +53,7 @@ def read_command(program: Program, argv: Sequence[str]) -> Use:
 def _plain(program: Program, argv: Sequence[str], folder: str) -> Use:
     table = option_table(program.options)
     if _asks_about_itself(argv, table):
-        return Use(act=Act.LOOKS)
+        return Use(act=Act.LOOKS, obeys=tuple(program.obeys.split()))
     parsed = parse_words(program, argv)
     if isinstance(parsed, str):
         return gap(parsed)
@@ -74,7 +74,7 @@ def _with_subcommand(program: Program, argv: Sequence[str]) -> Use:
     outer = replace(program, style=Style.POSIX if program.style is Style.GNU else program.style, operands="TEXT...")
     table = option_table(program.options)
     if _asks_about_itself(argv, table):
-        return Use(act=Act.LOOKS)
+        return Use(act=Act.LOOKS, obeys=tuple(program.obeys.split()))
     parsed = parse_words(outer, argv, stop=True)
     if isinstance(parsed, str):
         return gap(parsed)
@@ -330,6 +330,8 @@ class _Reading:
             scripts=tuple(self.scripts),
             remote=self.remote,
             network=self.network,
+            obeys=tuple(joined(self.folder, name) for name in self.program.obeys.split()),
+            needs=self.program.needs,
             gap=self.gap,
         )
 

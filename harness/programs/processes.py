@@ -65,9 +65,9 @@ def _top(parsed: Parsed, use: Use) -> Use:
 
 
 def _lsof(parsed: Parsed, use: Use) -> Use:
-    """lsof looks up the hosts of -i, and the names of the addresses that it prints (-t prints none)."""
+    """lsof looks up the hosts that -i names; what it cannot look up of the addresses that it prints stays a number."""
     hosts = any("@" in word for word in (*parsed.values("-i"), *parsed.operands))
-    return replace(use, network=parsed.has("-i") and (hosts or not parsed.has("-n", "-t")))
+    return replace(use, network=parsed.has("-i") and hosts)
 
 
 def _only_names(parsed: Parsed, use: Use) -> Use:
@@ -107,7 +107,12 @@ def _tput(parsed: Parsed, use: Use) -> Use:
     )
 
 
+_SAYS_ITS_VERSION = Program(act=Act.RUNS, network=True, options="--version:info -v:info -V:info", operands="")
+"""A program that is asked for its version, and of which nothing else is known."""
+
+
 PROGRAMS: Mapping[str, Program] = {
+    **dict.fromkeys(("aws", "nginx"), _SAYS_ITS_VERSION),
     "ps": Program(read=_ps),
     "pgrep": Program(
         options="""

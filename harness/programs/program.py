@@ -164,6 +164,8 @@ class PathUse(Record):
     """Of a tree: no files whose name matches one of these (`.env`)."""
     compared: bool = False
     """Of an operand of `git diff`: a tree where all of this kind exist, and with nothing skipped where all are folders."""
+    upwards: bool = False
+    """Whether files of that name in the folders above, up to the workspace, are read too."""
     exclusion: bool = False
     """Whether it leaves paths out (`:!x`), unless it is the name of a file where git takes no pathspec."""
     tracked: ShownFiles | None = None
@@ -230,6 +232,11 @@ class Use(Record):
     """Why the command is not wholly understood, in a few words for a person; empty where it is."""
     imports: bool = False
     """Whether it is Python that looks for the modules of its library in the folder that it runs in first."""
+    obeys: tuple[str, ...] = ()
+    """Files by which a project makes it run other code, where one lies in the folder that it runs in or above: `.mvn`."""
+    needs: str = ""
+    """The socket without which it fails, as a person is told of it; one of the network if `network` is set, else a Unix socket.
+    Empty for a command that needs none."""
     git_folder: str | None = None
     """For commands that obey a repository's configuration: the folder from which git looks for it (`.` or that of -C)."""
 
@@ -297,6 +304,10 @@ class Program(Record):
     roles after `...` are the last operands: `READ... WRITE`. `COMMAND...` is a command and its words. Empty: no operand
     is taken."""
     network: bool = False
+    obeys: str = ""
+    """As `Use.obeys`, with blanks between."""
+    needs: str = ""
+    """As `Use.needs`, but for `info` options."""
     subcommands: Mapping[str, Program] = {}
     """By the first operand; several words (`remote show`) for a subcommand of a subcommand. `options` then are those
     before the subcommand. The key "" is the command without a subcommand; without it that is not covered."""

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from harness.actions import Access, Act
 from harness.programs.options import read_command
 from harness.programs.program import Found, PathUse, Program, Unknown, Use, gap
+from harness.programs.python_packages import PIP
 from harness.programs.shared import argument_paths
 from harness.record import replace
 
@@ -71,7 +72,7 @@ def _python(argv: Sequence[str]) -> Use:
             value = argv[position]
             position += 1
         if word[place] == "m":
-            return (value == "json.tool" and _json_tool(flags, argv[position:])) or _module(value, argv[position:])
+            return _looking_module(value, flags, argv[position:]) or _module(value, argv[position:])
         if not _known_value(word[place], value):
             return gap(f"the option -{word[place]} is not in its model")
     words = argv[position:]
@@ -108,9 +109,15 @@ _JSON_TOOL = Program(
 )
 
 
-def _json_tool(flags: AbstractSet[str], words: Sequence[str]) -> Use | None:
-    """Read `-m json.tool [FILE]` where nothing else is asked of Python than not to look here for modules (-I)."""
-    use = read_command(_JSON_TOOL, ("json.tool", *words))
+_SITE = Program(options="--user-base --user-site", operands="")
+
+
+def _looking_module(name: str, flags: AbstractSet[str], words: Sequence[str]) -> Use | None:
+    """Read `-m MODULE` of one that only looks, where Python is asked nothing else than not to look here for modules (-I)."""
+    program = {"json.tool": _JSON_TOOL, "site": _SITE, "pip": PIP}.get(name)
+    if program is None or isinstance(name, Unknown | Found):
+        return None
+    use = read_command(program, (name, *words))
     if use.act is not Act.LOOKS or not flags <= _PYTHON_FLAGS | {"m"}:
         return None
     return replace(use, imports="I" not in flags)

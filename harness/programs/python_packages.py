@@ -37,7 +37,7 @@ def _pip_freeze(parsed: Parsed, use: Use) -> Use:
     return use if parsed.has("--exclude-editable") else replace(use, act=stricter(use.act, Act.RUNS))
 
 
-_PIP = Program(
+PIP = Program(
     options=f"-V|--version:info {_PIP_COMMON}",
     subcommands={
         # Older versions look for a newer pip now and then, at the user's own index.
@@ -214,15 +214,21 @@ _BUILDS = runs(
     operands="TEXT EITHER...",
 )
 _CONDA = Program(
-    act=Act.CHANGES,
-    network=True,
     options="-h|--help -V|--version:info",
     subcommands={
+        # It asks for nothing, and lists what lies in an environment.
+        **dict.fromkeys(
+            ("list", "info", "env list"),
+            Program(
+                options="--json -n|--name=TEXT -e|--envs -s|--system --export -q|--quiet -f|--full-name --no-pip",
+                operands="TEXT...",
+            ),
+        ),
         "run": runs("-n|--name=TEXT --no-capture-output --live-stream", style=Style.POSIX, operands="COMMAND..."),
         **dict.fromkeys(
             (
-                *"list info search install create remove update upgrade clean config".split(),
-                *("env list", "env create", "env update", "env remove", "env export"),
+                *"search install create remove update upgrade clean config".split(),
+                *("env create", "env update", "env remove", "env export"),
             ),
             Program(
                 act=Act.CHANGES,
@@ -258,7 +264,7 @@ _VIRTUALENV = runs(
 
 
 PROGRAMS: Mapping[str, Program] = {
-    **dict.fromkeys(("pip", "pip3"), _PIP),
+    **dict.fromkeys(("pip", "pip3"), PIP),
     "uv": _UV,
     "uvx": _UVX,
     "poetry": _POETRY,

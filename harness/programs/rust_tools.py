@@ -1,8 +1,9 @@
 """cargo, and the tools around it.
 
-All of them run code of the project, whatever they are asked for. As rustup installs them, they are its own stand-ins, which run
-the toolchain that `rust-toolchain.toml` names: `path = "/proc/self/cwd/x"` there makes `cargo --version` run x/bin/cargo (seen
-with rustup 1.29). And `.cargo/config.toml` names compilers, wrappers and aliases, build.rs and macros are code.
+As rustup installs them, they are its own stand-ins, which run the toolchain that `rust-toolchain.toml` names:
+`path = "/proc/self/cwd/x"` there makes `cargo --version` run x/bin/cargo (seen with rustup 1.29). And `.cargo/config.toml`
+names compilers and wrappers, which `cargo tree` starts to ask for their version, and aliases. Where none of these files is
+there, the version and the packages are only told; all else builds, and build.rs and macros are code.
 """
 
 from __future__ import annotations
@@ -48,6 +49,27 @@ def _cargo_fmt(parsed: Parsed, use: Use) -> Use:
     return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.EITHER, tree=True, only=("*.rs",))))
 
 
+_STEERED = "rust-toolchain rust-toolchain.toml .cargo/config .cargo/config.toml"
+
+
+def _manifests(_parsed: Parsed, use: Use) -> Use:
+    """Add the manifests of the package and of those that it is made of."""
+    below = PathUse(word=".", access=Access.READ, tree=True, follows=True, only=("Cargo.toml", "Cargo.lock"))
+    above = (PathUse(word=name, access=Access.READ, upwards=True) for name in below.only)
+    return replace(use, paths=(*use.paths, below, *above))
+
+
+_LOOKING = Program(
+    options="""
+        -v|--verbose -q|--quiet --color=TEXT --locked --offline --frozen -p|--package=TEXT --workspace --exclude=TEXT
+        -F|--features=TEXT --all-features --no-default-features --target=TEXT -e|--edges=TEXT -i|--invert[=TEXT]
+        -d|--duplicates --depth=TEXT --prefix=TEXT --no-dedupe --charset=TEXT -f|--format=TEXT --no-deps
+        --format-version=TEXT --filter-platform=TEXT --prune=TEXT --manifest-path=READ
+    """,
+    operands="TEXT...",
+    obeys=_STEERED,
+    refine=_manifests,
+)
 _COMMON = """
     -h|--help -V|--version -v|--verbose -q|--quiet --color=TEXT --locked --offline --frozen --manifest-path=READ --config=CODE
     -Z=CODE -C=CODE
@@ -78,7 +100,7 @@ _PACKAGES = """
     --root=WRITE_TREE --list --debug --allow-dirty --no-verify --name=TEXT --edition=TEXT --vcs=TEXT --doc
 """
 _CARGO = runs(
-    f"{_COMMON} --list --explain=TEXT",
+    f"{_COMMON.replace('--version', '--version:info')} --list --explain=TEXT",
     subcommands={
         "": ANYTHING_ELSE,
         **dict.fromkeys(
@@ -95,18 +117,13 @@ _CARGO = runs(
         "clippy": _CLIPPY,
         "fmt": Program(
             act=Act.RUNS,
+            network=True,
             options=f"{_COMMON} --all --check -p|--package=TEXT --message-format=TEXT",
             operands="TEXT...",
             refine=all_of(_words_behind(r"--check|--quiet|-q|-v|-l|--edition|20[0-9]{2}"), _cargo_fmt),
         ),
-        **dict.fromkeys(
-            ("tree", "metadata", "search", "info", "locate-project", "pkgid", "version", "help", "read-manifest"),
-            _cargo(
-                "-e|--edges=TEXT -i|--invert=TEXT -d|--duplicates --depth=TEXT --prefix=TEXT --no-dedupe --charset=TEXT "
-                "-f|--format=TEXT --no-deps --format-version=TEXT --filter-platform=TEXT --limit=TEXT --prune=TEXT",
-                operands="TEXT...",
-            ),
-        ),
+        **dict.fromkeys(("tree", "metadata", "locate-project", "pkgid", "read-manifest"), _LOOKING),
+        **dict.fromkeys(("search", "info", "version", "help"), _cargo("--limit=TEXT", operands="TEXT...")),
         **dict.fromkeys(
             ("add", "remove", "rm"),
             _cargo(_PACKAGES, operands="TEXT...", refine=also_writes("Cargo.toml", "Cargo.lock")),
@@ -145,9 +162,11 @@ def _rustc(parsed: Parsed, use: Use) -> Use:
 
 _RUSTC = Program(
     act=Act.RUNS,
+    obeys=_STEERED,
     options="""
-        -h|--help -V|--version -v|--verbose -O -g --test --cfg=TEXT --check-cfg=TEXT --crate-type=TEXT --crate-name=TEXT
-        --edition=TEXT --target=TEXT --explain=TEXT --error-format=TEXT --color=TEXT --cap-lints=TEXT -A|--allow=TEXT
+        -V|--version|-vV:info -h|--help -v|--verbose -O -g --test --cfg=TEXT --check-cfg=TEXT
+        --crate-type=TEXT --crate-name=TEXT --edition=TEXT --target=TEXT --explain=TEXT --error-format=TEXT
+        --color=TEXT --cap-lints=TEXT -A|--allow=TEXT
         -W|--warn=TEXT -D|--deny=TEXT -F|--forbid=TEXT -l=TEXT -L=READ -C|--codegen=TEXT --emit=TEXT --print=TEXT
         -o=WRITE --out-dir=WRITE_TREE --extern=CODE --sysroot=CODE -Z=CODE
     """,
@@ -161,8 +180,9 @@ def _rustfmt(parsed: Parsed, use: Use) -> Use:
 
 _RUSTFMT = Program(
     act=Act.RUNS,
+    obeys=_STEERED,
     options="""
-        -h|--help -V|--version -v|--verbose -q|--quiet --check -l|--files-with-diff --edition=TEXT
+        -h|--help -V|--version:info -v|--verbose -q|--quiet --check -l|--files-with-diff --edition=TEXT
         --style-edition=TEXT --color=TEXT --emit=TEXT --backup --config=TEXT --config-path=READ
     """,
     refine=all_of(_no_toolchain, _rustfmt),
@@ -175,7 +195,7 @@ _RUSTUP = runs(
 )
 
 PROGRAMS: Mapping[str, Program] = {
-    "cargo": _CARGO,
+    "cargo": replace(_CARGO, act=Act.LOOKS, network=False, obeys=_STEERED),
     "rustc": no_files_of_words(_RUSTC),
     "rustfmt": _RUSTFMT,
     "rustup": _RUSTUP,

@@ -35,9 +35,13 @@ _SYSTEMCTL_CHANGES = """
 """
 
 
+_MANAGER = "the socket of systemd, or of the system's message bus"
+_NETLINK = "a netlink socket"
+
+
 def _verbs(options: str, looks: str, changes: str) -> dict[str, Program]:
     """Return subcommands whose operands are names, by what they do."""
-    model = Program(options=options, operands="TEXT...")
+    model = Program(options=options, operands="TEXT...", needs=_MANAGER)
     return dict.fromkeys(looks.split(), model) | dict.fromkeys(changes.split(), replace(model, act=Act.CHANGES))
 
 
@@ -101,7 +105,7 @@ def _ip(argv: Sequence[str]) -> Use:
     if words[0] not in _IP_OBJECTS:
         return gap(f"ip {words[0]} has no model")
     if len(words) == 1 or words[1] in _IP_LISTS or (words[0] in ("r", "ro", "route") and words[1] == "get"):
-        return Use(act=Act.LOOKS)
+        return Use(act=Act.LOOKS, network=True, needs=_NETLINK)
     return gap(f"ip {words[0]} exec runs a command") if words[0] in ("netns", "vrf") else Use(act=Act.CHANGES)
 
 
@@ -206,7 +210,7 @@ PROGRAMS: Mapping[str, Program] = {
     "systemctl": Program(
         options=_SYSTEMCTL + _INFO,
         subcommands={
-            "": Program(options=_SYSTEMCTL, operands=""),
+            "": Program(options=_SYSTEMCTL, operands="", needs=_MANAGER),
             **_verbs(_SYSTEMCTL, _SYSTEMCTL_LOOKS, _SYSTEMCTL_CHANGES),
         },
     ),
@@ -215,14 +219,14 @@ PROGRAMS: Mapping[str, Program] = {
     "timedatectl": Program(
         options=_CONTROL + _INFO,
         subcommands={
-            "": Program(options=_CONTROL, operands=""),
+            "": Program(options=_CONTROL, operands="", needs=_MANAGER),
             **_verbs(_CONTROL, "status show list-timezones timesync-status", "set-time set-timezone set-ntp"),
         },
     ),
     "hostnamectl": Program(
         options=_CONTROL + _INFO,
         subcommands={
-            "": Program(options=_CONTROL, operands=""),
+            "": Program(options=_CONTROL, operands="", needs=_MANAGER),
             **_verbs(_CONTROL, "status", "hostname set-hostname icon-name chassis deployment location"),
         },
     ),
@@ -268,7 +272,9 @@ PROGRAMS: Mapping[str, Program] = {
         operands="",
         refine=_netstat,
     ),
-    "ifconfig": Program(options="-a -s -v", operands="TEXT...", refine=_ifconfig),
+    "ifconfig": Program(
+        options="-a -s -v", operands="TEXT...", network=True, needs="a network socket", refine=_ifconfig
+    ),
     "apt": replace(_apt(f"{_APT_LOOKS} list", _APT_CHANGES)),
     "apt-get": replace(_apt("", _APT_CHANGES)),
     "apt-cache": replace(_apt(_APT_LOOKS, "gencaches")),

@@ -338,6 +338,20 @@ PROGRAMS: Mapping[str, Program] = {
     "less": Program(
         style=Style.POSIX, options="-V|--version:info --help:info -F -i -N -R -r -S -X", refine=_plain_operands
     ),
+    # bat 0.26. What is printed goes into no pager, since it is no terminal. Left out: --diff asks git.
+    **dict.fromkeys(
+        ("bat", "batcat"),
+        Program(
+            options="""
+                -V|--version:info -h|--help:info -A|--show-all -p|--plain -l|--language=TEXT -H|--highlight-line=TEXT
+                -n|--number -r|--line-range=TEXT --style=TEXT --theme=TEXT --color=TEXT --decorations=TEXT --paging=TEXT
+                -P|--no-paging --wrap=TEXT -S|--chop-long-lines --tabs=TEXT --file-name=TEXT -f|--force-colorization
+                -s|--squeeze-blank
+                -L|--list-languages --list-themes -u|--unbuffered -pp
+            """,
+            facts="files",
+        ),
+    ),
     "more": Program(style=Style.POSIX, options=_INFO_SHORT + "-NUM -d -f -s", refine=_plain_operands),
     "bc": Program(options=_INFO_SHORT + "-l|--mathlib -q|--quiet -s|--standard -w|--warn", operands=""),
     "tsort": Program(options=_INFO, operands="READ"),

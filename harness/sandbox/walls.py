@@ -14,7 +14,7 @@ class Walls(Record):
 
     Beside `write` and `temporary`, every command may write /dev/null and its like. Everything that is not hidden may be
     read, but for devices. A command with no `write` (a reader) is held tighter: it changes no modes, owners, times or
-    attributes either, shares no memory, and talks to no other program of this machine.
+    attributes either, shares no memory, and talks to no other program of this machine but over a `needed_socket`.
     """
 
     write: tuple[str, ...]
@@ -34,7 +34,9 @@ class Walls(Record):
     """Further ones, where bubblewrap stands anyway."""
     unix_sockets: bool = True
     """Whether Unix sockets may be connected to: those of a container daemon, a session bus, a terminal multiplexer or
-    an agent with keys lead out of every wall. Never by a reader."""
+    an agent with keys lead out of every wall. By a reader only with `needed_socket`."""
+    needed_socket: bool = False
+    """Whether a reader may connect to them too: the command needs one, and a person or a rule let it."""
 
     terminal: bool = False
     """Whether its standard streams are a terminal of its own, of which a reader too may change the modes."""
@@ -59,7 +61,7 @@ class Walls(Record):
     @property
     def sockets(self) -> bool:
         """Whether Unix sockets of other programs can be connected to."""
-        return self.unix_sockets and not self.reader
+        return self.unix_sockets and (self.needed_socket or not self.reader)
 
 
 KEPT = {

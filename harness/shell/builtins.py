@@ -25,7 +25,8 @@ UNKNOWN_BUILTINS = frozenset(
     ". alias bg bind caller compgen complete compopt coproc declare dirs disown enable fc fg getopts hash history let local "
     "logout mapfile readarray readonly shift shopt source suspend trap typeset ulimit unalias".split()
 )
-"""Builtins of which that is not known, or not well enough: they change how the rest of a line is run."""
+"""Builtins of which that is not known, or not well enough: they change how the rest of a line is run, but for the words
+with which their models say that they only look."""
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _OPTIONS = frozenset(("errexit", "nounset", "pipefail"))

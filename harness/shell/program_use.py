@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from itertools import accumulate
+from posixpath import join
 
 from harness.actions import Access, Act, Command, Facet, PathAccess
-from harness.paths import fold
+from harness.paths import fold, is_within
 from harness.programs.catalog import model_of
 from harness.programs.git_pathspecs import GitFiles, ShownFiles
 from harness.programs.options import read_command
@@ -68,6 +70,10 @@ def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> li
         # Behind the folder of a -C the word is longer than git reads it; its name at the top is what follows.
         word = path.word.removeprefix(f"{use.git_folder}/")
         found += line.resolved(word, path.access, replace(state, folders=tops))
+    if path.upwards:
+        above = {each for folder in state.folders for each in _with_above(folder) if is_within(each, line.disk.root)}
+        words = [join(folder, path.word) for folder in sorted(above)]
+        found = [each for word in words for each in line.resolved(word, path.access, state)]
     if not path.tree or (path.compared and not _compares(line, use, state)):
         return found
     if path.handed is not None:  # named one by one: only what the finder left out is left out
@@ -181,6 +187,25 @@ def _holds_a_module(line: CommandLine, folder: str) -> bool:
     return any("." in name or line.disk.expand(f"{name}/__init__*", folder) != () for name in likely)
 
 
+def is_steered(line: CommandLine, names: Sequence[str], state: ShellState) -> bool:
+    """Return whether a file of one of these names may lie in the folder at hand or above it.
+
+    The home folder is left out: what lies there is the person's own. True if the folder is not known.
+    """
+    if not names:
+        return False
+    if line.disk_changed or state.elsewhere or not state.folders:
+        return True
+    reals = (path.real for folder in state.folders for path in line.resolved(folder, Access.READ, state))
+    above = {each for folder in (*state.folders, *reals) for each in _with_above(folder)}
+    return any(line.disk.exists(join(folder, name)) for folder in above - {line.disk.home} for name in names)
+
+
+def _with_above(folder: str) -> list[str]:
+    """Return an absolute folder and all those that it lies in."""
+    return [each or "/" for each in accumulate(folder.split("/"), "{}/{}".format)]
+
+
 def git_problem(line: CommandLine, git_folder: str, state: ShellState) -> str:
     """Return why git in that folder may run what the repository names, wherever the shell may be; or nothing."""
     if state.elsewhere or not state.folders:
@@ -200,4 +225,4 @@ def git_places(line: CommandLine, argv: Sequence[str], use: Use, state: ShellSta
 
 def _is_module(name: str) -> bool:
     module = name.partition(".")[0]
-    return module in LIBRARY or (module.startswith("_") and module != "__pycache__")
+    return module in LIBRARY or module == "pip" or (module.startswith("_") and module != "__pycache__")

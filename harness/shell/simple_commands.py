@@ -30,6 +30,7 @@ from harness.shell.program_use import (
     SYSTEM_FOLDERS,
     git_places,
     git_problem,
+    is_steered,
     may_import,
     paths_used,
     program_of,
@@ -131,10 +132,10 @@ class SimpleCommands:
         if name in KNOWN_BUILTINS:
             self._names.printed = None
             return run_builtin(self._line, argv, text, inside, after, stdin)
-        if name in UNKNOWN_BUILTINS:
-            raise StopReading(f"{name}, which changes how the rest is run", text)
         program = program_of(name)
         use = use_of(program, argv, stdin)
+        if name in UNKNOWN_BUILTINS and use.gap:
+            raise StopReading(f"{name}, which changes how the rest is run", text)
         if name == "eval" and not use.gap:
             return self._eval(use, argv, text, inside, after)
         if use.gap and (program in SHELLS or name in ("exec", "eval")):
@@ -239,7 +240,7 @@ class SimpleCommands:
         program, act = program_of(argv[0]), use.act
         if problem:
             program, act = "", Act.UNKNOWN
-        elif use.imports and may_import(self._line, state):
+        elif (use.imports and may_import(self._line, state)) or is_steered(self._line, use.obeys, state):
             act = Act.RUNS
         elif act is Act.WRAPS and shows_something(program, paths):
             act = Act.LOOKS
@@ -253,6 +254,7 @@ class SimpleCommands:
                 opens=opens,
                 act=act,
                 network=use.network,
+                needs="" if problem else use.needs,
                 model=program,
                 gap=problem,
             )

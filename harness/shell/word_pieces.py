@@ -30,7 +30,8 @@ _PART = r"[A-Za-z0-9_./+%@^*?-]*"
 _LIST = regex(rf"\{{({_PART}(?:,{_PART})+)\}}")
 _NUMBERS = regex(r"\{(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.-?([0-9]{1,9}))?\}")
 _LETTERS = regex(r"\{(?:([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z]))\}")
-_IN_FRONT = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:=@%+^*?-}")
+IN_FRONT_OF_BRACES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:=@%+^*?-}")
+"""Characters behind which bash reads a brace as it does after any other text."""
 
 
 class Pieces:
@@ -187,7 +188,7 @@ class BraceList:
 
 def brace_list_at(text: str, position: int, *, first: bool) -> BraceList | None:
     """Return the list that begins at `position`, or None for what is not read; `first`: a word begins there, too."""
-    if not first and text[position - 1] not in _IN_FRONT:
+    if not first and text[position - 1] not in IN_FRONT_OF_BRACES:
         return None
     texts: tuple[str, ...] | None
     if match := _LIST.match(text, position):

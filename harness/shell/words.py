@@ -28,7 +28,7 @@ from harness.shell.syntax import (
     Tilde,
     Word,
 )
-from harness.shell.word_pieces import Pieces, ansi_quoted, brace_list_at, escaped, single_quoted
+from harness.shell.word_pieces import IN_FRONT_OF_BRACES, Pieces, ansi_quoted, brace_list_at, escaped, single_quoted
 
 _METACHARACTERS = WORD_ENDS | frozenset("<>(")
 _AFTER_TILDE = _METACHARACTERS | frozenset("/")
@@ -47,7 +47,7 @@ _MODIFIED = regex(
 _COUNT = regex(r"\$(?:[?#$]|\{(?:[?#$]|#[A-Za-z_][A-Za-z0-9_]*)\})")
 _IN_ARITHMETIC = regex(r"[A-Za-z0-9_${} \t+*/%()-]*")
 _NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
-_BRACES_LEFT_ALONE = regex(r"\{\}|\{(?:-?[0-9]{1,9}|[a-z]{1,9})\}(?![{<>@])")
+_BRACES_LEFT_ALONE = regex(r"\{\}|\{(?:-?[0-9]{1,9}|[a-z]{1,9})\}(?![{<>@])|\{[A-Za-z0-9_./:=+%^-]*(?=[ \t\n;&|)\0])")
 
 _NOT_BESIDE_BRACES = (Substitution, Modified, Number, Arithmetic)
 
@@ -327,10 +327,13 @@ class WordReader:
         char = cursor.text[cursor.position]
         following = cursor.text[cursor.position + 1]
         alone = _BRACES_LEFT_ALONE.match(cursor.text, cursor.position)
-        if alone is not None and (alone.group() == "{}" or cursor.text[cursor.position - 1] == "@"):
+        behind_text = cursor.position > pieces.start and cursor.text[cursor.position - 1] in IN_FRONT_OF_BRACES
+        if alone is not None and (alone.group() == "{}" or (behind_text and pieces.parameter_end != cursor.position)):
             if pieces.has_braces:
                 raise cursor.stop("a brace expansion")
-            char = alone.group()  # bash leaves them alone: `{}` for find, `stash@{0}` and `main@{u}` for git
+            char = (
+                alone.group()
+            )  # bash leaves them alone: `{}` for find, `stash@{0}` for git, `/{/p` and `1{p}` for sed
             pieces.takes_braces = False
         elif cursor.position != pieces.start or following not in _METACHARACTERS:
             self._brace_list(pieces)

@@ -280,6 +280,7 @@ def walls_for(
         ),
         hold=tuple(f"{path}/{name}" for path in repositories for name in _LEADS_TO_OTHERS),
         unix_sockets=effects.sockets,
+        needed_socket=effects.needed_socket,
         temporary=None if temporary is None or only_looks(effects) else temporary(),
     )
 

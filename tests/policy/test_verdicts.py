@@ -6,13 +6,15 @@ it, in a small repository that holds secrets, links and files with names that lo
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from judged_world import Row, World, harmless, hostile, made, made_with_secrets
 from rows import all_rows
 
 from harness.policy.rules import Decision
 
-MOST_ASKED = 0.02
+MOST_ASKED = 0.05
 """Of the harmless rows, the share that may still ask."""
 HOSTILE, HARMLESS = hostile(), harmless()
 
@@ -47,5 +49,65 @@ def test_few_harmless_commands_ask() -> None:
     assert len(asked) / len(HARMLESS) <= MOST_ASKED
 
 
+STEERED = [
+    # A command that only looks, and a file by which a project makes it run other code.
+    ("cargo --version", "rust-toolchain.toml"),
+    ("cargo --version", "../rust-toolchain"),
+    ("rustc --version", "rust-toolchain"),
+    ("cargo tree", ".cargo/config.toml"),
+    ("cd src && cargo metadata --no-deps", ".cargo/config"),
+    ("mvn -v", ".mvn/jvm.config"),
+    ("cd src/deep && mvn -v", "src/.mvn/jvm.config"),
+    ("npm ls", ".npmrc"),
+    ("npm --prefix src pkg get name", "src/.npmrc"),
+    ("go list ./...", ".hg/hgrc"),
+    ("yamllint .", ".yamllint"),
+    ("hadolint Dockerfile", ".hadolint.yaml"),
+    ("python3 -m pip list", "pip.py"),
+    ("python3 -m pip list", "pip/__init__.py"),
+    ("python3 -m site", "site.py"),
+    ("python3 -m site", "os.py"),
+]
+
+
+@all_rows("command, file", STEERED)
+def test_file_that_steers_a_program_makes_it_ask(
+    command: str, file: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    world = made(tmp_path_factory.mktemp("steered-home").resolve())
+    row = Row("default", Decision.AUTO, command, 0)
+    before = world.judge(row).decision
+    path = Path(world.workspace.root, file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x")
+    assert (before, world.judge(row).decision) == (Decision.AUTO, Decision.CONFIRM)
+
+
+def test_link_to_a_secret_in_a_folder_above_is_seen(tmp_path_factory: pytest.TempPathFactory) -> None:
+    world = made(tmp_path_factory.mktemp("linked-home").resolve())
+    Path(world.workspace.root, "Cargo.toml").symlink_to(".env")
+    assert world.judge(Row("default", Decision.DENY, "cd src && cargo tree", 0)).decision is Decision.DENY
+
+
 def test_the_tables_are_as_large_as_they_are_meant_to_be() -> None:
-    assert (len(HARMLESS) >= 120, len(HOSTILE) >= 200, len(HARMLESS) + len(HOSTILE) >= 400) == (True, True, True)
+    assert (len(HARMLESS) >= 400, len(HOSTILE) >= 200, len(HARMLESS) + len(HOSTILE) >= 1200) == (True, True, True)
+
+
+@all_rows(
+    "policy, command, expected",
+    [
+        # Whether it is asked, and what it gets: a Unix socket, the network.
+        ("default", "docker ps", (Decision.CONFIRM, True, False)),
+        ("default", "systemctl status nginx", (Decision.CONFIRM, True, False)),
+        ("default", "ip addr", (Decision.CONFIRM, False, True)),
+        ("open", "docker ps", (Decision.AUTO, True, False)),
+        ("default", "ls", (Decision.AUTO, False, False)),
+        ("default", "docker --version", (Decision.AUTO, False, False)),
+    ],
+)
+def test_command_gets_the_socket_that_it_needs_and_writes_nothing(
+    policy: str, command: str, expected: tuple[Decision, bool, bool], world: World
+) -> None:
+    verdict = world.judge(Row(policy, expected[0], command, 0))
+    assert (verdict.decision, verdict.effects.needed_socket, verdict.effects.network) == expected
+    assert (verdict.effects.write, verdict.effects.granted) == ((), ())

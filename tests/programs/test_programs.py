@@ -2,7 +2,8 @@
 
 A line is a command, `->` and what it does: `gap` where no model vouches for it, else
 
-- its act, and `net` where it reaches the network;
+- its act, `net` where it reaches the network, `socket` where it needs one; `unless FILE` where the act is another if that file
+  is there (of several the first, and how many more);
 - its paths: `r:` read, `w:` written, `e:` either; `R:`, `W:`, `E:` with all that lies below. In brackets: names of the only
   files that are meant (`*.py,+3` for that and three more), `!name` for folders and `-name` for files left out, `links` where
   links are followed, `visible` where hidden files are left out. `T:` is what git shows of the files that it tracks,
@@ -66,7 +67,10 @@ def _use(line: str) -> Use:
 def _shown(use: Use) -> str:
     if use.gap:
         return "gap" if use.act is Act.UNKNOWN else "a gap whose act is known"
-    parts = [use.act.value, *(["net"] if use.network else []), *map(_shown_path, use.paths)]
+    parts = [use.act.value, *(["net"] if use.network else []), *(["socket"] if use.needs else [])]
+    if use.obeys and use.act is Act.LOOKS:
+        parts += ["unless", use.obeys[0] + (f",+{len(use.obeys) - 1}" if use.obeys[1:] else "")]
+    parts += map(_shown_path, use.paths)
     parts += [*map(_shown_command, use.commands), *(f"$ {text}" for text in use.scripts)]
     return " ".join([*parts, *([f"@ {use.remote}"] if use.remote else [])]).replace("\n", "␤")
 
@@ -101,7 +105,7 @@ def _shown_word(word: str) -> str:
 def _only_looks(use: Use) -> bool:
     """As `readers` of a policy asks, but for where the paths lie."""
     reads = all(path.access is Access.READ for path in use.paths)
-    return not use.gap and use.act in (Act.LOOKS, Act.WRAPS) and not use.network and reads
+    return not use.gap and use.act in (Act.LOOKS, Act.WRAPS) and not use.network and not use.needs and reads
 
 
 @pytest.mark.parametrize("file", FILES)

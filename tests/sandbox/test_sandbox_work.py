@@ -169,6 +169,14 @@ def test_the_network_without_writing_changes_nothing(scene: Scene) -> None:
     assert scene.run(connect, walls).code == 1
 
 
+def test_reader_connects_to_a_unix_socket_only_where_it_needs_one(scene: Scene) -> None:
+    connect = '"$PY" -c \'import os, socket; socket.socket(socket.AF_UNIX).connect(os.environ["STREAM"])\''
+    walls = {**scene.reader, "needed_socket": True}
+    assert scene.run(connect, walls).code == 0
+    assert [scene.run(line, walls).code for line in ('chmod 600 "$O/file"', "echo x > new")] == [1, 1]
+    assert scene.run('exec 3<> "/dev/tcp/127.0.0.1/$TCP"', walls).code == 1
+
+
 def test_no_program_gains_rights_behind_the_walls(scene: Scene) -> None:
     """Neither sudo nor su nor ping can work there; a person should hear why."""
     for walls in (scene.reader, scene.writer):

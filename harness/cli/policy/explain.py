@@ -193,6 +193,8 @@ def _no_reader(command: Command) -> str:
     """Say why a command is none that only reads, in a few words; nothing of one that is."""
     if command.gap:
         return command.gap
+    if command.needs:
+        return f"it needs {command.needs}"
     does = _DOES.get(command.act, "")
     return (
         f"{does}, over the network"

@@ -37,6 +37,12 @@ class Part(Record):
         return any(isinstance(facet, Command) and facet.network and facet.act in _REACHES for facet in facets)
 
     @property
+    def needs(self) -> str:
+        """The sockets that its commands need, as a person is told of them."""
+        facets = (one.facet for one in self.judged)
+        return ", ".join(dict.fromkeys(facet.needs for facet in facets if isinstance(facet, Command) and facet.needs))
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         """Why it is asked about, where that is more than that nothing allows it; not yet safe to show."""
         return tuple(dict.fromkeys(said for one in self.judged if (said := _reason(one))))

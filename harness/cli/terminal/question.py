@@ -194,6 +194,8 @@ def _part(part: Part, lines: Sequence[str], highlighter: Highlighter, width: int
 def _of_part(part: Part) -> Iterator[str]:
     if part.asks and part.reaches_network:
         yield "it reaches the network"
+    if part.asks and part.needs:
+        yield f"it needs {part.needs}"
     yield from part.reasons
 
 
