@@ -243,7 +243,7 @@ class _Judge:
             or self._by_reading(facet)
             or self._by_default(facet)
         )
-        opaque = _from_opaque(facet) if isinstance(facet, Opaque) and not _is_held(facet, by_policy) else None
+        opaque = _from_opaque(facet) if isinstance(facet, Opaque) and not _is_let(facet, by_policy) else None
         all_said = (by_policy, self._by_built_in(facet), opaque, self._by_sandbox(facet))
         # Where they are equally strict, a default says the least about why.
         strictest = max(filter(None, all_said), key=lambda said: (said.decision, said.source is not Source.DEFAULT))
@@ -577,9 +577,13 @@ def _is_uncovered(facet: Facet) -> bool:
             assert_never(facet)
 
 
-def _is_held(facet: Opaque, by_policy: FacetVerdict) -> bool:
-    """Say whether the walls of a granted program hold what is not understood."""
-    return facet.whole and by_policy.decision is Decision.AUTO and any(rule.walled for rule in by_policy.rules)
+def _is_let(facet: Opaque, by_policy: FacetVerdict) -> bool:
+    """Return whether what is not understood may run: the walls of a granted program hold it, or it is text that an
+    interpreter is given, and the default would let it run the same from a file."""
+    if not facet.whole or by_policy.decision is not Decision.AUTO:
+        return False
+    given = facet.given_to is not None and by_policy.source is Source.DEFAULT
+    return given or any(rule.walled for rule in by_policy.rules)
 
 
 def _from_opaque(facet: Opaque) -> FacetVerdict:

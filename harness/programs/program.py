@@ -232,6 +232,8 @@ class Use(Record):
     """Why the command is not wholly understood, in a few words for a person; empty where it is."""
     imports: bool = False
     """Whether it is Python that looks for the modules of its library in the folder that it runs in first."""
+    login: bool = False
+    """Whether it is a shell that reads the start-up files of the home folder first."""
     obeys: tuple[str, ...] = ()
     """Files by which a project makes it run other code, where one lies in the folder that it runs in or above: `.mvn`."""
     needs: str = ""

@@ -146,7 +146,7 @@ _TESTS = Program(read=_test, facts="few-variables no-input")
 # --- Shells
 
 _SHELL_OPTIONS = frozenset(("errexit", "nounset", "pipefail", "xtrace", "verbose"))
-_SHELL_LETTERS = frozenset("ceuxvno")
+_SHELL_LETTERS = frozenset("ceuxvnol")
 
 
 class _Started(Record):
@@ -171,7 +171,8 @@ def _started(argv: Sequence[str]) -> _Started | str:
         position += 1
         if word == "--":
             break
-        if word in ("--norc", "--noprofile"):
+        if word in ("--norc", "--noprofile", "--login"):
+            letters += "l" if word == "--login" else ""
             continue
         if word[0] == "+" or len(word) == 1 or not _SHELL_LETTERS.issuperset(word[1:]):
             return f"the option {word} is not in its model"
@@ -198,7 +199,7 @@ def _shell(argv: Sequence[str], *, is_bash: bool) -> Use:
         return gap("it runs what its input says")
     first, arguments = started.words[0], started.words[1:]
     if "c" not in started.letters:
-        return _file(started, first, arguments)
+        return gap("a login shell") if "l" in started.letters else _file(started, first, arguments)
     if isinstance(first, Unknown | Found):
         return gap(f"the text {first} is not known")
     if "n" in started.letters:
@@ -209,7 +210,7 @@ def _shell(argv: Sequence[str], *, is_bash: bool) -> Use:
         return gap("PS4, which is run for each traced command")
     if not is_bash and not read_alike(first):
         return gap("text that sh may read otherwise than bash")
-    return Use(act=Act.WRAPS, scripts=(str(first),))
+    return Use(act=Act.WRAPS, scripts=(str(first),), login="l" in started.letters)
 
 
 def _file(started: _Started, file: str, arguments: tuple[str, ...]) -> Use:

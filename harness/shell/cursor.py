@@ -28,10 +28,12 @@ _DELIMITER = regex(rf"""([A-Za-z0-9_.-]+)|'([^'\n{END}]+)'|"([^"$`\\\n{END}]+)"|
 class Stop(Exception):
     """Reading cannot go on; `position` is an offset into the text."""
 
-    def __init__(self, reason: str, position: int) -> None:
+    def __init__(self, reason: str, position: int, complaint: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.position = position
+        self.complaint = complaint
+        """As `Unread.complaint`."""
 
 
 class Cursor:
@@ -54,9 +56,19 @@ class Cursor:
         self._line_end = -1
         self._body_end = 0
 
-    def stop(self, reason: str, position: int | None = None) -> Stop:
+    def stop(self, reason: str, position: int | None = None, *, complaint: str = "") -> Stop:
         """Return the exception for something at `position`, by default here."""
-        return Stop(reason, self.position if position is None else position)
+        return Stop(reason, self.position if position is None else position, complaint)
+
+    def unclosed(self, quote: str, position: int) -> Stop:
+        """Return the exception for a quote at `position` that no later one closes."""
+        complaint = f"unexpected EOF while looking for matching `{quote}'"
+        return self.stop(f"a quote that is not closed ({quote})", position, complaint=complaint)
+
+    def ends_early(self, reason: str) -> Stop:
+        """Return the exception for a command of which more must follow; where the text ends here, none does."""
+        is_end = self.text[self.position] == END
+        return self.stop(reason, complaint="syntax error: unexpected end of file" if is_end else "")
 
     def unexpected(self) -> Stop:
         """Return the exception for the character here."""

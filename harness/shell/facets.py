@@ -71,6 +71,12 @@ def read_call(text: str, disk: Disk, start: PathAccess) -> tuple[tuple[Facet, ..
     return facets, witness
 
 
+def syntax_complaint(text: str) -> str:
+    """Return bash's own complaint about a text that is not bash, or an empty string."""
+    script = parse(text)
+    return script.complaint if isinstance(script, Unread) else ""
+
+
 def _read(text: str, disk: Witness, folder: str) -> tuple[Facet, ...]:
     script = parse(text)
     if isinstance(script, Unread):

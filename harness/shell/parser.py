@@ -81,7 +81,7 @@ def parse(text: str) -> Script | Unread:
     try:
         return _Parser(text).whole_text()
     except Stop as stopped:
-        return Unread(reason=stopped.reason, column=stopped.position + 1)
+        return Unread(reason=stopped.reason, column=stopped.position + 1, complaint=stopped.complaint)
 
 
 def _hidden_character(text: str) -> Unread | None:
@@ -103,14 +103,12 @@ class _Parser:
         self.words = WordReader(self.cursor, self)
 
     def whole_text(self) -> Script:
-        """Read the text to its end; Stop if there is no command in it."""
+        """Read the text to its end; without a command in it, as of comments alone, the script is empty."""
         cursor = self.cursor
         script = self._script()
         if cursor.text[cursor.position] != END:
             raise cursor.unexpected()
         cursor.no_pending_here_document()
-        if not script.items:
-            raise cursor.stop("no command", 0)
         return script
 
     def in_parentheses(self) -> Script:
@@ -133,6 +131,8 @@ class _Parser:
             script = inner.whole_text()
         except Stop as stopped:
             raise cursor.stop(stopped.reason) from None
+        if not script.items:
+            raise cursor.stop("no command")
         cursor.words = inner.cursor.words
         return script
 
@@ -163,7 +163,8 @@ class _Parser:
             if connector is None:
                 break
             cursor.position += 2
-            cursor.gap()
+            if cursor.gap() == END:
+                raise cursor.ends_early("the end of the text where it is not expected")
             rest.append((connector, self._pipeline(self._keyword())))
         text = cursor.text[start : cursor.end]
         # What ends a list is passed; `)`, `;;` and the end of the text are left to the one who waits for them.
@@ -189,7 +190,8 @@ class _Parser:
             both = cursor.text[cursor.position + 1] == "&"
             cursor.position += 2 if both else 1
             errors_too = errors_too or both
-            cursor.gap()
+            if cursor.gap() == END:
+                raise cursor.ends_early("the end of the text where it is not expected")
             commands.append(self._command(self._keyword()))
         return Pipeline(commands=tuple(commands), text=cursor.text[start : cursor.end], errors_too=errors_too)
 
@@ -290,7 +292,7 @@ class _Parser:
         keyword = self._keyword()
         if keyword not in stops:
             expected = " or ".join(sorted(stops))
-            raise cursor.stop(f"a compound command without {expected}")
+            raise cursor.ends_early(f"a compound command without {expected}")
         if not script.items:
             raise cursor.stop(f"nothing before {keyword}")
         cursor.position += len(keyword)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness.actions import Access, Act, Command, PathAccess, Place
+from harness.paths import is_within
 from harness.programs.program import Found, Unknown, Use
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, WRAPPERS, name_of
 from harness.programs.variables import changes_the_shell
@@ -186,6 +187,8 @@ class SimpleCommands:
             folder = replace(folder, elsewhere=folder.elsewhere or command.elsewhere)
             folder = folder.forgetting(frozenset(command.variables))
             self._command(command.argv, " ".join(command.argv), folder, folder, stdin=NO_STDIN)
+        if use.login and is_within(self._line.disk.home, self._line.disk.root):
+            raise StopReading("a login shell, whose start-up files lie in the workspace", use.scripts[0])
         for script in use.scripts:
             obeyed = next((name for name in sorted(state.exported) if changes_the_shell(name)), None)
             if obeyed is not None:

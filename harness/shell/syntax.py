@@ -13,6 +13,8 @@ class Unread(Record):
 
     reason: str
     column: int
+    complaint: str = ""
+    """Of what is no bash at all: bash's own words for it (`bash -n`)."""
 
 
 class Literal(Record):

@@ -121,7 +121,7 @@ def single_quoted(cursor: Cursor, pieces: Pieces) -> None:
     """Read '...': everything is literal."""
     end = cursor.text.find("'", cursor.position + 1)
     if end < 0:
-        raise cursor.stop("a quote that is not closed (')")
+        raise cursor.unclosed("'", cursor.position)
     pieces.literal(cursor.text[cursor.position + 1 : end], quoted=True)
     cursor.position = end + 1
 

@@ -273,7 +273,7 @@ class WordReader:
             elif char == "\\":
                 self._escaped_in_double_quotes(pieces)
             else:
-                raise cursor.stop('a quote that is not closed (")', opening)
+                raise cursor.unclosed('"', opening)
         if cursor.behind_continuations(opening + 1) == cursor.position:
             pieces.literal("", quoted=True)  # "" alone is a word
         cursor.position += 1

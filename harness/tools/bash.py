@@ -16,6 +16,7 @@ from harness.actions import (
     Command,
     Effects,
     Facet,
+    Opaque,
     PathAccess,
     Place,
     Unconfined,
@@ -104,10 +105,10 @@ class BashTool:
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the command read, its operands resolved from the folder that it starts in.
 
-        Raises ToolError for a command that is too long, a `cwd` that is outside the workspace or not a folder, and a wish
-        to run unconfined without a reason.
+        Raises ToolError for a command that is too long or breaks bash's syntax, a `cwd` that is outside the workspace or not
+        a folder, and a wish to run unconfined without a reason.
         """
-        from harness.shell.facets import read_call  # with the first command: some 20 modules
+        from harness.shell.facets import read_call, syntax_complaint  # with the first command: some 20 modules
 
         command = text(arguments, "command")
         if not command.strip():
@@ -122,6 +123,8 @@ class BashTool:
         cwd = self._folder(text(arguments, "cwd", "."))
         unconfined = _unconfined(arguments) if flag(arguments, "unconfined") else None
         facets, judged_on = read_call(command, self._workspace, cwd)
+        if isinstance(facets[0], Opaque) and (complaint := syntax_complaint(command)):
+            raise ToolError(f"bash: {complaint}. Nothing was run: correct the command line and send it again.")
         request = BashRequest(
             command=command,
             cwd=cwd,

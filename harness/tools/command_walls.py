@@ -386,6 +386,7 @@ _REFUSED = regex(
 _UNREACHABLE = regex(
     r"Could not resolve|Temporary failure in name resolution|Name or service not known|Network is unreachable|getaddrinfo"
     r"|ENETUNREACH|EAI_AGAIN|ENOTFOUND|Connection refused|nodename nor servname|unable to (?:access|connect)"
+    r"|transport '[a-z]+' not allowed"
     r"|Failed to (?:connect|establish)|only-if-cached|GOPROXY=off|--offline was specified|network was disabled"
 )
 

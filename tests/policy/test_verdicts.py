@@ -111,3 +111,19 @@ def test_command_gets_the_socket_that_it_needs_and_writes_nothing(
     verdict = world.judge(Row(policy, expected[0], command, 0))
     assert (verdict.decision, verdict.effects.needed_socket, verdict.effects.network) == expected
     assert (verdict.effects.write, verdict.effects.granted) == ((), ())
+
+
+@all_rows(
+    "policy, command, decision",
+    [
+        ("open", "python3 - <<'E'\nprint(1)\nE", Decision.AUTO),
+        ("open", "perl <<'E'\nprint 1\nE", Decision.AUTO),
+        ("open", "python3 - <<'E'\nopen('.env')\nE", Decision.DENY),
+        ("open", "bash <<'E'\nf() { ls; }\nf\nE", Decision.CONFIRM),
+        ("default", "python3 - <<'E'\nprint(1)\nE", Decision.CONFIRM),
+    ],
+)
+def test_text_for_an_interpreter_is_judged_as_a_file_would_be(
+    policy: str, command: str, decision: Decision, world: World
+) -> None:
+    assert world.judge(Row(policy, decision, command, 0)).decision is decision

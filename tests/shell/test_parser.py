@@ -190,8 +190,7 @@ def test_what_other_parsers_lose(text: str, tree: str | None) -> None:
 
 REFUSED = [
     *table("refused.txt"),
-    ("", "no command"),
-    (" \n# only a comment", "no command"),
+    ("echo `# only a comment`", "no command"),
     ("cat <<E\nEE\n E\n", "not ended by a line of its own"),
     ("cat <<E 'a\nb'\nE\n", "does not begin right behind its line"),
     ("cat <<E $(a\n)\nE\n", "does not begin right behind its line"),
@@ -223,11 +222,47 @@ def test_what_is_refused(text: str, reason: str) -> None:
         ("echo `ls {a,b`", 6),
         ("ls &&", 6),
         ("cat <<E\nx", 7),
-        ("# nothing", 1),
     ],
 )
 def test_the_column_is_where_reading_stopped(text: str, column: int) -> None:
     assert refused(text).column == column
+
+
+@all_rows("text", ["", " \n# only a comment", "# one\n# two"])
+def test_text_without_a_command_is_empty(text: str) -> None:
+    assert read(text).items == ()
+
+
+# Broken syntax, behind commands that are whole; each is `bash -n`'s too.
+BROKEN = [
+    "echo 'x", 'echo "x', "ls &&", "ls ||", "ls |", "ls &&\n# c", "if true; then", "if true; then ls", "while true; do ls",
+    "for f in a b; do echo $f", "{ ls;", "ls\nrm x '", "exit\n'", "cat <<E &&\nx\nE\n", "echo \"a $(echo 'b\")\"",
+]  # fmt: skip
+# What bash reads, or what is not known to be broken.
+NOT_BROKEN = ["cat <<E", "cat <<E\nx", "! ", "time", "echo a\\", "if ! ", "f() {", "echo ${x", "x=(a"]
+
+
+def complaint_of_bash(text: str) -> str:
+    bash = shutil.which("bash") or ""
+    done = subprocess.run([bash, "-n", "-c", text], capture_output=True, check=False, env={"LC_ALL": "C.UTF-8"})
+    return done.stderr.decode(errors="replace") if done.returncode else ""
+
+
+@all_rows(("text", "is_broken"), [*((text, True) for text in BROKEN), *((text, False) for text in NOT_BROKEN)])
+def test_broken_syntax_gets_the_complaint_of_bash(text: str, is_broken: bool) -> None:
+    script = parse(text)
+    complaint = script.complaint if isinstance(script, Unread) else ""
+    assert (bool(complaint), complaint in complaint_of_bash(text)) == (is_broken, True)
+
+
+def test_bash_complains_too_wherever_a_cut_line_is_broken() -> None:
+    rows = [row.text for row in text_rows(Path(__file__).parent / "parsed.txt")]
+    cut = [row[:end] for row in rows for end in range(1, len(row), 7)]
+    broken = [
+        (text, script.complaint) for text in cut if isinstance(script := parse(text), Unread) and script.complaint
+    ]
+    assert len(broken) > 20
+    assert [text for text, complaint in broken if complaint not in complaint_of_bash(text)] == []
 
 
 # -- where the parts stand

@@ -16,7 +16,8 @@ from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.record import replace
 from harness.sandbox import Machine, probe
-from harness.tools.command_walls import CommandWalls, missing_folders, only_looks, walls_for
+from harness.sandbox.walls import Walls
+from harness.tools.command_walls import CommandWalls, HeldTo, missing_folders, only_looks, wall_notes, walls_for
 
 
 class Place:
@@ -217,3 +218,17 @@ def test_who_asked_to_run_unconfined_has_no_walls(place: Place) -> None:
     off = Effects(read=None, write=None, network=True, unasked=False, enforcement=Enforcement.OFF)
     walls = CommandWalls(place.workspace, machine=probe())
     assert (walls.in_words(off), walls.confinement(off, lambda: "/tmp")) == ("none: it asked to run unconfined", None)
+
+
+@all_rows(
+    "output",
+    [
+        "curl: (6) Could not resolve host: a.example",
+        "Cloning into 'x'...\nfatal: transport 'https' not allowed",
+        "fatal: transport 'ssh' not allowed",
+    ],
+)
+def test_failure_to_reach_the_network_is_noted(output: str) -> None:
+    held = HeldTo(walls=Walls(write=(), network=False), gaps=())
+    assert [note for note in wall_notes(output, held, failed=True) if "it has no network" in note]
+    assert wall_notes(output, replace(held, walls=Walls(write=(), network=True)), failed=True) == []

@@ -763,6 +763,16 @@ def test_a_command_has_a_time_limit(tmp_path: Path, limits: Limits, asked: dict[
             id="too short a time",
         ),
         pytest.param(
+            {"command": "echo x > made\necho 'y"},
+            "bash: unexpected EOF while looking for matching `''. Nothing was run: correct the command line and send it again.",
+            id="a quote that is not closed",
+        ),
+        pytest.param(
+            {"command": "ls &&"},
+            "bash: syntax error: unexpected end of file. Nothing was run: correct the command line and send it again.",
+            id="a command that ends early",
+        ),
+        pytest.param(
             {"command": " \t\n "}, "Invalid arguments for bash: command: must not be blank.", id="a command of blanks"
         ),
         pytest.param(
