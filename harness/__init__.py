@@ -17,6 +17,10 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False
 """Not from `typing`: `harness.__main__` settles first from where modules may be imported."""
 
+is_program = False
+"""Whether this process is the `harness` command. Only then its imports are guarded (own_code.py): another program may well
+import what an agent wrote."""
+
 if TYPE_CHECKING:
     from harness.errors import HarnessError, ModelError, PolicyError, ToolError, UsageError
     from harness.files.workspace import Workspace

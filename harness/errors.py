@@ -7,6 +7,7 @@ HarnessError
 |  `- CutReply   a reply that ended without saying that it was finished; nothing of it may run
 |- LogError      the action log cannot be written or opened; nothing runs afterwards
 |- GateError     something inside the gate went wrong; nothing runs afterwards
+|  `- ChangedCodeError  a file of the program itself was changed during the session
 |- WorkspaceError  the folder under work is gone; nothing runs afterwards
 |- SessionRefusedError  a hook of the person's does not let a session begin; nothing runs
 `- UsageError    the command line or the environment does not make sense
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from typing import ClassVar
 
 from harness.messages import Usage
 
@@ -107,6 +109,13 @@ class LogError(HarnessError):
 
 class GateError(HarnessError):
     """A fault inside the gate (in judging, asking or ruling); the run stops and nothing runs."""
+
+
+class ChangedCodeError(GateError):
+    """A file of the program itself that was changed where calls may write; it was not loaded, and the run stops."""
+
+    first: ClassVar[str] = ""
+    """The text of the first one in this process. Whatever it interrupted, the process does not end as if all were well."""
 
 
 class WorkspaceError(HarnessError):

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from harness.checks.hook_declaration import HookDeclaration, HookForm
 from harness.digest import digest_of
 from harness.errors import UsageError
-from harness.paths import is_within
-from harness.process.environment import program_outside
+from harness.process.environment import leads_through, program_outside
 from harness.safe_files import read_small
 
 MOST_BYTES = 64 << 20
@@ -39,7 +38,7 @@ class HookProgram:
         self._words = [os.path.join(self.folder, word) for word in words]
         self._parts = [first, *self._named_files()]
         """The program, and files among its words: of an interpreter its script, it may be."""
-        inside = next((one for one in self._parts if one and is_within(os.path.realpath(one), workspace)), None)
+        inside = next((one for one in self._parts if one and leads_through(one, workspace)), None)
         if inside is not None:
             where = "" if hook.origin is None else f"{hook.origin}: "
             raise UsageError(

@@ -7,8 +7,9 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+import harness
 from harness import __version__
-from harness.errors import HarnessError, LogError, SessionRefusedError, UsageError
+from harness.errors import ChangedCodeError, HarnessError, LogError, SessionRefusedError, UsageError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -33,6 +34,7 @@ def program() -> NoReturn:
     What a light command leaves behind is memory, which goes with the process: what was written is flushed, and the process
     ends at once. The others are taken down in order: they have threads, and things to close.
     """
+    harness.is_program = True
     if sys.argv[1:2] in (["hook"], ["exec"]):
         from harness.cli.hook.each_call import start_for_agent
 
@@ -47,6 +49,9 @@ def program() -> NoReturn:
         code = main()
     except KeyboardInterrupt:  # before main could say what it means, or behind its end
         code = 130
+    if ChangedCodeError.first and code != 1:  # whatever it interrupted went on
+        _complain(ChangedCodeError.first)
+        code = 1
     if not light:
         _keep_code()
     if not _flushed():
@@ -103,12 +108,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     _guard(words)
     try:
         return _answer(words, os.environ)
-    except LogError as error:
-        _complain(str(error))
-        return Exit.LOG
     except HarnessError as error:
         _complain(str(error))
-        return Exit.BLOCKED if isinstance(error, SessionRefusedError) else Exit.USAGE
+        codes = {LogError: Exit.LOG, SessionRefusedError: Exit.BLOCKED, ChangedCodeError: Exit.INTERNAL}
+        return codes.get(type(error), Exit.USAGE)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except OSError as error:

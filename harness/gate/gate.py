@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from harness.actions import Action, Command, Effects, JsonValue, Opaque, PathAccess, ToolUse, Unconfined, written_paths
-from harness.errors import GateError, LogError, ToolError
+from harness.errors import ChangedCodeError, GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
 from harness.gate.beside import Beside, looks_only, on_gates_thread
 from harness.gate.call_checks import NO_CHECKS, CallChecks, CheckAnswer, tightened, with_notes
@@ -241,7 +241,10 @@ class Gate:
                     attempt.take(tool.run_for(permitted, effects, left or None))
                 else:
                     attempt.take(tool.run(permitted, effects))
-        return self._settle(pending, ruling, noted, attempt)
+        end = self._settle(pending, ruling, noted, attempt)
+        if attempt.fault is not None:
+            raise attempt.fault
+        return end
 
     def only_reads(self, pending: PendingCall) -> bool:
         """Say whether a call may run beside others: nothing but reading is permitted, nobody is asked, no hook looks at it,
@@ -291,7 +294,8 @@ class Gate:
             known = replace(neighbour, call=call, alike=tuple(number for name, number in calls if name == tool))
             return self._read(permitted[place], effects[place], seconds_left(), known)
 
-        ends = []
+        ends: list[CallEnd] = []
+        fault: ChangedCodeError | None = None
         with Beside(
             len(permits),
             run,
@@ -303,6 +307,9 @@ class Gate:
             for place, (pending, ruling) in enumerate(permits):
                 attempt = beside.ended(place) or self._given_up(permitted[place], beside.began(place))
                 ends.append(self._settle(pending, ruling, noted[place], attempt))
+                fault = fault or attempt.fault
+        if fault is not None:
+            raise fault
         return ends
 
     def _read(self, permitted: Action, effects: Effects, left: float | None, neighbour: Neighbour) -> Attempt:
@@ -610,6 +617,8 @@ class Gate:
             return
         try:
             advice = self._advise(self.policy, refusal.action, refusal.verdict)
+        except ChangedCodeError:
+            raise
         except Exception as error:  # noqa: BLE001 - the refusal stands, with or without it
             advice = Advice(why=f"what would let it run could not be worked out: {error!r}")
         self._records.advised(refusal.proposal, advice)

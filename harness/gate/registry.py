@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from types import MappingProxyType
 
 from harness.actions import Action, Effects
-from harness.errors import ToolError
+from harness.errors import ChangedCodeError, ToolError
 from harness.gate.arguments import parse_arguments, quoted_name
 from harness.gate.tool import ConfinedTool, PlacedTool, Tool, said_by
 from harness.messages import ToolCall
@@ -75,7 +75,7 @@ class ToolRegistry:
     def prepare(self, call: ToolCall, policy: Policy | None = None) -> Action:
         """Return the action that `call` stands for; of a tool that there is not the error names those that `policy` offers.
 
-        Has no effects; raises ToolError, never anything else.
+        Has no effects; raises ToolError, and ChangedCodeError where the program itself was changed.
         """
         tool = self._tools.get(call.name)
         if tool is None:
@@ -88,7 +88,7 @@ class ToolRegistry:
             arguments = parse_arguments(call.arguments, tool.spec)
             action = tool.prepare(call, MappingProxyType(arguments))
             _check_action(action, call)
-        except ToolError:
+        except (ToolError, ChangedCodeError):
             raise
         except (Exception, SystemExit) as error:
             raise ToolError(f"{call.name} could not prepare this call: {said_by(error)}") from error

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from harness.actions import Action, Effects, JsonValue
-from harness.errors import ToolError, WorkspaceError
+from harness.errors import ChangedCodeError, ToolError, WorkspaceError
 from harness.host_connection import HostConnection
 from harness.limits import Limits
 from harness.messages import Picture, ResultStatus, ToolCall, ToolResult
@@ -247,6 +247,8 @@ class Attempt:
         self._output: ToolOutput | None = None
         self.begun = False
         """Whether the body was entered; an interrupt before that has done nothing."""
+        self.fault: ChangedCodeError | None = None
+        """An error that ends the run once the outcome is recorded."""
 
     def take(self, output: object) -> None:
         """Take what the body returned. Raises TypeError for what could not be recorded or sent."""
@@ -283,6 +285,9 @@ class Attempt:
                 self._output = ToolOutput(content=f"Error: {error}", status=ResultStatus.FAILED, error_code=code)
             case WorkspaceError():
                 self._output = ToolOutput(content=f"Error: {error}; nothing was done.", status=ResultStatus.FAILED)
+            case ChangedCodeError():
+                self.fault = error
+                self._output = ToolOutput(content=f"Error: {error}.", status=ResultStatus.FAILED)
             case KeyboardInterrupt() if not self.begun:
                 self.not_begun("the person interrupted")
             case KeyboardInterrupt():

@@ -229,6 +229,9 @@ def _trusted(endpoint: Endpoint, httpx: ModuleType) -> ssl.SSLContext:
 
     if (endpoint.base_url or "").lower().startswith("http://"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    from harness.own_code import own_code
+
+    own_code().check_certificates()
     named = [(name, path) for name in CERTIFICATE_VARIABLES if (path := endpoint.certificate_paths.get(name))]
     problem = next(
         (f"{name} names {path}, which does not exist" for name, path in named if not os.path.exists(path)), ""

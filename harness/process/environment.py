@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from harness.actions import Effects
+from harness.paths import is_within
 from harness.programs.variables import PASSED
 
 QUIET = (
@@ -78,12 +79,18 @@ def read_as_judged(variables: Mapping[str, str]) -> dict[str, str]:
 def program_outside(root: str, name: str, given: Mapping[str, str]) -> str | None:
     """Return where a program lies by the PATH of what `child_environment` gave, and not in the folder `root`: what commands
     can write there is no program of the person's."""
-    below = f"{os.path.realpath(root).rstrip('/')}/"
     for folder in given["PATH"].split(":"):
-        found = os.path.realpath(os.path.join(folder, name))
-        if not f"{found}/".startswith(below) and os.path.isfile(found) and os.access(found, os.X_OK):
-            return os.path.join(folder, name)
+        found = os.path.join(folder, name)
+        if os.path.isfile(found) and os.access(found, os.X_OK) and not leads_through(found, root):
+            return found
     return None
+
+
+def leads_through(path: str, root: str) -> bool:
+    """Return whether a path is in the folder `root`, ends there when links are followed, or is a link that lies there."""
+    real = os.path.realpath(root)
+    link = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    return any(is_within(place, real) for place in (os.path.abspath(path), link, os.path.realpath(path)))
 
 
 _SCREEN = ("TERM", "NO_COLOR", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "GIT_EDITOR", "EDITOR", "DEBIAN_FRONTEND")

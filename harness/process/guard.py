@@ -29,6 +29,10 @@ QUIET_LOOKS = 2
 """How often in a row nothing new must be found: one that has ended may just have started another."""
 _POLITE = (signal.SIGTERM, signal.SIGCONT)
 
+READY_SECONDS = 30.0
+"""How long a command that may change our code waits until the guard has loaded its own."""
+_READY_AT = 1 << 20
+"""Where in the table, behind all that is read of it, the guard marks that it has loaded what it needs."""
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.process.guard import watch; watch()"
 _guards: dict[int, Guard] = {}
 _lock = allocate_lock()
@@ -74,16 +78,20 @@ class Guard:
         self._running: dict[int, int] = {}
 
     def keep(self) -> None:
-        """Start the process, in the background, if it was not yet started or if it was killed."""
+        """Start the process, in the background, if it was not yet started or if it was killed. Raises ChangedCodeError."""
         with self._lock:
             if self._table < 0 or (self._pipe >= 0 and self._alive()):
                 return
+            from harness.own_code import own_code  # not needed by the process itself
+
+            options = own_code().python_options()
             if self._pipe >= 0:
                 os.close(self._pipe)
             reading, self._pipe = os.pipe2(os.O_CLOEXEC)
             self._pid = 0
+            os.pwrite(self._table, b"\0", _READY_AT)
             self._spawning.acquire()
-        start_new_thread(self._start, (reading,))
+        start_new_thread(self._start, (reading, options))
 
     def announce(self, mark: int, leader: int = 0) -> None:
         """Tell of a command about to be started, and again of its first process, which is its session's as well.
@@ -96,6 +104,16 @@ class Guard:
         with self._lock:
             self._running[mark] = leader
             self._tell()
+
+    def wait_until_loaded(self) -> None:
+        """Return when the process has loaded all of its code, or cannot any more."""
+        self.keep()
+        deadline = time.monotonic() + READY_SECONDS
+        while self._pid >= 0 and self._alive() and os.pread(self._table, 1, _READY_AT) == b"\0":
+            if time.monotonic() > deadline and self._pid:
+                os.kill(self._pid, signal.SIGKILL)
+                return
+            time.sleep(STEP_SECONDS / 10)
 
     def ended(self, mark: int) -> None:
         """Tell that nothing of it is left."""
@@ -117,7 +135,7 @@ class Guard:
         except ChildProcessError:
             return False
 
-    def _start(self, reading: int) -> None:
+    def _start(self, reading: int, options: tuple[str, ...]) -> None:
         package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         actions = (
             (os.POSIX_SPAWN_DUP2, reading, 0),
@@ -128,7 +146,7 @@ class Guard:
             # An empty environment: what stands in it could be read by the commands, keys too.
             self._pid = os.posix_spawn(
                 sys.executable,
-                (sys.executable, "-I", "-S", "-c", _CODE, package),
+                (sys.executable, *options, "-S", "-c", _CODE, package),
                 {},
                 file_actions=actions,
                 setsid=True,  # Ctrl-C at the terminal is not for it
@@ -155,6 +173,9 @@ def watch() -> None:
         signal.signal(number, signal.SIG_IGN)
     os.closerange(3, 1 << 20)
     os.chdir("/")
+    import resource  # noqa: F401 - which procfs needs later
+
+    os.pwrite(1, b"+", _READY_AT)
     while os.read(0, 1):
         pass
     running = told(os.pread(1, 1 << 20, 0))

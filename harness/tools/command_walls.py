@@ -202,6 +202,7 @@ class CommandWalls:
         from harness.sandbox.own_network import why_none
 
         if effects.enforcement is Enforcement.OFF:
+            _note_code(None)
             return None
         required = effects.enforcement is Enforcement.REQUIRED
         if not self.confines:
@@ -209,11 +210,12 @@ class CommandWalls:
                 raise ToolError(
                     f"The policy requires that commands are confined, and this machine cannot: {self.level}."
                 )
+            _note_code(None)
             return None
         try:
             for folder in missing_folders(effects, self._workspace):
                 os.makedirs(folder, exist_ok=True)
-            walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
+            walls = self._keeping_code(walls_for(effects, self._workspace, temporary=temporary, hide=self._hide))
             apart = by_host and bool(effects.hosts) and not effects.network and not why_none()
             walls = replace(
                 walls, hold=(*walls.hold, *_without_named(hold, effects)), terminal=terminal, own_network=apart
@@ -225,6 +227,32 @@ class CommandWalls:
             from harness.process.start import NotConfinedError
 
             raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
+
+    def _keeping_code(self, walls: Walls) -> Walls:
+        """Return walls in which the environment of the program stays as it is, where these can do that; note what cannot."""
+        if walls.reader:
+            return walls
+        from harness.own_code import own_code
+        from harness.sandbox import hides_where_it_may_write
+
+        code = own_code()
+        environment = code.environment_within(walls.write)
+        kept = environment if environment and hides_where_it_may_write(self._machine) else ""
+        outside = any(not is_within(path, self._workspace.root) for path in walls.write)
+        _note_code(None if outside and code.has_other_names() else walls.write, kept)
+        return replace(walls, keep=(*walls.keep, kept)) if kept else walls
+
+
+def _note_code(write: Sequence[str] | None, kept: str = "") -> None:
+    """Note the program's own code before a command that may write these places (see `OwnCode.note_before`), and let the guard
+    load its own."""
+    from harness.own_code import own_code
+
+    own_code().note_before(write, kept)
+    if own_code().is_noted:
+        from harness.process.guard import guard
+
+        guard().wait_until_loaded()
 
 
 def _against(rule: Rule | None, what: str) -> str:

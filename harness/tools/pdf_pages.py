@@ -95,6 +95,7 @@ def _read(
     wanted: tuple[int, int, int],
     stops: Callable[[], int] | None,
 ) -> PdfText:
+    from harness.own_code import own_code
     from harness.process.command import CommandEnding, run_group
     from harness.process.start import Launch, NotConfinedError, becoming, find_bash
 
@@ -111,7 +112,7 @@ def _read(
         raise ToolError(f"Cannot confine what reads a PDF: {error.strerror}; nothing was read.") from None
     try:
         launch = Launch(
-            argv=becoming((sys.executable, "-I", "-c", _BEGIN, child, *map(str, wanted))),
+            argv=becoming((sys.executable, *own_code().python_options(), "-c", _BEGIN, child, *map(str, wanted))),
             executable=bash,
             cwd="/",
             environment=environment,

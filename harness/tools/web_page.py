@@ -83,6 +83,7 @@ def _decoded(answer: WebAnswer) -> str:
 def _html_page(html: str, environment: Mapping[str, str], seconds: float, stops: Callable[[], int] | None) -> WebPage:
     from contextlib import ExitStack
 
+    from harness.own_code import own_code
     from harness.process.asked_program import ask_program
     from harness.process.command import CommandEnding
     from harness.sandbox.confinement import prepare
@@ -97,7 +98,7 @@ def _html_page(html: str, environment: Mapping[str, str], seconds: float, stops:
         except Unenforceable:
             confine = None  # it still binds itself
         done = ask_program(
-            (sys.executable, "-I", "-c", _START, child),
+            (sys.executable, *own_code().python_options(), "-c", _START, child),
             html.encode("utf-8", "replace"),
             environment={"PATH": environment.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
             folder="/",

@@ -201,6 +201,7 @@ def test_every_wall_holds_every_attempt_has_its_way_without_walls_and_the_lines_
     assert (report["confines"], report["exit_code"], report["root"]) == (True, 0, someone.uid == 0)
     assert (report["state_folder"], report["state_writable"]) == (f"{someone.home}/.local/state/harness", True)
     assert os.access(report["bash"], os.X_OK)
+    assert [path for path in report["own_code"] if path == ROOT or f"{ROOT}/harness".startswith(path)]
     assert report["environment_closed"] == (someone.uid != 0 or not _may_trace()), "PR_SET_DUMPABLE"
     lines = done.stderr.splitlines()
     text = " ".join(done.stderr.split())

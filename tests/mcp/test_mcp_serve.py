@@ -7,6 +7,8 @@ import json
 import os
 import queue
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -420,12 +422,14 @@ def test_a_server_that_nobody_speaks_to_leaves_a_whole_log(program: Program) -> 
     assert [one["kind"] for one in verified(program)] == ["session_started", "session_ended"]
 
 
-def test_without_the_sdk_it_is_said_what_to_install(program: Program) -> None:
-    folder = program.home / "without"
-    folder.mkdir()
-    (folder / "mcp.py").write_text("raise ModuleNotFoundError('no module named mcp')\n")
-    program.environment["PYTHONPATH"] = str(folder)
-    done = program.run("mcp", "serve")
-    assert done.code == 2
-    assert "pip install 'permission-harness[mcp]'" in done.err
+WITHOUT_MCP = "import sys; sys.modules['mcp'] = None; from harness.cli.main import program; program()"
+
+
+def test_missing_sdk_names_the_extra_to_install(program: Program) -> None:
+    command = [sys.executable, "-c", WITHOUT_MCP, "mcp", "serve"]
+    done = subprocess.run(
+        command, cwd=program.workspace, env=program.environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "pip install 'permission-harness[mcp]'" in done.stderr
     assert program.logs() == []

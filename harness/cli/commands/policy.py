@@ -20,6 +20,7 @@ from harness.cli.terminal.styles import Tone
 from harness.errors import HarnessError, ToolError, UsageError, nearest
 from harness.limits import strictest
 from harness.messages import ToolCall
+from harness.own_code import own_code
 from harness.paths import short_place
 from harness.policy.loader import SHIPPED, load_policy, shipped_policy_path
 from harness.policy.policy import Policy
@@ -146,6 +147,7 @@ def assembled(conversation: Conversation) -> Policy:
     """Return the policy as its files say it now. Raises HarnessError, where the policy that holds goes on to hold."""
     parts = conversation.parts
     named, pinned = conversation.policy_named, conversation.policy_sha256
+    own_code().check(shipped_policy_path(named if named in SHIPPED else "default"))
     found = assemble(parts.state, parts.workspace.root, named=named, fallback="default", pinned=pinned)
     keep_own_folders(parts.workspace, parts.state)
     check_confinement(found, parts.tools)

@@ -14,10 +14,12 @@ from harness.cli.console import FinishedOutput
 from harness.cli.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Behind, WallAttempt
 from harness.cli.doctor.trials import NO_WALLS, REFUSED, Scene, Trial, TrialOutcome, make
 from harness.cli.exits import Exit
-from harness.cli.state import State
+from harness.cli.state import State, current_folder
 from harness.cli.tables import labelled
 from harness.cli.terminal.styles import Line, Tone
 from harness.errors import UsageError
+from harness.own_code import own_code
+from harness.paths import is_within
 from harness.process.hardening import undumpable
 from harness.process.start import find_bash
 from harness.record import Record, replace
@@ -54,6 +56,10 @@ class MachineFindings(Record):
     root: bool
     no_own_network: str = ""
     """Why commands can have no network of their own, by which some hosts alone are reached; empty where they can."""
+    code: tuple[str, ...] = ()
+    """The folders of the program, its dependencies, and Python."""
+    code_inside: tuple[str, ...] = ()
+    """Those in the current folder, which commands could write if it were the workspace."""
 
 
 class Report(Record):
@@ -149,6 +155,7 @@ def _leave(number: int, frame: object) -> None:  # noqa: ARG001 - what signal.si
 def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindings:
     system = os.uname()
     state = State.of(environment).state
+    code, here = own_code().folders, os.path.realpath(current_folder())
     return MachineFindings(
         system=f"{system.sysname} {system.release} {system.machine}",
         machine=machine,
@@ -156,6 +163,8 @@ def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindin
         state=state,
         state_writable=_writable(state),
         root=os.geteuid() == 0,
+        code=code,
+        code_inside=tuple(path for path in code if is_within(path, here)),
         no_own_network=why_none() if machine.seccomp else "nothing confines commands here",
     )
 
@@ -183,6 +192,9 @@ def _found(report: Report) -> Iterator[tuple[str, str, Tone]]:
     else:
         yield "network", "can be held to single hosts (network = [...] in a policy)", Tone.PLAIN
     yield "bash", found.bash or "none: commands cannot run", Tone.PLAIN if found.bash else Tone.BAD
+    yield "own code", ", ".join(found.code), Tone.PLAIN
+    if found.code_inside:
+        yield "own code", f"{', '.join(found.code_inside)} {_own_code_told(found)}", Tone.WARNING
     can = "can be written" if found.state_writable else "CANNOT be written: there will be no log, and no session"
     yield "state folder", f"{found.state} ({can})", Tone.PLAIN if found.state_writable else Tone.BAD
     if found.root:
@@ -195,6 +207,14 @@ def _found(report: Report) -> Iterator[tuple[str, str, Tone]]:
         why = "root may look into every process" if found.root else "the kernel let it be read"
         text = f"what the harness was started with (keys) is open to commands without walls: {why}"
         yield "environment", text, Tone.WARNING
+
+
+def _own_code_told(found: MachineFindings) -> str:
+    if found.machine.bubblewrap and all(os.path.exists(f"{path}/pyvenv.cfg") for path in found.code_inside):
+        return "can be written by no command in this folder: bubblewrap keeps it as it is"
+    return (
+        "can be written by commands in this folder; a session that would load changed code ends: install it elsewhere"
+    )
 
 
 def _tried(trials: Iterable[Trial], *, has_walls: bool) -> Iterator[tuple[str, str, Tone]]:
@@ -255,6 +275,8 @@ def _fields(report: Report) -> dict[str, JsonValue]:
         "missing": list(missing(found.machine)),
         "network_by_host": not found.no_own_network,
         "bash": found.bash or None,
+        "own_code": list(found.code),
+        "own_code_in_folder": list(found.code_inside),
         "state_folder": found.state,
         "state_writable": found.state_writable,
         "root": found.root,

@@ -1,0 +1,331 @@
+"""The program's own code on the disk: from where a call can write, it is loaded only as it was before that call.
+
+The program, its dependencies and Python's library may lie in a folder that commands write, such as a `.venv` of the workspace.
+`note_before` notes the files of such a folder before the first call that may write there. From then on this process imports
+from there what was noted and did not change since, and nothing else: a new file does not exist for it, a changed one ends the
+run. In the ordinary case no call may write there, and paths are compared.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from _thread import RLock
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, SourceFileLoader
+from types import ModuleType
+from typing import Any, NoReturn
+
+import harness
+from harness.digest import digest_of
+from harness.errors import ChangedCodeError, GateError
+from harness.paths import is_within
+from harness.regex import regex
+
+NOTED = (".py", ".pyc", ".so", ".pth", ".toml", ".pem")
+"""Endings of the files that are noted: code, what Python obeys as it starts, and data that decides."""
+SETTLED_NANOSECONDS = 100_000_000
+"""Age of a file from which its next change surely changes its times: a clock tick is 4 to 10 ms."""
+TIMED = ("ext2", "ext3", "ext4", "xfs", "f2fs", "overlay")
+"""File systems on which every change sets the ctime of a file, which nobody can set back. On tmpfs a write through a mapping
+sets none. Elsewhere the content is noted."""
+PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
+"""Of <sys/mman.h>."""
+
+State = tuple[object, ...]
+
+
+@cache
+def own_code() -> OwnCode:
+    """Return that of this process."""
+    return OwnCode()
+
+
+class OwnCode:
+    """The places of the code, and the files that were noted there."""
+
+    def __init__(self) -> None:
+        """Take the places that modules are imported from now."""
+        self._package = os.path.dirname(os.path.abspath(__file__))
+        entries = dict.fromkeys(os.path.abspath(entry) for entry in sys.path if entry)
+        if not any(is_within(self._package, entry) for entry in entries):
+            entries[self._package] = None
+        self._places = {entry: os.path.realpath(entry) for entry in entries}
+        self._prefix = os.path.realpath(sys.prefix) if sys.prefix != sys.base_prefix else ""
+        self._start = (os.path.abspath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg"))
+        self._states: dict[str, State] = {}
+        self._folders: set[str] = set()
+        self._noted: set[str] = set()
+        self._lock = RLock()
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders of program, dependencies, library and interpreter, links followed, none within another."""
+        python = os.path.dirname(os.path.realpath(sys.executable))
+        given = [self._package, self._prefix, *self._places.values(), python]
+        found = dict.fromkeys(os.path.realpath(path) for path in given if path and os.path.exists(path))
+        return tuple(path for path in found if not any(is_within(path, other) for other in found if other != path))
+
+    def environment_within(self, write: Sequence[str]) -> str:
+        """Return the folder of the virtual environment that this Python runs in, if one of `write` (absolute, links followed)
+        holds it and more; else the empty text."""
+        holds = any(is_within(self._prefix, path) and self._prefix != path for path in write)
+        return self._prefix if self._prefix and holds else ""
+
+    def has_other_names(self) -> bool:
+        """Return whether the program was installed by links to a cache: a write there is a write here."""
+        status = os.lstat(__file__)
+        return os.path.islink(__file__) or status.st_nlink > 1
+
+    def note_before(self, write: Sequence[str] | None, kept: str = "") -> None:
+        """Note the code of places that something is about to be able to write.
+
+        `write` are absolute paths, links followed, each with all below it but `kept`, unless one is in there itself. None
+        stands for the whole disk. Does nothing in a process that is not the `harness` command.
+        """
+        if not harness.is_program:
+            return
+        with self._lock:
+            for entry, real in self._places.items():
+                inside = bool(kept) and is_within(real, kept)
+                if entry not in self._noted and (
+                    write is None
+                    or any(_meet(path, entry, real) for path in write if not inside or is_within(path, kept))
+                ):
+                    self._note(entry)
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether some of the code lies where a call could write."""
+        return bool(self._noted)
+
+    def check(self, path: str) -> None:
+        """Check a file of the program that is about to be used. Raises ChangedCodeError if it changed since it was noted."""
+        if self._noted and self._place_of(path) in self._noted and self._now(path) != self._states.get(path):
+            self.refuse(path)
+
+    def check_certificates(self) -> None:
+        """Check the files of certificates that come with the dependencies. Raises ChangedCodeError."""
+        for path in self._states:
+            if path.endswith(".pem"):
+                self.check(path)
+
+    def python_options(self) -> tuple[str, ...]:
+        """Return the options for a Python that is started now, and loads the same code. It obeys no variable.
+
+        Raises ChangedCodeError if any of the code changed: that Python knows nothing of what was noted.
+        """
+        if not self._noted:
+            return ("-I",)
+        with self._lock:
+            now = {path for entry in self._noted for path, _ in _files(entry, self._places)}
+            for path in sorted(now | {path for path in self._states if path.endswith(NOTED)} | {*self._start}):
+                if not path.endswith(".pyc") and self._now(path) != self._states.get(path):
+                    self.refuse(path)
+        # Bytecode is not checked above, and not used: commands may have made more of it in good faith.
+        return ("-I", "-B", "-X", "pycache_prefix=/dev/null")
+
+    def refuse(self, path: str) -> NoReturn:
+        """Raise ChangedCodeError for a file."""
+        state = "is gone" if not os.path.lexists(path) else "was changed" if path in self._states else "is new"
+        text = (
+            f"{path} {state} since a call of this session could first write there. It is code that the harness itself "
+            "would run, so the session ends. Install the harness outside of the folders that calls may write"
+        )
+        ChangedCodeError.first = ChangedCodeError.first or text
+        raise ChangedCodeError(text)
+
+    def read(self, path: str) -> bytes | None:
+        """Return the content of a noted file; None if it is another one by now, is gone, or was not noted."""
+        noted = self._states.get(path)
+        try:
+            with open(path, "rb", buffering=0) as file:
+                data = file.readall()
+                state = _state(os.fstat(file.fileno()))  # INVARIANT: looked at behind the reading
+        except OSError:
+            return None
+        if noted is None or noted != (state if len(noted) > 1 else (digest_of(data),)):
+            return None
+        return data
+
+    def find(self, folder: str, fullname: str) -> ModuleSpec | None:
+        """Return the spec of a module, as the files of `folder` were when they were noted."""
+        base = os.path.join(folder, fullname.rpartition(".")[2])
+        for stem, places in ((os.path.join(base, "__init__"), [base]), (base, None)):
+            for ending in (*EXTENSION_SUFFIXES, ".py"):
+                path = f"{stem}{ending}"
+                if path in self._states:
+                    loader = (_Source if ending == ".py" else _Extension)(fullname, path)
+                    spec = ModuleSpec(fullname, loader, origin=path)
+                    spec.has_location = True
+                    spec.submodule_search_locations = places
+                    return spec
+        if base not in self._folders:
+            return None
+        spec = ModuleSpec(fullname, None)
+        spec.submodule_search_locations = [base]
+        return spec
+
+    def _note(self, entry: str) -> None:
+        times = _keeps_times(entry)
+        device = os.stat(entry).st_dev if os.path.exists(entry) else 0
+        settled = time.time_ns() - SETTLED_NANOSECONDS
+        for path, status in _files(entry, self._places):
+            # A further name of a file, as installers make them, changes its ctime.
+            by_time = times and status.st_dev == device and status.st_ctime_ns < settled and status.st_nlink == 1
+            self._states[path] = _state(status) if by_time else _content(path)
+            self._folders.add(os.path.dirname(path))
+        _keep_mapped(entry)
+        for path in self._start:
+            if os.path.exists(path):
+                self._states.setdefault(path, _state(os.stat(path)))
+        if not self._noted:
+            sys.path_hooks.insert(0, _finder)
+            # Those of setuptools load what is installed as a link without asking path_hooks.
+            sys.meta_path[:] = [one for one in sys.meta_path if not one.__module__.startswith("__editable__")]
+        self._noted.add(entry)
+        for path in [path for path in sys.path_importer_cache if self._place_of(path) == entry]:
+            del sys.path_importer_cache[path]
+
+    def _now(self, path: str) -> State | None:
+        noted = self._states.get(path)
+        try:
+            return _content(path) if noted is not None and len(noted) == 1 else _state(os.stat(path))
+        except OSError:
+            return None
+
+    def _place_of(self, path: str) -> str:
+        return max((entry for entry in self._places if is_within(path, entry)), key=len, default="")
+
+    def finder(self, path: str) -> _Finder:
+        """Return what finds modules in a folder of a noted place. Raises ImportError for any other folder."""
+        folder = os.path.abspath(path)
+        if self._place_of(folder) not in self._noted:
+            raise ImportError(f"{path} is not noted")
+        return _Finder(folder)
+
+
+def _finder(path: str) -> _Finder:
+    return own_code().finder(path)
+
+
+class _Finder:
+    """Finds the modules of one folder, as the import system asks for them."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:  # noqa: ARG002
+        """Return the spec of a module, or None."""
+        return own_code().find(self._folder, fullname)
+
+    def invalidate_caches(self) -> None:
+        """Keep what was noted."""
+
+
+class _Source(SourceFileLoader):
+    """Loads a module from its noted source, or the noted bytecode of that."""
+
+    def get_data(self, path: str) -> bytes:
+        """Return the content of a file. Raises ChangedCodeError, or OSError where bytecode is not as it was noted."""
+        data = own_code().read(path)
+        if data is None and path.endswith(".pyc"):
+            raise OSError(f"{path} is not as it was noted")
+        return own_code().refuse(path) if data is None else data
+
+    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        """Write no bytecode: a link there may lead anywhere."""
+
+
+class _Extension(ExtensionFileLoader):
+    """Loads a compiled module from its noted file."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module. Raises ChangedCodeError."""
+        own_code().check(self.path)
+        module = super().create_module(spec)
+        _keep_mapped(self.path)
+        own_code().check(self.path)
+        return module
+
+
+def _meet(path: str, *places: str) -> bool:
+    return any(is_within(place, path) or is_within(path, place) for place in places)
+
+
+def _state(status: os.stat_result) -> State:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _content(path: str) -> State:
+    with open(path, "rb") as file:
+        return (digest_of(file.read()),)
+
+
+def _keeps_times(path: str) -> bool:
+    """Return whether the file system of a place is known to keep the times of all changes."""
+    real, kind, longest = os.path.realpath(path), "", ""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                before, _, after = line.partition(" - ")
+                mount = regex(r"\\([0-7]{3})").sub(lambda code: chr(int(code[1], 8)), before.split(" ")[4])
+                if is_within(real, mount) and len(mount) >= len(longest):
+                    kind, longest = after.split(" ")[0], mount
+    except (OSError, ValueError, IndexError):
+        return False
+    return kind in TIMED
+
+
+def _keep_mapped(place: str) -> None:
+    """Make copies in memory of the compiled code that this process loaded from a place.
+
+    The kernel shows what is written into such a file in its mappings, but for pages that were written to. Raises GateError.
+    """
+    import ctypes
+
+    library, real = ctypes.CDLL(None), os.path.realpath(place)
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+        mappings = [line.rstrip("\n").split(maxsplit=5) for line in file]
+    for span, rights, *_, path in (fields for fields in mappings if len(fields) == 6):
+        if not is_within(path, real) or rights[0] != "r" or rights[1] == "w":
+            continue
+        start, end = (int(number, 16) for number in span.split("-"))
+        address, size = ctypes.c_void_p(start), ctypes.c_size_t(end - start)
+        executable = PROT_EXEC if rights[2] == "x" else 0
+        if library.mprotect(address, size, PROT_READ | PROT_WRITE | executable):
+            raise GateError(f"{path} is code of the harness, and a call could change it in memory: nothing is run")
+        ctypes.memmove(start, ctypes.string_at(start, end - start), end - start)
+        library.mprotect(address, size, PROT_READ | executable)
+
+
+def _files(entry: str, places: dict[str, str]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the files of a place that are to be noted. Other places within it are left out.
+
+    In a folder that holds more than installed packages (a checkout, say) folders without an `__init__.py` are left out too.
+    """
+    if os.path.isfile(entry):
+        yield entry, os.stat(entry)
+        return
+    library = (os.path.dirname(os.__file__), os.path.dirname(os.path.abspath(__file__)))
+    installed = entry in library or entry.endswith(("-packages", "lib-dynload"))
+    waiting = [entry]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            found = sorted(os.scandir(folder), key=lambda one: one.name)
+        except OSError:
+            continue
+        for one in found:
+            try:
+                if one.is_dir():
+                    packaged = installed or folder != entry or os.path.isfile(os.path.join(one.path, "__init__.py"))
+                    loops = one.is_symlink() and is_within(os.path.realpath(folder), os.path.realpath(one.path))
+                    if packaged and not loops and one.path not in places:
+                        waiting.append(one.path)
+                elif one.name.endswith(NOTED):
+                    yield one.path, one.stat()
+            except OSError:
+                continue
