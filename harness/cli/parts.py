@@ -38,7 +38,7 @@ from harness.gate.records import Advice
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import ConfinedTool, Tool
 from harness.interrupt import Interrupt
-from harness.limits import Limits, strictest
+from harness.limits import STANDARD, Limits, strictest
 from harness.log.kept_pictures import pictures_beside
 from harness.loop.agent import Agent
 from harness.loop.offered_tools import OutsideTools, no_more_tools
@@ -181,7 +181,7 @@ class SessionParts:
         self.on_wait: Callable[[float], None] = time.sleep
         """Waits for some seconds before a request is sent again; set by whoever can show that."""
         withhold(not_for(self.settings))
-        self.limits = _limits_of(arguments)
+        self.limits = _limits_of(arguments, self.context_tokens)
         check_prices(self.settings, strictest((self.limits, self.policy.limits)))
         secrets = secrets_of(environment, self.settings.key_variable.value, self.settings.base_url.value)
         for profile in self.settings.file.profiles.values():  # /model may take one
@@ -310,8 +310,15 @@ def _told_of(added: Sequence[str]) -> str:
     return f"\n\nThese folders may be read as well, by absolute paths: {', '.join(added)}" if added else ""
 
 
-def _limits_of(arguments: Namespace) -> Limits:
+def _limits_of(arguments: Namespace, context_tokens: int | None) -> Limits:
+    """Return the limits of the flags, and that of results for a model with a small context.
+
+    There a result has no more characters than the context has tokens: a quarter of it or a third.
+    """
+    standard = STANDARD.result_characters
+    is_small = context_tokens is not None and standard is not None and context_tokens < standard
     return Limits(
+        result_characters=context_tokens if is_small else None,
         max_turns=arguments.max_turns,
         max_seconds=arguments.max_seconds,
         max_tokens=arguments.max_tokens,

@@ -13,12 +13,13 @@ from harness.errors import ModelError
 from harness.messages import Message, ModelResponse, Usage
 from harness.model import MAX_REPLY_CHARACTERS, ToolSpec
 from harness.models.endpoint import Endpoint
-from harness.models.failures import ProviderRefusal, join_pairs
+from harness.models.failures import EMPTY_ANSWER, ProviderRefusal, join_pairs
 from harness.models.presets import Api
 from harness.models.request_body import EncodedMessages
 from harness.models.retries import Lesson, learned
 from harness.models.setting_fields import SettingFields
 from harness.models.sight import Sight
+from harness.record import replace
 
 MOST_TOKENS = 10**12
 """A larger number is no count: no request takes as many, and what is added up with it would be of no use."""
@@ -185,6 +186,7 @@ class Dialect:
         self.sight = Sight(endpoint.pictures)
         self.settings = SettingFields(endpoint.settings, self.api)
         """What each request asks for beside the conversation."""
+        self._streams_later = False
         self._forgotten = 0
         """How many messages at the start go without their reasoning."""
         self.adapt()
@@ -229,11 +231,19 @@ class Dialect:
         INVARIANT: there is an end to what can be learned, so that the request is not sent for ever.
         """
         quirks = learned(self.quirks, refusal, self.lessons)
+        self._streams_later |= EMPTY_ANSWER in refusal.codes and quirks != self.quirks
         if quirks == self.quirks and not self.sight.learn(refusal, messages):
             return self._forget_reasoning(refusal)
         self.quirks = quirks
         self.adapt()
         return True
+
+    def resume_streams(self) -> None:
+        """Ask for streams again, where only one request went without because of an empty answer."""
+        if self._streams_later:
+            self._streams_later = False
+            self.quirks = replace(self.quirks, stream=True)
+            self.adapt()
 
     def _take(self, messages: Sequence[Message]) -> None:
         """Encode the messages of the next request, with all reasoning that the server has not refused.

@@ -104,7 +104,12 @@ _CONTENT = frozenset(
         "invalid_prompt",
     )
 )
-_CONTEXT = frozenset(("context_length_exceeded", "exceed_context_size_error", "string_above_max_length"))
+_CONTEXT = frozenset(
+    "context_length_exceeded exceed_context_size_error string_above_max_length model_max_prompt_tokens_exceeded "
+    "model_context_window_exceeded context_window_exceeded request_too_large tokens_limit_reached".split()
+)
+EMPTY_ANSWER = "empty_answer"
+"""Code of a refusal that is made here: a status of success without any body."""
 _KEY = frozenset(("invalid_api_key", "authentication_error", "permission_error", "permission_denied", "unauthorized"))
 _MISSING = frozenset(("model_not_found", "not_found_error", "deploymentnotfound", "deployment_not_found"))
 # Groq gives the second for a call that its own parser could not read: another try may be better formed.
@@ -114,12 +119,19 @@ _BUSY = frozenset(
     "service_unavailable server_is_overloaded rate_limit_exceeded rate_limit_error rate_limited slow_down "
     "timeout timeout_error resource_exhausted unavailable too_many_requests".split()
 )
+# A provider says that a conversation is too long by naming the context, or what is sent beside a word of excess, or a bound.
+# tests/models/overflow_texts.txt has the texts of providers and of other errors that resemble them.
 _TOO_LONG = regex(
-    r"context.?(length|window|size)|maximum context|exceeds? (the )?(available )?context|(prompt|input) is too long|"
-    r"too many tokens|input token count|reduce the length|maximum number of tokens allowed|maximum prompt length|"
-    r"exceeded model token limit|maximum allowed input length",
+    r"context.?(length|window|size|limit|shift)|maximum context|exceeds? (the )?(available )?context|"
+    r"(?<!\w)(prompt|inputs?\b|messages?\b|conversation|tokens?\b)[^.;]{0,80}?(\bexceed|\btoo (long|large)|"
+    r"\b(longer|more|greater|larger) than|\bmust (have|be) (less|<=)|\bshould be \[|\bonly supports up to)|"
+    r"\btoo many (input |prompt )?tokens|(input|prompt) token count|reduce the length|token limit|"
+    r"maximum (number of tokens allowed|(prompt|(allowed )?input|model) length)|max_tokens must be at least 1, got -",
     re.IGNORECASE,
 )
+# These speak of the tokens of a reply, of pictures, or of limits per minute, in words that are those of a long prompt.
+_NOT_TOO_LONG = regex(r"max_\w*tokens\W+must be less|\bimages?\b", re.IGNORECASE)
+_THROTTLED = regex(r"throttl|please wait|rate.?limit|too many requests|tokens per (minute|day)", re.IGNORECASE)
 _AGAINST_POLICY = regex(
     r"content (management )?policy|usage policy|content.?filter|was flagged|flagged (for|as)|safety system",
     re.IGNORECASE,
@@ -332,6 +344,13 @@ def _status(value: object) -> int:
     return int(text) if re.fullmatch("[45][0-9][0-9]", text) else 0
 
 
+def _says_too_long(refusal: ProviderRefusal) -> bool:
+    """Return whether the words are about a conversation that is too long; llama-server and Ollama say it with status 500."""
+    if refusal.status not in {0, 400, 422, 500} or _TOO_LONG.search(refusal.said) is None:
+        return False
+    return not (_NOT_TOO_LONG.search(refusal.said) or _THROTTLED.search(refusal.said))
+
+
 def _kind(refusal: ProviderRefusal) -> _Kind:
     codes, status = frozenset(refusal.codes), refusal.status
     if codes & _QUOTA or status == 402:
@@ -340,11 +359,11 @@ def _kind(refusal: ProviderRefusal) -> _Kind:
         return _Kind(ModelFault.REPLY, passing=True)
     if codes & _CONTENT or (status in {0, 400, 403, 422} and _AGAINST_POLICY.search(refusal.said)):
         return _Kind(ModelFault.CONTENT, passing=False)
-    if codes & _CONTEXT or status == 413 or (status in {0, 400, 422} and _TOO_LONG.search(refusal.said)):
+    if codes & _CONTEXT or status == 413 or _says_too_long(refusal):
         return _Kind(ModelFault.CONTEXT, passing=False)
     if _NO_TOOLS.search(refusal.said) or "--jinja" in refusal.words:
         return _Kind(ModelFault.REQUEST, passing=False)
-    if status in _PASSING_STATUSES or status >= 500:
+    if status in _PASSING_STATUSES or status >= 500 or (status in {0, 400} and _THROTTLED.search(refusal.said)):
         return _Kind(ModelFault.SERVER, passing=True)
     if status in {401, 403} or codes & _KEY:
         return _Kind(ModelFault.AUTHENTICATION, passing=False)

@@ -109,6 +109,7 @@ class OpenAIWire:
         begun = self._monotonic()
         run_ends = None if seconds is None else begun + seconds
         offered = frozenset(tool.name for tool in tools)
+        self._dialect.resume_streams()
         body = self._dialect.request(messages, tools)
         secret = self._connected().secret
         retries = Retries(attempts=self._endpoint.attempts, seconds=self._endpoint.retry_seconds)

@@ -16,7 +16,7 @@ from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import FinishReason, ModelResponse
 from harness.models.dialect import Assembly, out_of_bounds
 from harness.models.endpoint import ReplyBounds
-from harness.models.failures import EXCERPT_CHARACTERS, FailedTry, broken_off, excerpt
+from harness.models.failures import EMPTY_ANSWER, EXCERPT_CHARACTERS, FailedTry, ProviderRefusal, broken_off, excerpt
 from harness.models.wire_format import BOM, AmbiguousKey, Event, EventDecoder, ends_early, read_json, told_apart
 from harness.record import replace
 from harness.regex import regex
@@ -344,6 +344,7 @@ class ReplyBody:
                 "The answer is empty: the server sent a success status and no body. Check the base URL.",
                 fault=ModelFault.REPLY,
                 passing=True,
+                refusal=ProviderRefusal(status=0, codes=(EMPTY_ANSWER,), said="", words=""),
             )
         if self._shape is _Shape.HTML:
             raise self._web_page()

@@ -16,7 +16,7 @@ from harness.errors import ModelError, ModelFault
 from harness.messages import Usage
 from harness.model import Retry
 from harness.models.endpoint import CacheMarks, Quirks
-from harness.models.failures import FailedTry, ProviderRefusal, duration
+from harness.models.failures import EMPTY_ANSWER, FailedTry, ProviderRefusal, duration
 from harness.record import replace
 from harness.regex import regex
 
@@ -245,9 +245,13 @@ def no_cache_marks(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
 
 
 def no_streams(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn that replies must be asked for as a whole."""
+    """Learn that replies must be asked for as a whole, or that the reason of an empty stream may come so.
+
+    llama-cpp-python streams nothing for a prompt that is too long, and says so where no stream was asked for.
+    """
     asked = quirks.stream and refusal.status in _ABOUT_THE_REQUEST
-    return replace(quirks, stream=False) if asked and _NO_STREAM.search(refusal.words) else quirks
+    refused = EMPTY_ANSWER in refusal.codes or _NO_STREAM.search(refusal.words)
+    return replace(quirks, stream=False) if asked and refused else quirks
 
 
 def no_encrypted_reasoning(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:

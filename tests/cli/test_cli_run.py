@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pexpect
@@ -303,6 +304,23 @@ def test_a_policys_limits_reach_the_tools(program: Program, limit: str, command:
     (outcome,) = (r for r in program.records() if r["kind"] == "outcome")
     assert (done.code, outcome["status"]) == (0, status)
     assert len(str(outcome["content"])) <= 1000
+
+
+SHARES = [(2048, 1500, 2048), (29_000, 20_000, 29_000), (200_000, 29_000, 30_000)]
+
+
+@all_rows(("tokens", "least", "most"), SHARES, anew={"program": made_program})
+def test_a_result_takes_a_share_of_a_small_context(program: Program, tokens: int, least: int, most: int) -> None:
+    config = Path(program.environment["XDG_CONFIG_HOME"]) / "harness" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f"context_tokens = {tokens}\n")
+    config.chmod(0o600)
+    (program.workspace / "long").write_text("some words\n" * 9000)
+    calls = (call("bash", command="cat long"), call("read_file", path="long"))
+    url = program.serve(replies(Reply(calls=calls), DONE))
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, AUTO))
+    lengths = [len(str(record["content"])) for record in program.records() if record["kind"] == "outcome"]
+    assert (done.code, len(lengths), all(least <= length <= most for length in lengths)) == (0, 2, True), lengths
 
 
 def test_a_denied_folder_is_denied_as_the_place_to_start_in(program: Program) -> None:

@@ -235,6 +235,13 @@ def test_text_that_only_mentions_such_a_call_is_a_reply(text: str) -> None:
         assert Asked(wire.url).complete(tools=(BASH,)) == reply(text)
 
 
+def test_after_an_empty_stream_one_request_goes_without() -> None:
+    with Wire(http(200, b""), DOCUMENT, GOOD) as wire:
+        asked = Asked(wire.url)
+        assert [asked.complete().text, asked.complete().text] == ["Hi", "Hi"]
+    assert ([body["stream"] for body in wire.bodies], asked.slept) == ([True, False, True], [])
+
+
 THOUGHTS = {
     "without an end": "<think>plan",
     "closed": "<think>\nplan\n</think>\n\n",

@@ -565,7 +565,7 @@ FAULTS: dict[str, tuple[bytes, ModelFault, int]] = {
     "context within the answer": (stream({"error": {"code": "context_length_exceeded"}}), ModelFault.CONTEXT, 1),
     "an unknown error within the answer": (stream({"error": {"message": "x"}}), ModelFault.REQUEST, 1),
     "overloaded in a document": (http(200, b'{"error": {"code": 503, "message": "x"}}'), ModelFault.SERVER, 3),
-    "an empty body": (http(200, b""), ModelFault.REPLY, 3),
+    "an empty body": (http(200, b""), ModelFault.REPLY, 4),
     "[DONE] alone": (stream(DONE), ModelFault.REPLY, 3),
     "comments alone": (http(200, COMMENT * 3), ModelFault.REPLY, 3),
     "a web page": (http(200, b"<html>" + b"x" * 5000), ModelFault.REPLY, 1),
@@ -583,7 +583,7 @@ FAULTS: dict[str, tuple[bytes, ModelFault, int]] = {
 def test_every_failure_has_its_fault_and_only_passing_ones_are_tried_again(
     answer: bytes, fault: ModelFault, tries: int
 ) -> None:
-    with Wire(*[answer] * 3) as wire:
+    with Wire(*[answer] * tries) as wire:
         asked = Asked(wire.url)
         with pytest.raises(ModelError) as raised:
             asked.complete()

@@ -106,6 +106,7 @@ CUTS: dict[str, Case] = {
     )
     for place, data in PLACES.items()
     for how, end in ENDS.items()
+    if data or end is not End.CLOSE  # that is an empty answer
 }
 CUTS |= {f"{name}, once": _first(case) for name, case in CUTS.items()}
 CUTS |= {
@@ -231,6 +232,11 @@ def _no_reply(answer: Answer, detail: str, *, again: bool = False) -> Case:
     return replace(case, document=case.answers)
 
 
+def _empty(answer: Answer) -> Case:
+    """Return a case of an empty answer: it is asked for at once without a stream, and then once more."""
+    return replace(_no_reply(answer, "empty", again=True), answers=(answer,) * 3, least=True)
+
+
 def _closing(*steps: Send | Repeat | Wait) -> Answer:
     return until_close(*steps, End.CLOSE)
 
@@ -238,10 +244,22 @@ def _closing(*steps: Send | Repeat | Wait) -> Answer:
 NO_REPLY: dict[str, Case] = {
     "a web page": _no_reply(whole(PAGE, kind="text/html"), "web page"),
     "a web page that calls itself a stream": _no_reply(whole(PAGE), "web page"),
-    "an empty body": _no_reply(whole(b""), "empty", again=True),
-    "an empty body without a length": _no_reply(_closing(), "empty", again=True),
-    "white space": _no_reply(whole(b"\r\n \n"), "empty", again=True),
-    "204": _no_reply(Answer(steps=(Send(data=b"HTTP/1.1 204 No Content\r\n\r\n"),)), "empty", again=True),
+    "an empty body": _empty(whole(b"")),
+    "an empty body without a length": _empty(_closing()),
+    "white space": _empty(whole(b"\r\n \n")),
+    "an empty stream, whose reason comes without one (llama-cpp-python)": failing(
+        whole(b""),
+        failure(400, "Requested tokens (3000) exceed context window of 2048"),
+        whole(b""),
+        failure(400, "Requested tokens (3000) exceed context window of 2048"),
+        requests=2,
+        waits=(0.0,),
+        fault=(ModelFault.CONTEXT,),
+        detail="long",
+        least=True,
+        sees=lambda bodies: [body["stream"] for body in bodies[:3]] == [True, False, True],
+    ),
+    "204": _empty(Answer(steps=(Send(data=b"HTTP/1.1 204 No Content\r\n\r\n"),))),
     "plain words": _no_reply(whole(b"Service temporarily unavailable", kind="text/plain"), "no event stream"),
     "a JSON list": _no_reply(whole(b"[]", kind="application/json"), "no reply"),
     "a JSON word": _no_reply(whole(b"null", kind="application/json"), ""),
