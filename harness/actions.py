@@ -329,6 +329,9 @@ class Effects(Record):
     """Where not: the hosts that it may reach all the same, by the harness's proxy; as a policy names them."""
     hide: tuple[str, ...] = ()
     """Folders and files that it cannot read, named like `granted`."""
+    left_out: tuple[str, ...] = ()
+    """Files of the workspace that a rule denies to read and that it would meet, by their names there. Hidden too: without
+    walls it does not run."""
     keep: tuple[str, ...] = ()
     """Absolute paths that no call may write, whatever is granted: policies, trust, logs."""
     hold: tuple[str, ...] = ()

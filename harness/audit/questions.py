@@ -26,7 +26,11 @@ from harness.record import Record
 
 BURST_SECONDS, BURST = 10.0, 3
 """So many times yes within so many seconds are a burst."""
-_DETOURS = (" Do not retry this call, and do not seek the same effect another way.", " The run stops here.")
+_DETOURS = (
+    " Do not retry this call as it is, and do not get at what was refused another way.",
+    " Do not retry this call, and do not seek the same effect another way.",  # of logs from before
+    " The run stops here.",
+)
 
 
 class LoggedQuestion(Record):

@@ -12,6 +12,7 @@ from harness.gate.records import CallRecords, Proposal
 from harness.place_changes import PlaceChange
 from harness.policy.grant_offers import Offer, WallsHere, all_edits, offer_for
 from harness.policy.policy import Policy
+from harness.policy.rules import Decision
 from harness.policy.session_grants import (
     Grant,
     GrantPattern,
@@ -23,6 +24,7 @@ from harness.policy.session_grants import (
 )
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import replace
+from harness.tool_kinds import Does
 
 
 class GrantStore(Protocol):
@@ -166,6 +168,8 @@ class GrantsInForce:
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
         """Return the verdict on a call: by a granted program only if the walls here hold it to that (see `evaluate`)."""
         verdict = evaluate(self.policy, action, suspended)
+        if verdict.decision > Decision.CONFIRM and action.kind.does is Does.RUNS and self.walls_here(action.tool).hides:
+            verdict = evaluate(self.policy, action, suspended, hides=True)
         if not verdict.programs:
             return verdict
         walls = self.walls_here(action.tool)

@@ -17,7 +17,7 @@ from harness.policy.rules import Decision, Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record, replace
 
-NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
+NO_DETOUR = "Do not retry this call as it is, and do not get at what was refused another way."
 
 
 class _Seal:

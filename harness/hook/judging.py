@@ -215,6 +215,11 @@ class JudgedCall:
 
             asked = verdict.decision is Decision.CONFIRM
             self._ticket = Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden, asked=asked)
+        elif verdict.effects.left_out:
+            raise ToolError(
+                f"a rule denies reading {', '.join(verdict.effects.left_out[:5])}, and {self._agent.title} runs this "
+                "command itself, so that nothing hides that from it. Leave it out (`grep --exclude=NAME`)."
+            )
         elif self._call.kind is ForeignKind.SHELL and verdict.effects.enforcement is Enforcement.REQUIRED:
             raise ToolError(
                 f"the policy requires that commands are confined, and {self._agent.title} runs this one itself. "

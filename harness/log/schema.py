@@ -316,6 +316,7 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
         "named?": "list of text",
         "sockets?": "flag",
         "needed_socket?": "flag",
+        "left_out?": "list of text",
     },
     "change": {
         "path": "text",

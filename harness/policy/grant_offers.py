@@ -45,6 +45,8 @@ class WallsHere(Record):
     root: str
     """The workspace, links followed."""
     confines: bool
+    hides: bool = False
+    """Whether files can be hidden from a command that writes nothing."""
     missing: str = ""
     """Why it does not confine, in words."""
     hidden: tuple[str, ...] = ()

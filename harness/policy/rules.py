@@ -362,6 +362,10 @@ class Rule(Record):
             return True  # whatever the folder itself is called: an exception is the name of a file
         return self._hits_names(path.names)
 
+    def hits_only_below(self, path: PathAccess) -> bool:
+        """Return whether the rule means files below the path, and not the path itself."""
+        return path.tree and not self._hits_names(path.names) and next(self.meant_below(path), "") != ""
+
     def _hits_names(self, names: Sequence[str]) -> bool:
         if self.path is None or not self.path.hits(names):
             return False

@@ -6,7 +6,7 @@ An auto rule must cover a facet wholly, a stricter rule needs to touch it. What 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import assert_never
 
@@ -30,13 +30,16 @@ from harness.policy.effects import effects_of, is_bounded
 from harness.policy.policy import Policy
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
 from harness.programs.catalog import harmless_for
-from harness.programs.runners import INTERPRETERS, is_one_of
+from harness.programs.runners import INTERPRETERS, is_one_of, name_of
 from harness.programs.variables import steers
 from harness.record import Record, replace
+from harness.regex import regex
 from harness.text.visible import visible_line
 from harness.tool_kinds import WRITE_FILE, is_named
 
 _DECISIONS = {Severity.CONFIRM: Decision.CONFIRM, Severity.DENY: Decision.DENY, Severity.BLOCK: Decision.BLOCK}
+MOST_LEFT_OUT = 200
+"""Files that are hidden from one command."""
 _SHOWN_NAME = 100
 """Characters of the name of an argument."""
 
@@ -120,17 +123,19 @@ class Verdict(Record):
         return frozenset(rule.id for rule in self.walled)
 
 
-def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) -> Verdict:
+def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = (), *, hides: bool = False) -> Verdict:
     """Return the verdict of `policy` on `action`.
 
     `suspended` names entry points (Makefile, conftest.py ...) that were changed in this session without a person having
-    seen it: while there are any, auto rules for commands that may run them ask. Pure; total over every Action.
+    seen it: while there are any, auto rules for commands that may run them ask. `hides`: the walls of a command that only
+    reads can hide files, so that a rule which denies some of the files below a folder leaves them out
+    (`Effects.left_out`). Pure; total over every Action.
     """
-    verdict = _verdict(policy, action, suspended)
+    verdict = _verdict(policy, action, suspended, hides=hides)
     if not action.default_of or verdict.decision is Decision.AUTO:
         return verdict
     # INVARIANT: no refusal and no question tells whether the call would have changed anything, hence what a file holds.
-    plain = _verdict(policy, replace(action, default_of=""), suspended)
+    plain = _verdict(policy, replace(action, default_of=""), suspended, hides=hides)
     return plain if plain.decision >= verdict.decision else verdict
 
 
@@ -152,8 +157,8 @@ def asking_about(verdict: Verdict, reasons: tuple[str, ...]) -> Verdict:
     return replace(verdict, decision=Decision.CONFIRM, facets=facets)
 
 
-def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verdict:
-    judge = _Judge(policy, action, suspended)
+def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hides: bool) -> Verdict:
+    judge = _Judge(policy, action, suspended, hides=hides)
     parts = tuple(action.all_facets())
     facets = tuple(map(judge.facet, parts))
     decision = max(facet.decision for facet in facets)
@@ -172,8 +177,14 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verd
     verdict = Verdict(decision=decision, facets=facets, effects=effects)
     if not _is_held_by_walls(action, verdict):
         rules = tuple(rule for rule in policy.rules if not rule.walled)
-        return _verdict(replace(policy, rules=rules), action, suspended)
-    return verdict
+        return _verdict(replace(policy, rules=rules), action, suspended, hides=hides)
+    if not judge.left_out or decision > Decision.CONFIRM:
+        return verdict
+    only_reads = effects.write == () and not (effects.granted or effects.reaches)
+    if not only_reads or effects.enforcement is Enforcement.OFF or len(judge.left_out) > MOST_LEFT_OUT:
+        return _verdict(policy, action, suspended, hides=False)
+    hiding = replace(effects, left_out=tuple(judge.left_out), enforcement=Enforcement.REQUIRED)
+    return replace(verdict, effects=hiding)
 
 
 def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
@@ -207,7 +218,10 @@ class _Judge:
     It keeps the rules by what they can be about, so that the others need not be asked.
     """
 
-    def __init__(self, policy: Policy, action: Action, suspended: tuple[str, ...]) -> None:
+    def __init__(self, policy: Policy, action: Action, suspended: tuple[str, ...], *, hides: bool) -> None:
+        self.left_out: dict[str, None] = {}
+        """Files below what is read that rules deny, and that are to be hidden."""
+        self._hideable = frozenset(_hideable(action)) if hides else frozenset()
         self._policy = policy
         self._action = action
         self._suspended = suspended
@@ -257,6 +271,10 @@ class _Judge:
         if isinstance(facet, ToolUse):  # whose arguments may be paths
             rules = (rule for rule in self._policy.rules if rule.decision is not Decision.AUTO)
         hits = [rule for rule in rules if self._hits(rule, facet)]
+        if isinstance(facet, PathAccess) and id(facet) in self._hideable:
+            hidden = [rule for rule in hits if rule.decision > Decision.CONFIRM and rule.hits_only_below(facet)]
+            self.left_out |= dict.fromkeys(name for rule in hidden for name in rule.meant_below(facet))
+            hits = [rule for rule in hits if rule not in hidden]
         if not hits:
             return None
         strictest = max(rule.decision for rule in hits)
@@ -269,7 +287,7 @@ class _Judge:
             facet=facet,
             decision=strictest,
             source=Source.RULE,
-            reason=(first.reason or f"the policy says {strictest.word}") + _which(first, facet),
+            reason=(first.reason or f"the policy says {strictest.word}") + _which(first, facet, self._action),
             hint=first.hint,
             rules=deciding,
             by=f"rule {first.label}",
@@ -503,6 +521,19 @@ class _Judge:
         )
 
 
+def _hideable(action: Action) -> Iterator[int]:
+    """Yield the identities of the folders that a command reads by opening the files below. git has contents of its own."""
+    for facet in action.facets:
+        if isinstance(facet, Command) and name_of(facet.argv[0]) != "git":
+            yield from (id(path) for path in facet.paths if _is_read_here(path))
+
+
+def _is_read_here(path: PathAccess) -> bool:
+    """Return whether a path is a folder of the workspace that is read with all that is known to lie below."""
+    inside = path.place in (Place.INSIDE, Place.ROOT)
+    return inside and path.access is Access.READ and path.tree and path.whole and not (path.tracked or path.untracked)
+
+
 def _only_reads(action: Action) -> bool:
     """Say whether a call is the use of a tool that can do nothing but read."""
     uses = [facet for facet in action.facets if isinstance(facet, ToolUse)]
@@ -518,18 +549,54 @@ def _runs_its_input(facet: Facet) -> bool:
     return is_one_of(facet.argv[0], INTERPRETERS - {"make", "env"})
 
 
-def _which(rule: Rule, facet: Facet) -> str:
-    """Name the file for which a rule forbids a whole tree, or the argument for which it forbids the use of a tool."""
+def _which(rule: Rule, facet: Facet, action: Action) -> str:
+    """Name the files for which a rule forbids a whole tree and what leaves them out, or the argument for which it forbids
+    the use of a tool.
+    """
     if isinstance(facet, ToolUse) and (hit := rule.argument_hit(facet)):
         named = f"the argument {visible_line(hit.name, _SHOWN_NAME)}"
         return f" ({named if hit.name else 'it has more arguments than are looked at'})"
     if not isinstance(facet, PathAccess) or not facet.tree or rule.path is None or rule.path.hits(facet.names):
         return ""
-    name = next(rule.meant_below(facet), "")
-    if not (facet.tracked or facet.untracked):
-        return f" ({name} lies below {facet.written})"
-    state = f"git tracks {name}" if facet.tracked else f"{name} is among its files, though git does not track it"
-    return f" ({state}" + (f"; -- . ':!{name}' leaves it out)" if facet.names == (".",) else ")")
+    names = tuple(dict.fromkeys(rule.meant_below(facet)))
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    form = _form_without(names, facet, action)
+    leaves_out = f"; {form} leaves {'them' if more else 'it'} out" if form else ""
+    if facet.tracked or facet.untracked:
+        state = "git tracks" if facet.tracked else "new to git, or ignored:"
+        return f" ({state} {names[0]}{more}{leaves_out})"
+    return f" ({names[0]}{more} {'lie' if more else 'lies'} below {facet.written}{leaves_out})"
+
+
+_FORMS = {
+    "grep": "--exclude={}",
+    "egrep": "--exclude={}",
+    "fgrep": "--exclude={}",
+    "rg": "-g '!{}'",
+    "ag": "--ignore={}",
+    "find": "-not -name {}",
+}
+"""What leaves a name out, of programs that read trees."""
+_MOST_NAMED = 5
+
+
+def _form_without(names: Sequence[str], path: PathAccess, action: Action) -> str:
+    """Return the words with which a command leaves files out of a tree; empty where none are known to do."""
+    if path.tracked or path.untracked:
+        plain = path.names == (".",) and all(map(_PLAIN_PATH.fullmatch, names)) and len(names) <= _MOST_NAMED
+        return " ".join(("--", *(f"':!{name}'" for name in names))) if plain else ""
+    last = tuple(dict.fromkeys(name.rpartition("/")[2] for name in names))
+    command = next((f for f in action.facets if isinstance(f, Command) and any(p is path for p in f.paths)), None)
+    if command is None or len(last) > _MOST_NAMED or not all(map(_PLAIN_PATH.fullmatch, last)):
+        return ""
+    runners = [command.argv, *command.run_by]
+    if len(runners) > 1:  # the names come from what runs it, or from what that reads
+        runners = [f.argv for f in action.facets if isinstance(f, Command) and name_of(f.argv[0]) == "find"]
+    form = _FORMS.get(name_of(runners[0][0]), "") if runners else ""
+    return " ".join(form.format(name) for name in last) if form else ""
+
+
+_PLAIN_PATH = regex(r"[A-Za-z0-9_.+/-]+")
 
 
 def stated_defaults(defaults: Sequence[ToolDefault], tool: str) -> list[ToolDefault]:

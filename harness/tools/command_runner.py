@@ -21,7 +21,7 @@ from harness.process.environment import at_a_terminal, child_environment, unaske
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.text.visible import visible_line
-from harness.tools.command_walls import CommandWalls, HeldTo, only_looks, wall_notes
+from harness.tools.command_walls import CommandWalls, HeldTo, left_out_in_words, only_looks, wall_notes
 
 if TYPE_CHECKING:
     from harness.files.before_images import BeforeImages
@@ -145,7 +145,7 @@ class CommandRunner:
         try:
             with lending or nullcontext() as lent:
                 ended, walls, network = self._run(start, effects, capture, lent, neighbour)
-            output = _output(start, capture, ended, walls, lent=lent is not None)
+            output = _output(start, capture, ended, walls, effects, lent=lent is not None)
             return _with_network(output, effects, network)
         except NotConfinedError as error:
             raise ToolError(f"Cannot confine {start.noun}: {error.strerror}; nothing was run.") from None
@@ -266,7 +266,9 @@ def _with_network(output: ToolOutput, effects: Effects, network: CommandNetwork 
     )
 
 
-def _output(start: CommandStart, capture: Capture, ended: Ended, held: HeldTo | None, *, lent: bool) -> ToolOutput:
+def _output(
+    start: CommandStart, capture: Capture, ended: Ended, held: HeldTo | None, effects: Effects, *, lent: bool
+) -> ToolOutput:
     """Return the result; `held` is what the kernel held the command to; `lent`: it had the person's terminal, and what it
     showed there is for them alone."""
     from harness.process.capture import ReadableOutput
@@ -275,7 +277,9 @@ def _output(start: CommandStart, capture: Capture, ended: Ended, held: HeldTo | 
     body = printed.text or "(no output)"
     status, exit_code, last_line = _end_of(start, ended)
     notes = _notes(ended)
-    if held is not None:
+    if effects.left_out:
+        notes.append(f"[{left_out_in_words(effects)}; that it could not open them is no other failure]")
+    elif held is not None:
         notes += wall_notes(printed.text, held, failed=status is not ResultStatus.OK)
     return ToolOutput(
         content="\n".join((body.removesuffix("\n"), *notes, last_line)),

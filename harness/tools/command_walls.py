@@ -106,6 +106,8 @@ class CommandWalls:
         """
         if effects.enforcement is Enforcement.OFF:
             return UNCONFINED
+        if effects.left_out:
+            return f"{self.level}; {left_out_in_words(effects)}"
         if not self.confines or not (effects.named or effects.granted):  # no path is opened, and no socket
             return self.level
         walls = walls_for(effects, self._workspace, hide=self._hide)
@@ -136,14 +138,15 @@ class CommandWalls:
         root = self._workspace.root
         if not self.confines:
             return WallsHere(root=root, confines=False, missing=self.level)
+        hides = not _is_in_any(root, _NO_PLACES)
         rules = rules_about_files(policy, tool)
         tree = self._listing.look(excepted_folders(rules), MOST_LOOKED_AT) if rules else NOTHING_LISTED
         if not tree.is_whole:
             why = f"more than {MOST_LOOKED_AT:,} files, or a folder that cannot be listed"
             missing = f"what a rule forbids cannot be looked for: there are {why}"
-            return WallsHere(root=root, confines=False, missing=missing, forbidden=None)
+            return WallsHere(root=root, confines=False, hides=hides, missing=missing, forbidden=None)
         unread, unwritten = self._forbidden(rules, tree)
-        if not hides_where_it_may_write(self._machine) or _is_in_any(root, _NO_PLACES):
+        if not hides or not hides_where_it_may_write(self._machine):
             exposed = tuple(sorted({*unread.files, *unwritten.files}))
             missing = self._not_hidden()
             if len(exposed) > MOST_EXPOSED:
@@ -151,15 +154,21 @@ class CommandWalls:
                 what = f"without bubblewrap it could read or change more than {MOST_EXPOSED} files"
                 missing = _against(more.rule, what)
             return WallsHere(
-                root=root, confines=not missing, missing=missing, exposed=exposed, forbidden=unwritten.files
+                root=root,
+                confines=not missing,
+                hides=hides,
+                missing=missing,
+                exposed=exposed,
+                forbidden=unwritten.files,
             )
         if len({*unread.places, *unwritten.places}) > MOST_WALLED:
             more = max(unread, unwritten, key=lambda found: len(found.places))
             missing = _against(more.rule, f"walls are put around {MOST_WALLED} places at most, and it could reach more")
-            return WallsHere(root=root, confines=False, missing=missing, forbidden=unwritten.files)
+            return WallsHere(root=root, confines=False, hides=hides, missing=missing, forbidden=unwritten.files)
         return WallsHere(
             root=root,
             confines=True,
+            hides=hides,
             hidden=tuple(f"{root}/{place}" for place in unread.places),
             held=tuple(f"{root}/{place}" for place in unwritten.places),
             forbidden=unwritten.files,
@@ -259,6 +268,13 @@ def _against(rule: Rule | None, what: str) -> str:
     return visible_line(f"{what}, against rule {rule.label if rule else ''}", 400)
 
 
+def left_out_in_words(effects: Effects) -> str:
+    """Return which files a command does not see since a rule denies reading them."""
+    names = ", ".join(visible_line(name, 200) for name in effects.left_out[:MAX_TOLD])
+    more = f" and {len(effects.left_out) - MAX_TOLD} more" if len(effects.left_out) > MAX_TOLD else ""
+    return f"left out, since a rule denies reading: {names}{more}"
+
+
 def only_looks(effects: Effects) -> bool:
     """Say whether effects permit neither a write nor the network."""
     return effects.write == () and not effects.granted and not effects.reaches
@@ -293,7 +309,10 @@ def walls_for(
     # What is not there is not asked about: following some thirty names costs more than the walls.
     placed = (_placed(entry, workspace.root, workspace.home) for entry in effects.hide)
     by_policy = [os.path.realpath(path) for path in placed if os.path.lexists(path)]
+    hide = (*hide, *(os.path.join(workspace.root, name) for name in effects.left_out))
     hidden = dict.fromkeys((*by_policy, *(os.path.realpath(path) for path in hide if os.path.lexists(path))))
+    if effects.left_out and any(path == "/" or _is_in_any(path, _NO_PLACES) for path in hidden):
+        raise ToolError("What a rule denies to read leads to a device, and cannot be hidden. Nothing was run.")
     skills = (path for path in workspace.skills if not _is_in_any(path, by_policy))
     repositories = [path for path in write if os.path.isfile(f"{path}/HEAD") and not is_within(path, workspace.root)]
     obeyed = (f"{path}/{name}" for path in repositories for name in _OBEYED_BY_GIT)

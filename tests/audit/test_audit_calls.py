@@ -292,7 +292,7 @@ def refused(
     return LoggedRefusal(call=call)
 
 
-DETOUR = " Do not retry this call, and do not seek the same effect another way."
+DETOUR = " Do not retry this call as it is, and do not get at what was refused another way."
 
 
 @all_rows(

@@ -816,7 +816,7 @@ _LONG = FacetVerdict(
     reason="odd",
     by="o",
 )
-NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
+NO_DETOUR = "Do not retry this call as it is, and do not get at what was refused another way."
 
 
 @all_rows(
@@ -901,7 +901,7 @@ def test_what_the_model_reads_is_what_the_log_keeps(desk: MakeDesk) -> None:
     judged = action("bash", command("pytest", "-q"), command("touch", "x"))
     assert here.call(judged).result.content == here.records()[-1]["content"] == (
         "Denied by rule hands-off (table.toml:18): Nothing is touched here. Part: `touch x`. "
-        "Hint: Ask for the file instead. Do not retry this call, and do not seek the same effect another way."
+        "Hint: Ask for the file instead. Do not retry this call as it is, and do not get at what was refused another way."
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ NOBODY = answering(lambda: Approval(answer=Answer.NOBODY, by="nobody"))
 
 DENIED = (
     "Denied by default for refused (table.toml:7): no rule matches, and refused is deny by default. Part: `the tool refused`."
-    " Do not retry this call, and do not seek the same effect another way."
+    " Do not retry this call as it is, and do not get at what was refused another way."
 )
 BLOCKED = (
     "Blocked by default for halted (table.toml:8): no rule matches, and halted is block by default. Part: `the tool halted`."
@@ -233,7 +233,7 @@ def test_calls_with_one_id_or_none_keep_their_order(path: str) -> None:
         (
             call(1, "asked"), "decide 1 confirm; ask 1; answer 1 no; outcome 1 denied",
             ('Denied by the script: "no answer was prepared for this question". Part: `the tool asked`. '
-            "Do not retry this call, and do not seek the same effect another way."),
+            "Do not retry this call as it is, and do not get at what was refused another way."),
         ),
         (call(1, "free", "fail"), "decide 1 auto; intent 1; outcome 1 failed", "Error: It did not work."),
         (

@@ -132,7 +132,11 @@ def test_policies_agree_on_the_names_of_secrets() -> None:
         "default.toml": paths["default.toml"] - of_clone,
         "readonly.toml": paths["default.toml"] | of_clone,
     }
-    for key in ("except", "access", "decision", "reason", "hint"):
+    written = next(rule.table for rule in rules() if rule.table["id"] == "secrets-written")
+    default = secrets["default.toml"]
+    assert (written["path"], written["except"]) == (default["path"], default["except"])
+    assert (default["access"], written["access"], written["decision"]) == (["read"], ["write"], "confirm")
+    for key in ("except", "decision", "reason", "hint"):
         assert len({str(table[key]) for table in secrets.values()}) == 1
 
 
@@ -265,7 +269,7 @@ HOSTILE = [
     ("bash", 'ls "$(rm x)"', "confirm deny deny confirm"),
     ("bash", "ls > ../f", "confirm deny deny confirm"),
     ("bash", "ls >> uv.lock", "confirm deny deny confirm"),
-    ("bash", "ls > .env", "deny deny deny confirm"),
+    ("bash", "ls > .env", "confirm deny deny confirm"),
     ("bash", 'ls > "$F"', "confirm deny deny confirm"),
     ("bash", "touch x > f", "confirm deny deny confirm"),
     ("bash", "cat < .env", "deny deny deny confirm"),

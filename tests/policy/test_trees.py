@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ from git_scene import run_git
 from places import ROOT
 from rows import all_rows
 
+from harness.actions import Enforcement
 from harness.cli.policy.judged_call import action_for
 from harness.files.trees import (
     MAX_BELOW,
@@ -312,6 +314,91 @@ def test_pruned_names_are_printed_without_an_action(tmp_path: Path) -> None:
     root = planted(tmp_path)
     line = "find . -name .env -prune -o -name '*.pem' -prune -o -type f | xargs grep TODO"
     assert shows_and_decides(line, root) == (True, "confirm")
+
+
+@all_rows(
+    ("line", "form"),
+    [
+        ("grep -rn TODO .", "--exclude=.env --exclude=key.pem"),
+        ("grep -rn TODO cfg > out", "--exclude=.env"),
+        ("rg --hidden --no-ignore TODO", "-g '!.env' -g '!key.pem'"),
+        ("ag --hidden -U TODO", "--ignore=.env --ignore=key.pem"),
+        ("git add -f cfg", "-- ':!cfg/.env'"),
+        ("git stash -a", "-- ':!.env' ':!cfg/.env' ':!key.pem' ':!deep/.env/inner'"),
+    ],
+)
+def test_refusal_names_a_form_that_is_allowed(line: str, form: str, tmp_path: Path) -> None:
+    root = planted(tmp_path)
+    shutil.rmtree(root / "deep")
+    form = form.replace(" ':!deep/.env/inner'", "")
+    policy = load_policy(str(Path(ROOT) / "policies" / "default.toml"))
+    before, behind = (f"git stash push -a {form}", "") if "stash" in line else (line, form)
+    allowed = before.replace(" > out", f" {behind} > out") if ">" in line else f"{before} {behind}"
+    refused, taken = (
+        evaluate(policy, action_for("bash", text, Workspace(str(root), str(tmp_path)))) for text in (line, allowed)
+    )
+    named = re.search(r"; (.*) leaves? (?:it|them) out", refused.deciding.reason)
+    assert (refused.decision, named and sorted(named[1].split())) == (Decision.DENY, sorted(form.split()))
+    assert (allowed, taken.decision < Decision.DENY) == (allowed, True)
+
+
+HIDDEN = """
+grep -rn TODO .
+grep -Rn TODO . 2>/dev/null
+cd cfg && grep -rn TODO .. | sort
+rg --hidden TODO
+find . -type f -exec cat {} +
+find . -type f | xargs head
+cat $(find . -type f)
+bash -c 'grep -r TODO cfg'
+for f in $(find cfg -type f); do wc -l $f; done
+black --check .
+"""
+
+
+@all_rows("line", HIDDEN.strip().splitlines())
+def test_reader_runs_without_what_walls_hide(line: str, tmp_path: Path) -> None:
+    root = planted(tmp_path)
+    policy = load_policy(str(Path(ROOT) / "policies" / "default.toml"))
+    action = action_for("bash", line, Workspace(str(root), str(tmp_path)))
+    verdict = evaluate(policy, action, hides=True)
+    assert (evaluate(policy, action).decision, verdict.decision) == (Decision.DENY, Decision.AUTO)
+    assert (verdict.effects.enforcement, "cfg/.env" in verdict.effects.left_out) == (Enforcement.REQUIRED, True)
+
+
+NOT_HIDDEN = """
+cat .env
+grep TODO .env .
+grep -rn TODO . > out
+grep -rn TODO . | tee out
+git grep --no-index TODO
+git grep TODO HEAD
+git stash -a
+git add -f .
+tar cf x.tar .
+grep -rn TODO . && python3 -c 1
+docker build .
+grep -rn TODO . && git grep --no-index TODO
+"""
+
+
+@all_rows("line", NOT_HIDDEN.strip().splitlines())
+def test_what_writes_or_reads_otherwise_is_refused_though_walls_hide(line: str, tmp_path: Path) -> None:
+    root = planted(tmp_path)
+    policy = load_policy(str(Path(ROOT) / "policies" / "default.toml"))
+    action = action_for("bash", line, Workspace(str(root), str(tmp_path)))
+    verdict = evaluate(policy, action, hides=True)
+    assert (verdict.decision, verdict.effects.left_out) == (Decision.DENY, ())
+
+
+def test_search_in_an_added_folder_is_refused_though_walls_hide(tmp_path: Path) -> None:
+    root = planted(tmp_path)
+    (tmp_path / "added").mkdir()
+    (tmp_path / "added" / ".env").write_text("SECRET")
+    policy = load_policy(str(Path(ROOT) / "policies" / "default.toml"))
+    workspace = Workspace(str(root), str(tmp_path), added=[str(tmp_path / "added")])
+    action = action_for("bash", f"grep -r TODO {tmp_path}/added", workspace)
+    assert evaluate(policy, action, hides=True).decision is Decision.DENY
 
 
 def shows_and_decides(line: str, root: Path) -> tuple[bool, str]:

@@ -104,6 +104,39 @@ def outcomes(scene: Scene) -> list[str]:
     return [str(record["content"]) for record in scene.records("outcome")]
 
 
+SECRETS = (
+    POLICY
+    + b"""
+[[rule]]
+id = "secrets"
+decision = "deny"
+access = ["read"]
+path = [".env"]
+reason = "Secrets."
+"""
+)
+
+
+@all_rows("landlock", [True, False])
+@all_rows("line", ["grep -rn KEY .", "find . -type f | xargs cat", "cat $(find . -type f)", "grep -Rns KEY sub ."])
+def test_search_runs_with_the_secret_hidden_and_tells_it(tmp_path: Path, line: str, *, landlock: bool) -> None:
+    here = machine(bubblewrap=not landlock)
+    if not landlock and not here.bubblewrap:
+        pytest.skip("NOT TESTED: bubblewrap does not work here")
+    (tmp_path / "w" / "sub").mkdir(parents=True)
+    for name, text in ((".env", "KEY=planted"), ("a.py", "KEY other"), ("sub/.env", "KEY=planted"), ("sub/b", "KEY 2")):
+        (tmp_path / "w" / name).write_text(f"{text}\n")
+    here = here if landlock else replace(here, landlock=0)
+    scene = Scene(tmp_path, bash(line), approver=granting(GrantScope.SESSION, PROGRAM), policy=SECRETS, machine=here)
+    scene.agent.run("go")
+    (content,) = outcomes(scene)
+    assert [record["decision"] for record in scene.records("decision")] == ["auto"]
+    assert ("planted" in content, "KEY other" in content, "KEY 2" in content) == (False, True, True)
+    assert "[left out, since a rule denies reading: " in content
+    assert content.count(".env") > 1
+    scene.close()
+
+
 @all_rows("choice", [PROGRAM, ANY])
 @all_rows("bubblewrap", [False, True])
 def test_a_granted_program_gets_past_no_wall(tmp_path: Path, choice: str, *, bubblewrap: bool) -> None:

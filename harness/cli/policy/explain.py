@@ -66,6 +66,10 @@ def effects_lines(verdict: Verdict, *, most: int = MAX_PATHS) -> list[str]:
         _listed([names.get(path, path) for path in paths], most) for paths in (effects.read, effects.write)
     )
     besides = f", may write {granted}" if effects.granted else ""
+    if effects.left_out:
+        from harness.tools.command_walls import left_out_in_words
+
+        network = f"{network}; {left_out_in_words(effects)}"
     return [f"effects: reads {reads}; writes {writes}{besides}; {network}"]
 
 
@@ -237,6 +241,7 @@ def _effects_json(verdict: Verdict) -> dict[str, JsonValue]:
         "network": effects.network,
         "hosts": list(effects.hosts),
         "hide": list(effects.hide),
+        "left_out": list(effects.left_out),
         "enforcement": effects.enforcement.value,
         "unasked": effects.unasked,
     }

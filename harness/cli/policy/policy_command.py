@@ -16,9 +16,10 @@ from harness.cli.terminal.styles import Tone
 from harness.errors import PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy
-from harness.policy.rules import Layer
+from harness.policy.rules import Decision, Layer
 from harness.policy.verdict import evaluate
 from harness.text.visible import visible_line
+from harness.tool_kinds import Does
 
 WARNED = 1
 """Exit code of `policy check --strict` where there are warnings and no errors."""
@@ -113,6 +114,10 @@ def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if note:
         complain(note)
     verdict = evaluate(policy, action)
+    if verdict.decision > Decision.CONFIRM and action.kind.does is Does.RUNS:
+        from harness.tools.command_walls import CommandWalls
+
+        verdict = evaluate(policy, action, hides=CommandWalls(workspace).here(policy, tool).hides)
     hooks = hooks_about(declared_hooks(state, workspace.root, environment), action, verdict)
     if arguments.json:
         sys.stdout.write(f"{as_json(tool, text, action, verdict, policy, hooks)}\n")

@@ -300,7 +300,9 @@ class Replay:
         if isinstance(policy, str):
             return replace(judged, action=action, problem=policy)
         policy = with_grants(policy, session.in_force)
-        verdict = evaluate(policy, action, judged.unseen)
+        effects = record.get("effects")
+        hides = isinstance(effects, dict) and bool(effects.get("left_out"))
+        verdict = evaluate(policy, action, judged.unseen, hides=hides)
         return replace(judged, action=action, policy=policy, verdict=verdict)
 
     def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
