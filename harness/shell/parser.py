@@ -103,12 +103,14 @@ class _Parser:
         self.words = WordReader(self.cursor, self)
 
     def whole_text(self) -> Script:
-        """Read the text to its end; without a command in it, as of comments alone, the script is empty."""
+        """Read the text to its end; of comments alone the script is empty. Stop if there is nothing in it."""
         cursor = self.cursor
         script = self._script()
         if cursor.text[cursor.position] != END:
             raise cursor.unexpected()
         cursor.no_pending_here_document()
+        if not script.items and "#" not in cursor.text:
+            raise cursor.stop("no command", 0)
         return script
 
     def in_parentheses(self) -> Script:

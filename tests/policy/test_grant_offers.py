@@ -80,7 +80,7 @@ def test_what_is_offered(
 
 
 def test_a_granted_program_that_asks_to_run_unconfined_is_asked_about(workspace: Workspace) -> None:
-    """Also where the default lets commands run: the walls are what lets a text run that nobody understood."""
+    """Also where the default lets commands run, and the text that an interpreter is given with them."""
     policy = parse_policy(b'version = 1\n[tools]\nbash = "auto"', "p.toml")
     action = action_for("bash", "python3 - <<'E'\nprint(1)\nE", workspace)
     pattern = GrantPattern(
@@ -90,4 +90,4 @@ def test_a_granted_program_that_asks_to_run_unconfined_is_asked_about(workspace:
     granted = with_grants(policy, [Grant(id="grant-1", scope=GrantScope.SESSION, pattern=pattern, origin=origin)])
     unconfined = replace(action, facets=(*action.facets, Unconfined(justification="it needs to")))
     found = [evaluate(held, one).decision.word for held in (policy, granted) for one in (action, unconfined)]
-    assert found == ["confirm", "confirm", "auto", "confirm"]
+    assert found == ["auto", "confirm", "auto", "confirm"]

@@ -190,6 +190,7 @@ def test_what_other_parsers_lose(text: str, tree: str | None) -> None:
 
 REFUSED = [
     *table("refused.txt"),
+    ("", "no command"),
     ("echo `# only a comment`", "no command"),
     ("cat <<E\nEE\n E\n", "not ended by a line of its own"),
     ("cat <<E 'a\nb'\nE\n", "does not begin right behind its line"),
@@ -228,8 +229,8 @@ def test_the_column_is_where_reading_stopped(text: str, column: int) -> None:
     assert refused(text).column == column
 
 
-@all_rows("text", ["", " \n# only a comment", "# one\n# two"])
-def test_text_without_a_command_is_empty(text: str) -> None:
+@all_rows("text", [" \n# only a comment", "# one\n# two"])
+def test_text_of_comments_alone_is_empty(text: str) -> None:
     assert read(text).items == ()
 
 
