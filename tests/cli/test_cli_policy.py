@@ -268,6 +268,7 @@ def test_the_json_has_every_facet_and_where_it_was_decided(program: Program, rul
         "network",
         "hosts",
         "hide",
+        "left_out",
         "enforcement",
         "unasked",
     ]

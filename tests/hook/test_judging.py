@@ -81,8 +81,13 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, HookScene]:
 def test_no_hostile_command_is_judged_more_laxly_than_by_the_gate_itself(
     row: Row, scenes: dict[str, HookScene]
 ) -> None:
-    reply = scenes[row.policy].event("PreToolUse", "Bash", {"command": row.command}, session_id=str(row.line))
-    assert ["allow", "ask", "deny", "block"].index(word_of(reply)) >= row.decision.value
+    scene = scenes[row.policy]
+    reply = scene.event("PreToolUse", "Bash", {"command": row.command}, session_id=str(row.line))
+    if ["allow", "ask", "deny", "block"].index(word_of(reply)) < row.decision.value:
+        made = next(record for record in reversed(scene.records()) if record["kind"] == "decision")
+        effects = made["effects"]
+        assert isinstance(effects, dict)
+        assert (bool(effects.get("left_out")), effects["enforcement"]) == (True, "required")  # by a ticket, hidden
 
 
 def test_what_an_agent_says_of_an_outcome_is_logged_as_its_claim(tmp_path: Path) -> None:
