@@ -20,8 +20,8 @@ def own_entries(entries: list[str], python_path: str) -> list[str]:
     """Return the entries of `sys.path` without those of its surroundings, where a repository may keep a `json.py`.
 
     Dropped are the folder that Python puts first (the current one, or that of the script) and the folders that `python_path`
-    (the variable PYTHONPATH) names. Of the latter, Python's own stay, and so does an installation of this program, as the
-    last entry.
+    (the variable PYTHONPATH) names. Of the latter, Python's own stay, and the last entries are folders of installed packages,
+    an installation of this program too.
     """
     surroundings = {"", _absolute(""), os.path.dirname(os.path.realpath(sys.argv[0]))}
     if entries and not sys.flags.safe_path and entries[0] in surroundings:
@@ -33,11 +33,11 @@ def own_entries(entries: list[str], python_path: str) -> list[str]:
     named = {_absolute(part) for part in python_path.split(os.pathsep)}
     library = os.path.dirname(os.__file__)
     named -= {library, f"{library}/lib-dynload", *site.getsitepackages(), site.getusersitepackages()}
-    kept = [entry for entry in entries if entry not in named]
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    if home in entries and home not in kept and _is_installation(home):
-        kept.append(home)
-    return kept
+    kept = [entry for entry in entries if entry not in named]
+    # A .pth file may name such a folder too, and Python keeps each entry once.
+    last = [entry for entry in entries if entry in named and (entry.endswith("-packages") or entry == home)]
+    return [*kept, *(entry for entry in last if entry != home or _is_installation(home))]
 
 
 def _absolute(path: str) -> str:

@@ -31,8 +31,8 @@ _POLITE = (signal.SIGTERM, signal.SIGCONT)
 
 READY_SECONDS = 30.0
 """How long a command that may change our code waits until the guard has loaded its own."""
-_READY_AT = 1 << 20
-"""Where in the table, behind all that is read of it, the guard marks that it has loaded what it needs."""
+_LOADED_NAME = "harness-guard"
+"""The name that the process takes once it has loaded what it needs."""
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.process.guard import watch; watch()"
 _guards: dict[int, Guard] = {}
 _lock = allocate_lock()
@@ -89,7 +89,6 @@ class Guard:
                 os.close(self._pipe)
             reading, self._pipe = os.pipe2(os.O_CLOEXEC)
             self._pid = 0
-            os.pwrite(self._table, b"\0", _READY_AT)
             self._spawning.acquire()
         start_new_thread(self._start, (reading, options))
 
@@ -109,7 +108,7 @@ class Guard:
         """Return when the process has loaded all of its code, or cannot any more."""
         self.keep()
         deadline = time.monotonic() + READY_SECONDS
-        while self._pid >= 0 and self._alive() and os.pread(self._table, 1, _READY_AT) == b"\0":
+        while self._pid >= 0 and self._alive() and not (self._pid and _name_of(self._pid) == _LOADED_NAME):
             if time.monotonic() > deadline and self._pid:
                 os.kill(self._pid, signal.SIGKILL)
                 return
@@ -167,6 +166,14 @@ class Guard:
             pass  # closed: this is a process forked from the harness, which has a guard of its own
 
 
+def _name_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().rstrip("\n")
+    except OSError:
+        return ""
+
+
 def watch() -> None:
     """Wait for the end of standard input; kill what is left of the commands in standard output. The process itself."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
@@ -175,7 +182,8 @@ def watch() -> None:
     os.chdir("/")
     import resource  # noqa: F401 - which procfs needs later
 
-    os.pwrite(1, b"+", _READY_AT)
+    with open("/proc/self/comm", "w", encoding="ascii") as name:
+        name.write(_LOADED_NAME)
     while os.read(0, 1):
         pass
     running = told(os.pread(1, 1 << 20, 0))

@@ -79,6 +79,7 @@ ENTRIES = {
     "editable": ("{lib} /site /checkout", "", "{lib} /site /checkout"),
     "the library itself": ("{lib} /site", "{lib}:/other", "{lib} /site"),
     "Python's own packages": ("{site} {lib}", "{site}", "{site} {lib}"),
+    "installed packages": ("/a/site-packages /b {lib}", "/a/site-packages:/b", "{lib} /a/site-packages"),
     "a checkout of ours": ("{root} {lib} /site", "{root}", "{lib} /site"),
 }
 
