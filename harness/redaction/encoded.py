@@ -47,21 +47,25 @@ def _in_base64(run: bytes) -> Iterator[Span]:
     characters = run.translate(_URL_SAFE)
     for first in range(4):
         usable = len(run) - first - ((len(run) - first) % 4 == 1)
-        padding = b"=" * (-usable % 4)
-        for span in _in_decoded(binascii.a2b_base64(characters[first : first + usable] + padding)):
-            yield replace(span, start=first + span.start // 3 * 4, end=min(len(run), first + -(-span.end // 3) * 4))
+        data = binascii.a2b_base64(characters[first : first + usable] + b"=" * (-usable % 4))
+        for span in _in_text(data) if _is_text(data) else ():
+            start, end = first + span.start // 3 * 4, first + -(-span.end // 3) * 4
+            yield replace(span, start=start, end=min(len(run), end))
 
 
 def _in_hex(run: bytes) -> Iterator[Span]:
     for digits in _HEX.finditer(run):
         for first in range(digits.start(), digits.start() + 2):
-            usable = (digits.end() - first) // 2 * 2
-            for span in _in_decoded(binascii.a2b_hex(run[first : first + usable])):
+            data = binascii.a2b_hex(run[first : first + (digits.end() - first) // 2 * 2])
+            for span in _in_text(data) if _is_text(data) else ():
                 yield replace(span, start=first + 2 * span.start, end=first + 2 * span.end)
 
 
-def _in_decoded(data: bytes) -> Iterator[Span]:
-    """Yield the secrets in what was decoded, if it is text: of what is none, two thirds of the bytes are not printable."""
-    if len(data.translate(None, _PRINTABLE)) * 4 <= len(data):
-        text = data.decode("latin-1")  # a character for each byte
-        yield from shape_spans(text, shapes_for(text))
+def _is_text(data: bytes) -> bool:
+    """Return whether three quarters of the bytes are printable, as a third of those of chance are."""
+    return len(data.translate(None, _PRINTABLE)) * 4 <= len(data)
+
+
+def _in_text(data: bytes) -> Iterator[Span]:
+    text = data.decode("latin-1")  # a character for each byte
+    return shape_spans(text, shapes_for(text))

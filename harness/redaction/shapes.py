@@ -375,6 +375,13 @@ SHAPES: tuple[Shape, ...] = (
         folded=True,
         check=is_basic_pair,
     ),
+    Shape(
+        rule="npmrc",
+        words=("_authtoken", "_password"),
+        pattern=r""":_(?:authtoken|password)\s{0,4}=\s{0,4}["']?([^\s"'\\]{8,4096})""",
+        folded=True,
+        check=is_password,
+    ),
     # RFC 6265, sections 4.1 and 4.2
     Shape(
         rule="cookie",

@@ -321,6 +321,7 @@ NOT_SECRET = (
     "the auth: required, author = someone",
     "ALTER TABLE user ADD COLUMN password VARCHAR(64); password 'reset'",
     "echo $1$2 $5$6 s/$1$/x/ {SHA}",
+    "//npm.example/:_authToken=${NPM_TOKEN}\nregistry=https://npm.example/\nengine-strict=true",
     "HEROKU_APP_ID 123e4567-e89b-12d3-a456-426614174000",
     "sha256-" + base64.b64encode(b"\0" * 60 + b"EAAA").decode(),
     base64.b64encode(("the quick brown fox jumps over the lazy dog " * 20).encode()).decode(),

@@ -205,6 +205,11 @@ CREDENTIALS: dict[str, tuple[Callable[[], str], str]] = {
         lambda: base64.b64encode(b"ann:" + chance(ALNUM, 12).encode()).decode(),
         "//npm.example/:_auth={}\n",
     ),
+    "npmrc": (
+        lambda: str(uuid.UUID(int=_chance.getrandbits(128), version=4)),
+        "registry=https://npm.example/\n//npm.example/:_authToken={}\nengine-strict=true\n",
+    ),
+    "npmrc password": (lambda: base64.b64encode(chance(ALNUM, 9).encode()).decode(), "//npm.example/:_password={}\n"),
     "heroku assigned": (lambda: str(uuid.UUID(int=_chance.getrandbits(128), version=4)), "HEROKU_API_KEY={}\n"),
     "cookie": (lambda: f"theme=dark; session={chance(ALNUM, 32)}", "Cookie: {}\r\nAccept: */*"),
     "cookie set": (lambda: f"sid={chance(ALNUM, 32)}; Path=/; HttpOnly", "< Set-Cookie: {}\n"),
