@@ -5,7 +5,6 @@ Reads a few small files, runs nothing. The whitelist of harmless keys is program
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -315,6 +314,8 @@ def _noted(status: os.stat_result) -> bytes:
 
 def _is_object(data: bytes, object_id: bytes) -> bool:
     """Return whether git would store a file under this id."""
+    import hashlib  # not for every call of a hook
+
     algorithm = hashlib.sha1 if len(object_id) == 20 else hashlib.sha256  # the repository's choice, not ours
     return algorithm(b"blob %d\0" % len(data) + data).digest() == object_id
 
