@@ -89,11 +89,6 @@ def is_marked_password(value: str) -> bool:
     return (has_sign or (has_digit(value) and has_cases)) and is_mixed_password(value)
 
 
-def has_chance_cookie(header: str) -> bool:
-    """Return whether a cookie in the value of a header `Cookie` or `Set-Cookie` looks made by chance."""
-    return any(is_chance(pair.partition("=")[2].strip(), 16) for pair in header.split(";"))
-
-
 def is_chance(value: str, least: int = 12) -> bool:
     """Say whether a value looks as if chance had made it: letters and digits mixed as words and names never mix them.
 

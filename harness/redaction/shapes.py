@@ -13,7 +13,6 @@ from functools import cache
 from harness.record import Record
 from harness.redaction.marks import MARK, OPENING, Span
 from harness.redaction.secret_checks import (
-    has_chance_cookie,
     has_digit,
     has_token_header,
     is_apart,
@@ -386,9 +385,9 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         rule="cookie",
         words=("cookie",),
-        pattern=r"""cookie\\{0,4}["']?\s{0,4}:\s{0,4}\\{0,4}["']?([^\s"'\\=;:]{1,128}=[^\r\n"'\\]{8,4096})""",
+        pattern=r"""(?:cookie\\{0,4}["']?\s{0,4}:\s{0,4}\\{0,4}["']?|;\s{0,4})[^\s"'\\=;:]{1,128}+=([a-z0-9._~%+/*-]{16,4096}+)""",
         folded=True,
-        check=has_chance_cookie,
+        check=is_chance,
     ),
     # RFC 3986, section 3.2.1
     Shape(
