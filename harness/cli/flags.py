@@ -256,7 +256,7 @@ def _hook_flags(parser: ArgumentParser, action: str) -> None:
     parser.add_argument("agent", choices=tuple(AGENTS), metavar="AGENT", help=", ".join(AGENTS))
     parser.add_argument("--project", action="store_true", help="in the settings of the current folder, not in yours")
     if action == "install":
-        parser.add_argument("--policy", type=filled, metavar="FILE", help="what decides (else as for the prompt)")
+        policy_flag(parser, "what decides (else as for the prompt)")
     parser.add_argument("--yes", action="store_true", help="write it without asking")
 
 
@@ -267,7 +267,7 @@ def _mcp_flags(parser: ArgumentParser, action: str) -> None:
             parser.description = "Stand before an MCP server (stdio): judge, ask about and log each call of its tools."
             parser.epilog = "Exit code: the server's; 1 internal error, 2 usage or policy, 8 the log cannot be written."
             parser.add_argument("--name", type=server_name, required=True, help="the server's, in policies and logs")
-            parser.add_argument("--policy", type=filled, metavar="FILE", help="a policy file, or the name of one")
+            policy_flag(parser, "a policy file, or the name of one")
             parser.add_argument("--log", type=filled, metavar="FILE", help="the action log (else in the state folder)")
             parser.add_argument("server", nargs="+", metavar="COMMAND", help="what starts the server, behind --")
             parser.set_defaults(cwd=None, add_dir=[], copied_from=None)
@@ -279,7 +279,7 @@ def _mcp_flags(parser: ArgumentParser, action: str) -> None:
                 "Exit code: 0 the client left; 1 internal error, 2 usage or policy, 8 the log cannot be written."
             )
             parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
-            parser.add_argument("--policy", type=filled, metavar="FILE", help="a policy file, or the name of one")
+            policy_flag(parser, "a policy file, or the name of one")
             parser.add_argument("--log", type=filled, metavar="FILE", help="the action log (else in the state folder)")
             parser.add_argument(
                 "--no-forms", action="store_true", help="ask nobody by forms of the client, which it may fill in itself"
@@ -335,17 +335,13 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
         case "test":
             parser.description = "Hold a file of cases against a policy, one JSON object a line; nothing is run."
             parser.epilog = f"A case: {EXAMPLE_CASE}"
-            parser.add_argument(
-                "--policy", type=filled, metavar="FILE", required=True, help="a policy file, or a shipped one"
-            )
+            policy_flag(parser, "a policy file, or a shipped one", required=True)
             parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace of cases that name none")
             parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
             parser.add_argument("cases", metavar="CASES", help="the file of cases")
         case "replay":
             parser.description = "Judge the calls of action logs again, and list what would change; nothing is run."
-            parser.add_argument(
-                "--policy", type=filled, metavar="FILE", required=True, help="the new policy, or a shipped one"
-            )
+            policy_flag(parser, "the new policy, or a shipped one", required=True)
             parser.add_argument("--fail-on", choices=("laxer", "any"), help="exit 1 if there are such changes")
             parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
             parser.add_argument("logs", nargs="+", metavar="LOG")
@@ -362,12 +358,7 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             from harness.cli.audit.logs import log_flags
 
             log_flags(parser, filled)
-            parser.add_argument(
-                "--policy",
-                type=filled,
-                metavar="FILE",
-                help="a policy file, or a shipped one (else each session's own)",
-            )
+            policy_flag(parser, "a policy file, or a shipped one (else each session's own)")
             parser.add_argument(
                 "--take",
                 choices=("exact", "program", "walls", "widest"),
@@ -388,9 +379,7 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             parser.epilog = "Exit code: 0 auto, 10 confirm, 20 deny, 30 block."
             *names, last = SHIPPED_TOOLS
             parser.add_argument("--tool", default=BASH.name, help=f"{', '.join(names)} or {last}")
-            parser.add_argument(
-                "--policy", type=filled, metavar="FILE", help="a policy file, or a shipped one (else the prompt's)"
-            )
+            policy_flag(parser, "a policy file, or a shipped one (else the prompt's)")
             parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
             parser.add_argument("--json", action="store_true", help="one object, with every operand")
             parser.add_argument(
@@ -440,11 +429,21 @@ def session_flags(parser: ArgumentParser) -> None:
     )
 
 
+def policy_flag(parser: ArgumentParser, text: str, *, required: bool = False) -> None:
+    """Add `--policy`, which may be given several times: the strictest policy decides. `text` is the help."""
+    parser.add_argument(
+        "--policy",
+        action="append",
+        type=filled,
+        metavar="FILE",
+        required=required,
+        help=f"{text}; several: the strictest",
+    )
+
+
 def work_flags(parser: ArgumentParser, *, names_folder: bool = True) -> None:
     """Add what the prompt, a run and a batch have in common: policy, model, workspace (where it is named), limits."""
-    parser.add_argument(
-        "--policy", type=filled, metavar="FILE", help="a policy file, or a shipped one: default, ci, readonly, demo"
-    )
+    policy_flag(parser, "a policy file, or a shipped one: default, ci, readonly, demo")
     parser.add_argument(
         "--policy-sha256", type=sha256, metavar="HEX", help="the digest that the file of --policy must have"
     )

@@ -28,9 +28,10 @@ _CLOSED = "|| { [ $? = 2 ] || echo harness failed >&2; exit 2; }"
 _WORD = r"(?:'(?:[^']|'\\'')*+'|[^\s']++)++"
 _OURS = re.compile(
     rf"(?P<program>{_WORD})(?P<module>(?: -[A-Z]+)? -m harness)? hook (?P<agent>[a-z]+)"
-    rf"(?: --policy (?P<policy>{_WORD}))?(?: \|\| .*)?",
+    rf"(?P<policies>(?: --policy {_WORD})*+)(?: \|\| .*)?",
     re.DOTALL,
 )
+_POLICY = re.compile(rf" --policy ({_WORD})")
 _IN_SH = re.compile(r"/bin/sh -c (?P<line>'(?:[^']|'\\'')*+')", re.DOTALL)
 _COMMANDS = ("command", "bash")
 """Where an entry of the settings holds its command line."""
@@ -44,7 +45,7 @@ class Installed(Record):
     program: str
     """The file that it starts."""
     policy: str
-    """What it names; empty where it names none."""
+    """The policies that it names, joined by `and`; empty where it names none."""
     complete: bool
     """Whether the settings say exactly what they would say if it were installed now by this command."""
 
@@ -63,12 +64,12 @@ class SettingsChange(Record):
         return self.before != self.after
 
 
-def hook_command(program: str, agent: str, policy: str = "") -> str:
-    """Return the command line of our hook; `program` is that of ours, quoted, `policy` the file or the name that it takes.
+def hook_command(program: str, agent: str, policies: Sequence[str] = ()) -> str:
+    """Return the command line of our hook; `program` is that of ours, quoted, `policies` the files or names that it takes.
 
     It must not depend on our version: Codex trusts exactly this line.
     """
-    named = f" --policy {quoted(policy)}" if policy else ""
+    named = "".join(f" --policy {quoted(policy)}" for policy in policies)
     return f"{program} hook {agent}{named} {_CLOSED}"
 
 
@@ -136,7 +137,7 @@ def installed(agent: GuardedAgent, path: str) -> Installed | None:
     return Installed(
         command=ours,
         program=_unquoted(found["program"]) if found else "",
-        policy=_unquoted(found["policy"] or "") if found else "",
+        policy=" and ".join(map(_unquoted, _POLICY.findall(found["policies"]))) if found else "",
         complete=not installation(agent, path, line).changes,
     )
 

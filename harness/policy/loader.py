@@ -108,15 +108,15 @@ def parse_policy(
 def combine(policies: Sequence[Policy]) -> Policy:
     """Return one policy out of several layers: all rules, all defaults, the strictest limits. Order means nothing.
 
-    Raises PolicyError if there is none, or if two rules of one layer share an id.
+    Raises PolicyError if there is none, or if two rules of one file share an id.
     """
     if not policies:
         raise PolicyError("no policy was given")
     if len(policies) == 1:
         return policies[0]
-    seen: dict[tuple[Layer, str], Rule] = {}
+    seen: dict[tuple[Layer, str, str], Rule] = {}
     for rule in (rule for policy in policies for rule in policy.rules):
-        other = seen.setdefault((rule.layer, rule.id), rule)
+        other = seen.setdefault((rule.layer, rule.origin.file, rule.id), rule)
         if other is not rule:
             raise PolicyError(f"{rule.origin}: rule {rule.id}: the id is taken by the rule at {other.origin}")
     return Policy(

@@ -328,6 +328,8 @@ class _Judge:
             return None
         if self._managed_floor(facet) is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
             return self._default(facet, unlifted=autos)
+        if others := self._of_other_files(facet, autos):
+            return self._by_model(facet) or self._default(facet, stated=others, unlifted=autos)
         if all(rule.layer is Layer.SESSION for rule in autos):  # grants lift a question, no refusal by default
             default = self._default(facet, unlifted=autos)
             if default.decision > Decision.CONFIRM:
@@ -399,6 +401,9 @@ class _Judge:
         said = self._policy.readers
         if not all(readers.on for readers in said):
             return None
+        files = {one.path for one in self._policy.sources if one.layer is Layer.FILE}
+        if len(files) > 1 and not files <= {readers.origin.file for readers in said}:
+            return None
         floor = self._managed_floor(facet)
         return next((readers for readers in said if floor is None or readers.layer is Layer.MANAGED), None)
 
@@ -465,12 +470,14 @@ class _Judge:
         project that nobody trusts, the default of another layer.
         """
         layers = {rule.layer for rule in rules}
+        others = self._of_other_files(facet, rules)
         lifting = layers - {source.layer for source in self._policy.sources if not source.trusted}
         kept = [
             default
             for default in _defaults_for(self._defaults, self._tool_of(facet), facet)
             if rules[0].decision is not Decision.CONFIRM
             or (default.layer not in layers and (default.layer is Layer.MANAGED or not lifting))
+            or default in others
         ]
         if max((default.decision for default in kept), default=Decision.AUTO) <= rules[0].decision:
             return None
@@ -484,6 +491,20 @@ class _Judge:
         stated = _defaults_for(managed, self._tool_of(facet), facet)
         strictest = max(stated, key=lambda default: default.decision, default=None)
         return None if strictest is None or strictest.decision is Decision.AUTO else strictest
+
+    def _of_other_files(self, facet: Facet, rules: Sequence[Rule]) -> list[ToolDefault]:
+        """Return the defaults stricter than auto of other files that `--policy` names, where all `rules` are of such files.
+
+        Each of these files decides as if it were alone, and the strictest counts.
+        """
+        if any(rule.layer is not Layer.FILE for rule in rules):
+            return []
+        own = {rule.origin.file for rule in rules}
+        return [
+            default
+            for default in _defaults_for(self._defaults, self._tool_of(facet), facet)
+            if default.layer is Layer.FILE and default.decision is not Decision.AUTO and default.origin.file not in own
+        ]
 
     def _tool_of(self, facet: Facet) -> str:
         """Return the tool whose default speaks of a facet."""

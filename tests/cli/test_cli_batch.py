@@ -198,7 +198,8 @@ def test_a_folder_holds_what_was_done_under_one_set_of_settings(scene: Scene, tm
     other = tmp_path / "other.toml"
     other.write_text(POLICY)
     done = scene.run("--policy", str(other))
-    told = f't0 was done with policy "{scene.policy}", and "{other}" is asked for now, and 1 more task likewise'
+    both = f"{scene.policy} and {other}"
+    told = f't0 was done with policy "{scene.policy}", and "{both}" is asked for now, and 1 more task likewise'
     assert (done.code, told in done.err, (scene.out / "t2").exists()) == (2, True, False), done.err
     assert scene.run("--set", "temperature=0.5").code == scene.run("--tools", "bash").code == 2
     assert len(scene.player.prompts) == 2

@@ -125,6 +125,86 @@ def test_explain_names_the_deciding_rule_and_exits_with_the_decision(
         assert lines["decided by"].rstrip(")").rpartition(":")[2].isdigit()
 
 
+TWO = {
+    "strict.toml": """version = 1
+[tools]
+bash = "deny"
+default = "deny"
+[[rule]]
+id = "a"
+decision = "auto"
+argv = ["make"]
+[[rule]]
+id = "b"
+decision = "confirm"
+argv = ["go"]
+[sandbox]
+network = false
+""",
+    "lax.toml": """version = 1
+[tools]
+bash = "confirm"
+default = "auto"
+readers = true
+[[rule]]
+id = "a"
+decision = "auto"
+argv = ["make"]
+network = true
+[[rule]]
+id = "b"
+decision = "auto"
+argv = [["pytest", "go"]]
+[[rule]]
+id = "c"
+decision = "confirm"
+argv = ["cargo"]
+""",
+}
+
+
+@all_rows(
+    ("what", "decision"),
+    [
+        ("make", "auto"),  # both say so
+        ("go", "confirm"),  # the stricter of two rules
+        ("pytest", "deny"),  # one's rule does not lift the other's default
+        ("cargo", "deny"),
+        ("ls", "deny"),  # only one lets readers run
+        ("touch x", "deny"),
+    ],
+)
+@all_rows("order", [("strict.toml", "lax.toml"), ("lax.toml", "strict.toml"), ("lax.toml", "strict.toml", "lax.toml")])
+def test_of_several_policies_the_strictest_decides(
+    program: Program, in_workspace: Write, order: tuple[str, ...], what: str, decision: str
+) -> None:
+    for name, text in TWO.items():
+        in_workspace(name, text)
+    named = [word for name in order for word in ("--policy", name)]
+    done = program.run("policy", "explain", *named, "--json", what)
+    told = json.loads(done.out)
+    assert (told["decision"], done.code) == (decision, EXITS[decision])
+    assert told["effects"]["network"] is False
+
+
+def test_a_run_tells_and_records_each_of_its_policies(program: Program, in_workspace: Write) -> None:
+    for name, text in TWO.items():
+        in_workspace(name, text)
+    base = program.serve(replies(Reply(text="done")))
+    log = program.home / "log.jsonl"
+    done = program.run(
+        "run", "--base-url", base, "--model", "m", "--policy", "strict.toml", "--policy", "lax.toml",
+        "--log", str(log), "go",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "strict.toml" in done.err
+    assert "lax.toml" in done.err
+    started = json.loads(log.read_text().splitlines()[0])
+    assert [Path(str(one["path"])).name for one in started["policy_files"]] == ["strict.toml", "lax.toml"]
+    pinned = program.run("run", "--policy", "ci", "--policy", "readonly", "--policy-sha256", "0" * 64, "go")
+    assert (pinned.code, "names several" in pinned.err) == (2, True)
+
+
 EXITS = {"auto": 0, "confirm": 10, "deny": 20, "block": 30}
 
 

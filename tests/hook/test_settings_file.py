@@ -28,7 +28,12 @@ IN_JSON = [name for name in AGENTS if name != "opencode"]
 
 
 def command(agent: str, policy: str = "") -> str:
-    return hook_command(PROGRAM, agent, policy)
+    return hook_command(PROGRAM, agent, [policy] if policy else [])
+
+
+def test_several_policies_are_named_and_read_back() -> None:
+    line = hook_command(PROGRAM, "claude", ["ci", "/my policies/a.toml"])
+    assert line.startswith(f"{PROGRAM} hook claude --policy ci --policy '/my policies/a.toml' ")
 
 
 def install(agent: str, path: Path, policy: str = "") -> SettingsChange:

@@ -1015,12 +1015,13 @@ def test_the_digest_of_a_combination_does_not_depend_on_order_but_on_content_lay
     assert combine([one, two]).sha256 == combine([two, one]).sha256
 
 
-def test_an_id_is_taken_once_in_a_layer() -> None:
+def test_an_id_is_taken_once_in_a_file() -> None:
     text = b"version = 1\n[[rule]]\nid = 'a'\ndecision = 'confirm'\nargv = ['x']\n"
     one, two = parse_policy(text, "one.toml"), parse_policy(text, "two.toml")
     with pytest.raises(PolicyError) as caught:
-        combine([one, two])
-    assert str(caught.value) == "two.toml:2: rule a: the id is taken by the rule at one.toml:2"
+        combine([one, parse_policy(text, "one.toml")])
+    assert str(caught.value) == "one.toml:2: rule a: the id is taken by the rule at one.toml:2"
+    assert [rule.origin.file for rule in combine([one, two]).rules] == ["one.toml", "two.toml"]
     project = parse_policy(text, "two.toml", layer=Layer.PROJECT)
     assert [rule.layer for rule in combine([one, project]).rules] == [Layer.FILE, Layer.PROJECT]
 

@@ -14,7 +14,14 @@ def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
     """Give `parser` the flags of `harness audit redecide`."""
     parser.description = "Judge the calls of logs again under another policy; nothing is run."
     log_flags(parser, filled)
-    parser.add_argument("--policy", type=filled, metavar="FILE", required=True, help="a file, or a shipped one")
+    parser.add_argument(
+        "--policy",
+        action="append",
+        type=filled,
+        metavar="FILE",
+        required=True,
+        help="a file, or a shipped one; several: the strictest",
+    )
     parser.add_argument("--fail-on", choices=("laxer", "any"), help="exit 1 if there are such changes")
 
 

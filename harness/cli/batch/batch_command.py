@@ -135,7 +135,7 @@ def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequenc
 
     yield from State.of(environment).guarded
     yield from runner_files(environment)
-    yield from (path for path in (arguments.tasks, arguments.policy, arguments.system) if path)
+    yield from (path for path in (arguments.tasks, *(arguments.policy or ()), arguments.system) if path)
     yield from (os.path.join(folder, PROJECT_POLICY) for folder in folders_of(arguments, tasks))
 
 

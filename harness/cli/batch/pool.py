@@ -311,7 +311,7 @@ _CODE = "import sys; sys.path.append(sys.argv.pop(1)); from harness.__main__ imp
 # 40 tasks must not write 40 summaries of one step: the batch tells GitHub of all of them at once.
 _NOT_PASSED = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
 _VALUES = (
-    "policy", "policy_sha256", "provider", "model", "base_url", "api", "calls", "effort", "system", "cwd", "tools",
+    "policy_sha256", "provider", "model", "base_url", "api", "calls", "effort", "system", "cwd", "tools",
     "max_turns", "max_seconds", "max_tokens", "max_cost",
 )  # fmt: skip
 _SWITCHES = ("no_instructions", "dry_run", "plan", "allow_refusals", "quiet")
@@ -389,6 +389,7 @@ def _words(folder: TaskFolder, arguments: Namespace) -> list[str]:
         value = getattr(arguments, name, None)
         if value is not None:
             words.append(f"--{name.replace('_', '-')}={value}")
+    words += [f"--policy={name}" for name in arguments.policy or ()]
     words += [f"--add-dir={folder}" for folder in arguments.add_dir]
     words += [f"--set={pair}" for pair in arguments.set]
     return [*words, *(f"--{name.replace('_', '-')}" for name in _SWITCHES if getattr(arguments, name, False))]

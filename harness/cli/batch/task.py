@@ -263,10 +263,11 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
         from harness.text.template import fill
 
         flags.prompt = fill(task.prompt, task.var, name=f"the prompt of task {task.id}", all_used=True)
-    if task.policy not in (None, flags.policy or DEFAULT_POLICY):
+    if task.policy is not None and [task.policy] != (flags.policy or [DEFAULT_POLICY]):
+        holding = " and ".join(flags.policy or [f"{DEFAULT_POLICY} (the default)"])
         raise UsageError(
             f"task {task.id} is meant for the policy {visible_line(task.policy or '', 200)}, and "
-            f"{visible_line(flags.policy or f'{DEFAULT_POLICY} (the default)', 200)} holds: a task does not change the policy; "
+            f"{visible_line(holding, 200)} holds: a task does not change the policy; "
             "name it with --policy"
         )
     if None not in (task.policy_sha256, flags.policy_sha256) and task.policy_sha256 != flags.policy_sha256:
@@ -283,6 +284,8 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
 def settings_of(flags: Namespace, task: Task) -> dict[str, JsonValue]:
     """Return the settings of a task's run as its folder keeps them: only those given. The model's address is not among them."""
     settings: dict[str, JsonValue] = {name: getattr(flags, name, None) for name in _TOLD}
+    if settings["policy"] is not None:
+        settings["policy"] = " and ".join(flags.policy)
     settings["cwd"] = os.path.realpath(flags.cwd) if task.source is None else None
     settings["revision"] = task.revision
     return {name: value for name, value in settings.items() if value not in (None, False, [])}

@@ -89,7 +89,7 @@ class Conversation:
         turns: Turns,
         about: Mapping[str, JsonValue],
         lend: Callable[[], AbstractContextManager[LentTerminal]],
-        policy_named: str | None,
+        policy_named: str | Sequence[str] | None,
         policy_sha256: str | None,
     ) -> None:
         """Take the parts; `lend` lends the terminal to a command, the last two are what --policy and --policy-sha256 say."""

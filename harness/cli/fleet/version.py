@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from harness import __version__
 from harness.actions import JsonValue
 from harness.cli.batch.task import DEFAULT_POLICY
-from harness.cli.policy.policies import with_digest
+from harness.cli.policy.policies import load_named, with_digest
 from harness.digest import digest_of
 from harness.errors import UsageError
-from harness.policy.loader import load_policy
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -23,9 +22,10 @@ _SETTINGS = (
 
 
 def policy_digest(arguments: Namespace) -> str:
-    """Return the SHA-256 of the policy's file. Raises PolicyError, also where --policy-sha256 says another."""
-    (source,) = with_digest(load_policy(arguments.policy or DEFAULT_POLICY), arguments.policy_sha256).sources
-    return source.sha256
+    """Return the SHA-256 of the policy's file, or over those of several. Raises PolicyError, also where --policy-sha256 says
+    another.
+    """
+    return with_digest(load_named(arguments.policy or DEFAULT_POLICY), arguments.policy_sha256).sha256
 
 
 def version_of(arguments: Namespace, policy: str | None = None) -> str:

@@ -41,7 +41,7 @@ WAIT_SECONDS = 330.0
 REFUSES = "harness refuses this call, since it cannot be judged"
 LEAST_SECONDS = 5.0
 """How long a hook has for the rest of its work, once a question was answered."""
-HOOK_USAGE = "harness hook AGENT [--policy FILE]"
+HOOK_USAGE = "harness hook AGENT [--policy FILE ...]"
 EXEC_USAGE = "harness exec --ticket NAME -- COMMAND"
 
 
@@ -125,18 +125,16 @@ def _answer(
 ) -> HookAnswer:
     from harness.hook.answering import answer
 
-    policy = None
-    if words:
-        if len(words) != 2 or words[0] != "--policy":
-            raise UsageError(f"usage: {HOOK_USAGE}")
-        policy = words[1]
+    if len(words) % 2 or any(flag != "--policy" for flag in words[::2]):
+        raise UsageError(f"usage: {HOOK_USAGE}")
+    policy = words[1::2] or None
     data = b"".join(iter(lambda: os.read(0, 1 << 20), b""))
     return answer(agent, data, hook_parts(environment, policy, clock_stopped=hook_time.stopped))
 
 
 def hook_parts(
     environment: Mapping[str, str],
-    named: str | None,
+    named: Sequence[str] | None,
     *,
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     pause: Callable[[float], None] = time.sleep,

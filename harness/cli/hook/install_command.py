@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.cli.console import Console, FinishedOutput, complain, look_from, terminal_is_there
 from harness.cli.exits import Exit
@@ -56,7 +56,7 @@ def _install(arguments: Namespace, environment: Mapping[str, str]) -> int:
     project = _project(arguments)
     path = settings_path(agent, environment, project)
     console = FinishedOutput(environment)
-    change = installation(agent, path, hook_command(isolated_command(), agent.name, _policy(arguments.policy)))
+    change = installation(agent, path, hook_command(isolated_command(), agent.name, _policies(arguments.policy)))
     if not change.changes:
         console.line(f"{agent.title}: the hook is installed already: {visible_line(change.path, 1_000)}")
     elif not _wanted(change, f"let {agent.title} ask harness before each tool call", arguments, environment, console):
@@ -90,14 +90,14 @@ def _project(arguments: Namespace) -> str | None:
     return current_folder() if arguments.project else None
 
 
-def _policy(named: str | None) -> str:
+def _policies(named: Sequence[str] | None) -> list[str]:
     """Return what `--policy` names so that it means the same from any folder. Raises PolicyError for what is no policy."""
     if named is None:
-        return ""
-    from harness.policy.loader import load_policy
+        return []
+    from harness.cli.policy.policies import load_named
 
-    load_policy(named)
-    return os.path.abspath(named) if os.path.exists(named) else named
+    load_named(named)
+    return [os.path.abspath(name) if os.path.exists(name) else name for name in named]
 
 
 def _wanted(

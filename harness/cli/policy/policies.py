@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.cli.state import MANAGED_POLICY, PROJECT_POLICY, State
 from harness.errors import PolicyError, UsageError
@@ -23,7 +23,7 @@ def assemble(
     state: State,
     workspace: str,
     *,
-    named: str | None,
+    named: str | Sequence[str] | None,
     fallback: str,
     pinned: str | None = None,
     examples: bool = True,
@@ -41,7 +41,7 @@ def assemble(
         _check_managed(MANAGED_POLICY)
         layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED, examples=examples))
     if named is not None:
-        layers.append(with_digest(load_policy(named, examples=examples and named not in SHIPPED), pinned))
+        layers.append(with_digest(load_named(named, examples=examples), pinned))
     elif pinned is not None:
         raise UsageError("--policy-sha256 is the digest of the file of --policy, and none is named")
     elif fallback == "default" and os.path.lexists(state.user_policy):
@@ -55,15 +55,24 @@ def assemble(
     return combine(layers).guarding(*state.guarded)
 
 
+def load_named(named: str | Sequence[str], *, examples: bool = True) -> Policy:
+    """Return the policies that `--policy` names, by file or shipped name, put together: the strictest of them decides.
+
+    `examples` as in `assemble`. Raises PolicyError.
+    """
+    names = (named,) if isinstance(named, str) else tuple(dict.fromkeys(named))
+    return combine([load_policy(name, examples=examples and name not in SHIPPED) for name in names])
+
+
 class PolicyInForce:
     """What `--policy FILE` means in each workspace: with the managed policy, and the project's where there is one."""
 
-    def __init__(self, named: str, environment: Mapping[str, str], *guarded: str) -> None:
-        """Take the policy's file or shipped name, and further files that no call may write.
+    def __init__(self, named: str | Sequence[str], environment: Mapping[str, str], *guarded: str) -> None:
+        """Take the policies' files or shipped names, and further files that no call may write.
 
         Raises PolicyError for a policy that does not load, also where no call is judged in the end.
         """
-        load_policy(named)
+        load_named(named)
         self._named = named
         self._state = State.of(environment)
         self._guarded = guarded
@@ -79,9 +88,16 @@ class PolicyInForce:
 
 
 def with_digest(policy: Policy, sha256: str | None) -> Policy:
-    """Return the policy of one file, which has that digest, where there is one. Raises PolicyError."""
+    """Return a policy whose one file has the digest `sha256`, if that is not None.
+
+    Raises PolicyError for another digest, and UsageError where the policy has several files.
+    """
+    if sha256 is None:
+        return policy
+    if len(policy.sources) > 1:
+        raise UsageError("--policy-sha256 is the digest of one file, and --policy names several")
     (source,) = policy.sources
-    if sha256 not in (None, source.sha256):
+    if sha256 != source.sha256:
         raise PolicyError(f"{source.path}: its SHA-256 is {source.sha256}, and --policy-sha256 says {sha256}")
     return policy
 

@@ -405,14 +405,14 @@ BROKEN = 1
 
 
 def under_policy(
-    policy: str,
+    policy: str | Sequence[str],
     environment: Mapping[str, str],
     logs: Sequence[str],
     findings: Sequence[Findings] = (),
     *,
     granted: bool = True,
 ) -> Replay:
-    """Return what judges the calls of `logs` again by `policy`, a file or a shipped name, with the layers that hold here.
+    """Return what judges the calls of `logs` again by `policy`, files or shipped names, with the layers that hold here.
 
     `findings` are what judging the logs showed, where that was said already. Raises PolicyError.
     """
