@@ -21,6 +21,7 @@ from harness.hook.event import EventError
 from harness.hook.guarded_agent import HookAnswer
 from harness.hook.hook_parts import AskedCall
 from harness.log.action_log import ActionLog
+from harness.log.reader import read_log
 from harness.policy.loader import load_policy
 from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import Verdict
@@ -84,7 +85,8 @@ def test_no_hostile_command_is_judged_more_laxly_than_by_the_gate_itself(
     scene = scenes[row.policy]
     reply = scene.event("PreToolUse", "Bash", {"command": row.command}, session_id=str(row.line))
     if ["allow", "ask", "deny", "block"].index(word_of(reply)) < row.decision.value:
-        made = next(record for record in reversed(scene.records()) if record["kind"] == "decision")
+        log = max(scene.logs.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        made = next(record for record in read_log(str(log)) if record["kind"] == "decision")
         effects = made["effects"]
         assert isinstance(effects, dict)
         assert (bool(effects.get("left_out")), effects["enforcement"]) == (True, "required")  # by a ticket, hidden
