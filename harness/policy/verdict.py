@@ -233,6 +233,7 @@ class _Judge:
         self._autos_on_paths: list[Rule] = []
         self._autos_on_others: list[Rule] = []
         self._defaults = policy.defaults
+        self._files = {source.path for source in policy.sources if source.layer is Layer.FILE}
         if _only_reads(action):
             self._defaults = tuple(default for default in policy.defaults if not default.spares_reading)
         for rule in policy.rules:
@@ -401,8 +402,7 @@ class _Judge:
         said = self._policy.readers
         if not all(readers.on for readers in said):
             return None
-        files = {one.path for one in self._policy.sources if one.layer is Layer.FILE}
-        if len(files) > 1 and not files <= {readers.origin.file for readers in said}:
+        if len(self._files) > 1 and not self._files <= {readers.origin.file for readers in said}:
             return None
         floor = self._managed_floor(facet)
         return next((readers for readers in said if floor is None or readers.layer is Layer.MANAGED), None)
@@ -497,7 +497,7 @@ class _Judge:
 
         Each of these files decides as if it were alone, and the strictest counts.
         """
-        if any(rule.layer is not Layer.FILE for rule in rules):
+        if len(self._files) < 2 or any(rule.layer is not Layer.FILE for rule in rules):
             return []
         own = {rule.origin.file for rule in rules}
         return [
