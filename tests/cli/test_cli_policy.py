@@ -202,7 +202,21 @@ def test_a_run_tells_and_records_each_of_its_policies(program: Program, in_works
     started = json.loads(log.read_text().splitlines()[0])
     assert [Path(str(one["path"])).name for one in started["policy_files"]] == ["strict.toml", "lax.toml"]
     pinned = program.run("run", "--policy", "ci", "--policy", "readonly", "--policy-sha256", "0" * 64, "go")
-    assert (pinned.code, "names several" in pinned.err) == (2, True)
+    assert (pinned.code, "readonly.toml: its SHA-256 is" in pinned.err) == (2, True)
+    both = started["policy_sha256"]
+    words = (
+        "run",
+        "--policy",
+        "lax.toml",
+        "--policy",
+        "strict.toml",
+        "--policy-sha256",
+        both,
+        "--base-url",
+        base,
+        "go",
+    )
+    assert "SHA-256" not in program.run(*words).err
 
 
 EXITS = {"auto": 0, "confirm": 10, "deny": 20, "block": 30}

@@ -88,17 +88,13 @@ class PolicyInForce:
 
 
 def with_digest(policy: Policy, sha256: str | None) -> Policy:
-    """Return a policy whose one file has the digest `sha256`, if that is not None.
+    """Return a policy whose digest is `sha256`, if that is not None: that of its file, or `Policy.sha256` over several.
 
-    Raises PolicyError for another digest, and UsageError where the policy has several files.
+    Raises PolicyError for another digest.
     """
-    if sha256 is None:
-        return policy
-    if len(policy.sources) > 1:
-        raise UsageError("--policy-sha256 is the digest of one file, and --policy names several")
-    (source,) = policy.sources
-    if sha256 != source.sha256:
-        raise PolicyError(f"{source.path}: its SHA-256 is {source.sha256}, and --policy-sha256 says {sha256}")
+    if sha256 not in (None, policy.sha256):
+        named = ", ".join(source.path for source in policy.sources)
+        raise PolicyError(f"{named}: its SHA-256 is {policy.sha256}, and --policy-sha256 says {sha256}")
     return policy
 
 

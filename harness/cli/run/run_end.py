@@ -147,8 +147,9 @@ def runner_files(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def _named_files(arguments: Namespace) -> Iterator[str]:
     """Yield the files that a run reads or keeps by name, and what a project's policy is called."""
-    names = ("log", "record", "replay", "policy", "prompt_file", "output_schema", "system")
+    names = ("log", "record", "replay", "prompt_file", "output_schema", "system")
     yield from (path for name in names if (path := getattr(arguments, name)))
+    yield from arguments.policy or ()
     yield os.path.join(arguments.cwd or ".", PROJECT_POLICY)
 
 
