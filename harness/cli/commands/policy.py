@@ -147,7 +147,8 @@ def assembled(conversation: Conversation) -> Policy:
     """Return the policy as its files say it now. Raises HarnessError, where the policy that holds goes on to hold."""
     parts = conversation.parts
     named, pinned = conversation.policy_named, conversation.policy_sha256
-    own_code().check(shipped_policy_path(named if named in SHIPPED else "default"))
+    for name in SHIPPED:
+        own_code().check(shipped_policy_path(name))
     found = assemble(parts.state, parts.workspace.root, named=named, fallback="default", pinned=pinned)
     keep_own_folders(parts.workspace, parts.state)
     check_confinement(found, parts.tools)

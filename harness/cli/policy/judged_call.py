@@ -14,7 +14,7 @@ from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.messages import ToolCall
 from harness.record import replace
-from harness.shell.facets import read_call
+from harness.shell.facets import read_call, syntax_complaint
 from harness.text.fields import kind_of
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible_line
@@ -79,7 +79,7 @@ def typed_action(tool: str, text: str, workspace: Workspace, environment: Mappin
     """Return the action of a call that a person typed, and a sentence about what is not known of its tool.
 
     `text` is a command, a path, or the arguments of the call as a JSON object. Raises UsageError and ToolError as
-    `action_for` does, and ToolError for arguments that do not fit.
+    `action_for` does, and ToolError for arguments that do not fit and for a command that breaks bash's syntax.
     """
     if is_from_outside(tool):
         script = DeclaredScripts(environment).action(tool, text, workspace)
@@ -87,7 +87,10 @@ def typed_action(tool: str, text: str, workspace: Workspace, environment: Mappin
         return script or known or action_for(tool, text, workspace), note
     if tool in SHIPPED_TOOLS and _is_arguments(tool, text):
         return CallReader(environment).action(tool, text, workspace), ""
-    return action_for(tool, text, workspace), ""
+    action = action_for(tool, text, workspace)
+    if tool_kind(tool).does is Does.RUNS and (complaint := syntax_complaint(text)):
+        raise ToolError(f"bash: {complaint}. A model that sends this reads the error, and nothing runs")
+    return action, ""
 
 
 def _is_arguments(tool: str, text: str) -> bool:
