@@ -169,7 +169,7 @@ def test_everyday_lines_are_shown_whole_and_all_that_asks_in_them(root: str) -> 
 
 def _script_lines(name: str) -> list[str]:
     text = Path(SUPPORT, f"scripts_{name}.txt").read_text()
-    return [line.replace("\\n", "\n") for line in text.splitlines() if line.strip()]
+    return [line.removeprefix("@").replace("\\n", "\n") for line in text.splitlines() if line.strip()]
 
 
 USUAL = [
