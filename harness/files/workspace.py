@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError, WorkspaceError
 from harness.files import repository, trees
+from harness.files.build_context import sent_files
 from harness.files.trees import Narrowing
 from harness.files.untracked import untracked_files
 from harness.paths import TreeNames, is_within
@@ -156,11 +157,14 @@ class Workspace:
         skips: Sequence[str] = (),
         excluded: Sequence[str] = (),
         hidden: bool = True,
+        ignore_files: Sequence[str] = (),
     ) -> PathAccess:
         """Return a path that is meant with everything below it, and the names of the files there.
 
         `only` and `skips` are names, with `*`, of files that alone are meant, and of folders that are not, `excluded` those
         of files that are not; without `hidden`, hidden files are not, unless an ignore file brings them back.
+
+        `ignore_files` leave files out of the context of a container build (`build_context.sent_files`).
 
         With `follows` the command follows the links that it meets below; one that leads out of the workspace makes the
         names incomplete, as does a tree that is too large, and a folder that cannot be read.
@@ -170,6 +174,9 @@ class Workspace:
         narrowing = Narrowing(only=only, skips=skips, excluded=excluded, hidden=hidden)
         root = self._added_root(path.real) or self.root
         names, whole = trees.names_below(path.real, root, narrowing, home=self.home, follows=follows)
+        if ignore_files:
+            context = os.path.join(path.real, "").removeprefix(os.path.join(root, ""))
+            names = sent_files(names, context, ignore_files)
         return replace(path, tree=True, below=self._names_in(root, names), whole=whole)
 
     def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:

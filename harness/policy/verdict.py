@@ -613,11 +613,17 @@ def _form_without(names: Sequence[str], path: PathAccess, action: Action) -> str
     runners = [command.argv, *command.run_by]
     if len(runners) > 1:  # the names come from what runs it, or from what that reads
         runners = [f.argv for f in action.facets if isinstance(f, Command) and name_of(f.argv[0]) == "find"]
-    form = _FORMS.get(name_of(runners[0][0]), "") if runners else ""
+    program = name_of(runners[0][0]) if runners else ""
+    if program in ("docker", "podman") and path.access is Access.READ and not any(map(_SENT.search, last)):
+        lines = " and ".join(f"**/{name}" for name in last)
+        return f"{lines} added beforehand at the end of .dockerignore (and of Dockerfile.dockerignore, if any)"
+    form = _FORMS.get(program, "")
     return " ".join(form.format(name) for name in last) if form else ""
 
 
 _PLAIN_PATH = regex(r"[A-Za-z0-9_.+/-]+")
+_SENT = regex(r"(?i)\+|dockerfile|containerfile|ignore")
+"""In a name: a build may send such a file though an ignore file names it."""
 
 
 def stated_defaults(defaults: Sequence[ToolDefault], tool: str) -> list[ToolDefault]:

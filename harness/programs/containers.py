@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
 from harness.programs.options import read_command
-from harness.programs.program import Found, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
+from harness.programs.program import Found, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap, joined
 from harness.programs.shared import runs
 from harness.record import replace
 
@@ -70,6 +70,28 @@ def _copied(parsed: Parsed, use: Use) -> Use:
     return plain_values(parsed, replace(use, paths=(*use.paths, *paths)))
 
 
+def _built(parsed: Parsed, use: Use) -> Use:
+    """For `build`, which does not send what the ignore files of its context leave out."""
+    files = parsed.values("-f")
+    if any(isinstance(file, Unknown | Found) for file in files):
+        return plain_values(parsed, use)
+    paths = (
+        replace(path, ignore_files=_ignore_files(path.word, files)) if path.tree and path.handed is None else path
+        for path in use.paths
+    )
+    return plain_values(parsed, replace(use, paths=tuple(paths)))
+
+
+def _ignore_files(context: str, files: Sequence[str]) -> tuple[str, ...]:
+    """Return the ignore files that Docker or Podman may read; -f is relative to the folder at hand, or to the context."""
+    names = [
+        f"{file}.{kind}"
+        for file in ("", *(files or ("Dockerfile", "Containerfile")))
+        for kind in ("dockerignore", "containerignore")
+    ]
+    return (*(joined(context, name) for name in names), *(names[2:] if files else ()))
+
+
 _LIST = "-a|--all -f|--filter=TEXT --format=TEXT -n|--last=TEXT -l|--latest --no-trunc -q|--quiet -s|--size"
 _IMAGES = "-a|--all --digests -f|--filter=TEXT --format=TEXT --no-trunc -q|--quiet"
 _LOGS = "--details -f|--follow --since=TEXT -n|--tail=TEXT -t|--timestamps --until=TEXT"
@@ -88,6 +110,7 @@ _BUILD = changes(
     "--progress=TEXT --label=TEXT --network=TEXT --load --push --rm --force-rm --iidfile=WRITE --add-host=TEXT",
     "TREE",
     act=Act.RUNS,
+    refine=_built,
 )
 _RUNS = changes(_RUN, "TEXT REMOTE...", style=Style.POSIX, act=Act.RUNS, refine=_with_mounts)
 

@@ -162,6 +162,8 @@ class PathUse(Record):
     """Of a tree: no folders whose name matches one of these (`.git`)."""
     excluded: tuple[str, ...] = ()
     """Of a tree: no files whose name matches one of these (`.env`)."""
+    ignore_files: tuple[str, ...] = ()
+    """Of the context of a container build: the files that leave files out of it, its `.dockerignore` first."""
     compared: bool = False
     """Of an operand of `git diff`: a tree where all of this kind exist, and with nothing skipped where all are folders."""
     upwards: bool = False

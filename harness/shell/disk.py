@@ -42,6 +42,7 @@ class Disk(Protocol):
         skips: Sequence[str] = (),
         excluded: Sequence[str] = (),
         hidden: bool = True,
+        ignore_files: Sequence[str] = (),
     ) -> PathAccess:
         """Return the path with the names of the files below it."""
 
@@ -131,13 +132,20 @@ class Witness:
         skips: Sequence[str] = (),
         excluded: Sequence[str] = (),
         hidden: bool = True,
+        ignore_files: Sequence[str] = (),
     ) -> PathAccess:
         """Return the path with the names of the files below it; not whole where the line has too many of them."""
         return self._bounded(
             path,
-            (path.real, follows, tuple(only), tuple(skips), tuple(excluded), hidden),
+            (path.real, follows, tuple(only), tuple(skips), tuple(excluded), hidden, tuple(ignore_files)),
             lambda: self._disk.look_below(
-                path, follows=follows, only=only, skips=skips, excluded=excluded, hidden=hidden
+                path,
+                follows=follows,
+                only=only,
+                skips=skips,
+                excluded=excluded,
+                hidden=hidden,
+                ignore_files=ignore_files,
             ),
         )
 

@@ -88,12 +88,27 @@ def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> li
             for f in found
         ]
     skips = () if path.compared and _compares_folders(line, use, state) else path.skips
+    ignore_files = _ignore_files(line, path, state)
     return [
         line.disk.look_below(
-            f, follows=path.follows, only=path.only, skips=skips, excluded=path.excluded, hidden=path.hidden
+            f,
+            follows=path.follows,
+            only=path.only,
+            skips=skips,
+            excluded=path.excluded,
+            hidden=path.hidden,
+            ignore_files=ignore_files,
         )
         for f in found
     ]
+
+
+def _ignore_files(line: CommandLine, path: PathUse, state: ShellState) -> tuple[str, ...]:
+    """Return the paths of the ignore files of a build; empty if the line may have changed them, or the folder is not known."""
+    if len(state.folders) != 1 or state.elsewhere or any(map(_may_change_what_is_ignored, line.facets)):
+        return ()
+    words = path.ignore_files
+    return tuple(each.real for word in words for each in line.resolved(word, Access.READ, state, entry=True))
 
 
 def _shown_by_git(
@@ -118,6 +133,7 @@ def _shown_by_git(
 
 
 _IGNORE_FILES = frozenset((".gitignore", "exclude", ".git"))
+_OF_CONTAINERS = (".dockerignore", ".containerignore")
 _CHANGES_FILES = frozenset(
     "clone checkout switch restore reset merge pull rebase cherry-pick revert am apply stash clean rm mv worktree "
     "submodule sparse-checkout read-tree checkout-index".split()
@@ -131,7 +147,8 @@ def _may_change_what_is_ignored(facet: Facet) -> bool:
         case Command():
             return _is_git(facet, _CHANGES_FILES) or any(map(_may_change_what_is_ignored, facet.paths))
         case PathAccess():
-            is_ignore_file = any(fold(name.rpartition("/")[2]) in _IGNORE_FILES for name in facet.names)
+            lasts = [fold(name.rpartition("/")[2]) for name in facet.names]
+            is_ignore_file = any(last in _IGNORE_FILES or last.endswith(_OF_CONTAINERS) for last in lasts)
             return (facet.access is Access.WRITE and facet.tree) or (facet.access is not Access.READ and is_ignore_file)
         case _:
             return False

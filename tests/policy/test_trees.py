@@ -28,7 +28,7 @@ from harness.files.workspace import Workspace
 from harness.paths import XARGS_SPLITS
 from harness.policy.loader import load_policy
 from harness.policy.rules import Decision
-from harness.policy.verdict import evaluate
+from harness.policy.verdict import Verdict, evaluate
 
 
 @pytest.fixture
@@ -399,6 +399,62 @@ def test_search_in_an_added_folder_is_refused_though_walls_hide(tmp_path: Path) 
     workspace = Workspace(str(root), str(tmp_path), added=[str(tmp_path / "added")])
     action = action_for("bash", f"grep -r TODO {tmp_path}/added", workspace)
     assert evaluate(policy, action, hides=True).decision is Decision.DENY
+
+
+BUILT = r"""
+docker build .                             .env\n**/*.pem\ncfg/.env\ndeep      confirm
+podman build -t x .                        **/.env\n*.pem                       confirm
+docker buildx build -f Dockerfile .        **/.env\nkey.pem                     confirm
+cd cfg && docker build ..                  *\n!a.py                             confirm
+make && docker image build .               **/.env\nkey.pem                     confirm
+docker build cfg                           **/.env                              deny
+docker build .                             .env\nkey.pem                        deny
+docker build .                             *\n!cfg                              deny
+docker build .                             **/.env\nkey.pem\n!?                 deny
+docker build -f D .                        **/.env\nkey.pem                     deny
+echo .env > .dockerignore && docker build .  **/.env\nkey.pem                   deny
+rm .dockerignore; docker build .           **/.env\nkey.pem                     deny
+git checkout main && docker build .        **/.env\nkey.pem                     deny
+(cd cfg || cd x); docker build .           **/.env\nkey.pem                     confirm
+cd cfg || cd deep; docker build .          **/.env\nkey.pem                     deny
+tar cf x.tar .                             **/.env\nkey.pem                     deny
+"""
+
+
+@all_rows("row", BUILT.strip().splitlines())
+def test_build_reads_what_its_ignore_files_do_not_leave_out(row: str, tmp_path: Path) -> None:
+    line, text, decision = re.split(r"  +", row)
+    root = planted(tmp_path)
+    (root / ".dockerignore").write_text(text.replace("\\n", "\n"))
+    (root / "D.dockerignore").write_text("**/.env\n")
+    assert built(line, root).decision.word == decision
+
+
+def test_link_in_place_of_an_ignore_file_leaves_nothing_out(tmp_path: Path) -> None:
+    root = planted(tmp_path)
+    (root / "x").write_text("**/.env\n*.pem")
+    (root / ".dockerignore").symlink_to("x")
+    assert built("docker build .", root).decision is Decision.DENY
+
+
+def test_refused_build_names_the_lines_that_leave_the_files_out(tmp_path: Path) -> None:
+    root = planted(tmp_path)
+    shutil.rmtree(root / "deep")
+    ignore_file = root / ".dockerignore"
+    ignore_file.write_text("x\n!cfg\n")
+    named = re.search(
+        r"; (.*) added beforehand at the end of .dockerignore", built("docker build .", root).deciding.reason
+    )
+    assert named is not None
+    assert named[1].split(" and ") == ["**/.env", "**/key.pem"]
+    with ignore_file.open("a") as file:
+        file.write("\n".join(named[1].split(" and ")))
+    assert built("docker build .", root).decision is Decision.CONFIRM
+
+
+def built(line: str, root: Path) -> Verdict:
+    policy = load_policy(str(Path(ROOT) / "policies" / "default.toml"))
+    return evaluate(policy, action_for("bash", line, Workspace(str(root), str(root.parent))))
 
 
 def shows_and_decides(line: str, root: Path) -> tuple[bool, str]:

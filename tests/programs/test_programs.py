@@ -6,8 +6,8 @@ A line is a command, `->` and what it does: `gap` where no model vouches for it,
   is there (of several the first, and how many more);
 - its paths: `r:` read, `w:` written, `e:` either; `R:`, `W:`, `E:` with all that lies below. In brackets: names of the only
   files that are meant (`*.py,+3` for that and three more), `!name` for folders and `-name` for files left out, `links` where
-  links are followed, `visible` where hidden files are left out. `T:` is what git shows of the files that it tracks,
-  `changed:`, `new:` and `ignored:` what it shows or adds of those;
+  links are followed, `by NAME` for ignore files of containers, `visible` where hidden files are left out. `T:` is what git
+  shows of the files that it tracks, `changed:`, `new:` and `ignored:` what it shows or adds of those;
 - `> NAME= (FOLDER) COMMAND` for a command that it runs, `$ TEXT` for a text that a shell runs, `@ TEXT` where that is another
   machine.
 
@@ -83,6 +83,7 @@ def _shown_path(path: PathUse) -> str:
         return f"{kind}:{path.word}[{','.join(notes)}]"
     only = path.only if len(path.only) < 4 else (path.only[0], f"+{len(path.only) - 1}")
     notes = [*only, *(f"!{name}" for name in path.skips), *(f"-{name}" for name in path.excluded)]
+    notes += [f"by {name}" for name in path.ignore_files if name.endswith("dockerignore")]
     if path.tree and path.handed is None:
         notes += [*(["links"] if path.follows else []), *([] if path.hidden else ["visible"])]
     letter = path.access.value[0]
