@@ -19,6 +19,7 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
+from harness.policy.granted_programs import CACHES, owned_caches
 from harness.policy.hosts import Reach, meet
 from harness.policy.rules import Layer, Origin, Rule
 from harness.record import Record
@@ -85,6 +86,8 @@ class Sandbox(Record):
     """What all files together say under [sandbox]: what a command gets that no model bounds and a person approved."""
 
     write: tuple[str, ...]
+    caches: tuple[str, ...]
+    """What only the package managers that own it may write besides."""
     network: bool
     hosts: tuple[str, ...]
     """Where not: the hosts that may be reached all the same."""
@@ -109,8 +112,10 @@ def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
     hidden += [place for said in tables for place in said.hide]
     reach = _reach_in(None, tables)
     entries = dict.fromkeys(posixpath.normpath(entry) for entries in lists for entry in entries)
+    allowed = [entry for entry in entries if _is_in_all(entry, lists)]
     return Sandbox(
-        write=tuple(entry for entry in entries if _is_in_all(entry, lists)),
+        write=tuple(entry for entry in allowed if entry not in CACHES),
+        caches=tuple(entry for entry in allowed if entry in CACHES),
         network=reach is None,
         hosts=reach or (),
         hide=tuple(dict.fromkeys(hidden)),
@@ -228,6 +233,8 @@ def effects_of(
         hosts |= dict.fromkeys(reach or ())
     if open_ended:
         granted += sandbox.write
+        owned = [place for part in parts if isinstance(part, Command) for place in owned_caches(part)]
+        granted += [place for place in sandbox.caches if place in owned]
     reaches = any(not is_bounded(part) or (isinstance(part, Command) and part.network) for part in asked or parts)
     if not _HOLDS_GIT.isdisjoint(granted):
         granted += [place for part in parts if isinstance(part, Command) for place in part.opens]

@@ -20,7 +20,7 @@ from harness.actions import (
 from harness.paths import is_within
 from harness.policy.destruction import destroys
 from harness.policy.effects import DEFAULT_WRITE, Sandbox
-from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
+from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network, owned_caches
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
 from harness.policy.rules import Decision, arguments_digest
@@ -130,7 +130,7 @@ class _Question:
             ("this folder", self.folder),
             ("all edits in the workspace", self.all_edits),
             ("this program, any words, inside walls", self.program),
-            ("the same, with the network and the package caches", self.program_with_network),
+            ("the same, with the network", self.program_with_network),
             ("any known command, inside walls", self.any_command),
         )
 
@@ -245,13 +245,12 @@ class _Question:
         if command is None:
             return self.exact(facet)
         sandbox = self._policy.sandbox
-        reaches = command.network or command.act not in MODELLED
-        if not (self._walls.confines and reaches and (sandbox.network or sandbox.hosts)):
+        if not (self._walls.confines and command.act not in MODELLED and (sandbox.network or sandbox.hosts)):
             return "it does not reach the network"
         if self._walls.exposed:
             return f"nothing holds {self._walls.exposed[0]} here, so not with the network"
         found = self._program(command)
-        return found if isinstance(found, str) else _with_reach(found, sandbox)
+        return found if isinstance(found, str) else _with_reach(found, sandbox, command)
 
     def any_command(self, facet: Facet) -> GrantPattern | str:
         """Return the pattern for every command that plainly works in the workspace, and what such a line writes there."""
@@ -342,9 +341,11 @@ def _is_opaque(verdict: FacetVerdict) -> bool:
     return isinstance(verdict.facet, Opaque) and (verdict.facet.given_to is None or not verdict.facet.whole)
 
 
-def _with_reach(pattern: GrantPattern, sandbox: Sandbox) -> GrantPattern:
+def _with_reach(pattern: GrantPattern, sandbox: Sandbox, command: Command) -> GrantPattern:
     """Return a pattern with what a command gets that a person approves."""
-    return replace(pattern, network=sandbox.network, hosts=sandbox.hosts, write=sandbox.write)
+    owned = owned_caches(command)
+    write = (*sandbox.write, *(place for place in sandbox.caches if place in owned))
+    return replace(pattern, network=sandbox.network, hosts=sandbox.hosts, write=write)
 
 
 def _rule_problem(verdict: FacetVerdict) -> str:

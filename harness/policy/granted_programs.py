@@ -45,6 +45,31 @@ _FETCHES = frozenset(
 """Likewise, where the word means something else elsewhere."""
 _FROM_REGISTRIES = frozenset(("bunx", "npx", "pnpx", "uvx"))
 """Wrappers that run a program of a package, which the walls hold like any other."""
+_BUILDERS = frozenset("bunx cargo go golangci-lint gradle mvn npx pnpx sbt uvx".split())
+"""Owners of a cache that need it whatever they do."""
+CACHES: Mapping[str, frozenset[str]] = {
+    place: frozenset(owners.split())
+    for place, owners in (
+        ("~/.npm", "npm npx"),
+        ("~/.yarn", "yarn"),
+        ("~/.cache/yarn", "yarn"),
+        ("~/.local/share/pnpm", "pnpm pnpx"),
+        ("~/.cache/pnpm", "pnpm pnpx"),
+        ("~/.bun/install/cache", "bun bunx"),
+        ("~/.cache/pip", "pip pip3"),
+        ("~/.cache/uv", "uv uvx"),
+        ("~/.cache/pypoetry", "poetry"),
+        ("~/.cargo/registry", "cargo"),
+        ("~/.cargo/git", "cargo"),
+        ("~/go/pkg", "go golangci-lint"),
+        ("~/.cache/go-build", "go golangci-lint"),
+        ("~/.cache/golangci-lint", "golangci-lint"),
+        ("~/.m2/repository", "mvn"),
+        ("~/.gradle/caches", "gradle"),
+        ("~/.ivy2", "sbt"),
+    )
+}
+"""Caches of package managers and build tools, each with the programs that own it."""
 _RUNS_CODE = INTERPRETERS - WRAPPERS - {"psql", "mysql", "sqlite3", "m4"}
 """Of these it is known what they do with words that their models do not cover: they run them."""
 
@@ -69,6 +94,21 @@ def granted_words(command: Command) -> tuple[str, ...] | str:
 def needs_network(words: Sequence[str]) -> bool:
     """Say whether commands that begin so can do nothing without the network."""
     return not _NEEDS_NETWORK.isdisjoint(words[1:]) or (name_of(words[0]), *words[1:]) in _FETCHES
+
+
+def owned_caches(command: Command) -> tuple[str, ...]:
+    """Return the caches that a command, or what runs it, owns: of a package manager while it fetches, of a build tool always.
+
+    INVARIANT: a path is no owner, nor is a name that is looked up in another PATH: either may be a file of the workspace.
+    """
+    if "PATH" in command.variables:
+        return ()
+    owners = {words[0] for words in (*command.run_by, command.argv) if words[0] in _BUILDERS or _fetches(words)}
+    return tuple(place for place, programs in CACHES.items() if not owners.isdisjoint(programs))
+
+
+def _fetches(words: Sequence[str]) -> bool:
+    return len(words) == 1 or needs_network(words if words[1].startswith("-") else words[:2])
 
 
 def is_known_work(command: Command, root: str) -> bool:

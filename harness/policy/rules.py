@@ -59,7 +59,7 @@ class Layer(Enum):
     BUILT_IN = "built-in"
     MANAGED = "managed"
     FILE = "file"
-    """Given with --policy, or loaded by a program; stands in place of USER and SHIPPED."""
+    """Given with --policy, or loaded by a program; stands in place of USER and SHIPPED. Of several each decides alone."""
     USER = "user"
     SHIPPED = "shipped"
     PROJECT = "project"

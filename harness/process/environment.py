@@ -152,14 +152,22 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     return variables
 
 
-def walled_variables(temporary: str) -> dict[str, str]:
-    """Return what a granted program gets besides, which may write no cache of the person's and has no network.
+_CACHE_VARIABLES = {"GOCACHE": "~/.cache/go-build", "UV_CACHE_DIR": "~/.cache/uv"}
+"""Variables that move a cache without which programs fail, and where it is by default."""
 
-    Its caches are in its temporary folder, where programs fail without one; nothing waits for a network that is not there.
-    """
+
+def cache_variables(effects: Effects, temporary: str) -> dict[str, str]:
+    """Return the variables that move caches into the folder `temporary` (absolute), where `effects` do not open them."""
     return {
-        "GOCACHE": f"{temporary}/go-build",
-        "UV_CACHE_DIR": f"{temporary}/uv",
+        name: f"{temporary}/{name.lower()}"
+        for name, place in _CACHE_VARIABLES.items()
+        if not any(is_within(place, granted) for granted in effects.granted)
+    }
+
+
+def walled_variables() -> dict[str, str]:
+    """Return what a granted program gets besides, which has no network: nothing waits for it."""
+    return {
         "UV_OFFLINE": "1",
         "GOPROXY": "off",
         "CARGO_NET_OFFLINE": "true",

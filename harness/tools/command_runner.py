@@ -17,7 +17,13 @@ from harness.files.workspace import Workspace
 from harness.gate.tool import Neighbour, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus
-from harness.process.environment import at_a_terminal, child_environment, unasked_variables, walled_variables
+from harness.process.environment import (
+    at_a_terminal,
+    cache_variables,
+    child_environment,
+    unasked_variables,
+    walled_variables,
+)
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.text.visible import visible_line
@@ -231,8 +237,10 @@ class CommandRunner:
             variables = at_a_terminal(variables, lent.environment)
         if not only_looks(effects):
             variables = {**variables, "TMPDIR": self._temporary.path()}
+        if effects.write is None and effects.enforcement is not Enforcement.OFF and self.walls.confines:
+            variables = {**variables, **cache_variables(effects, self._temporary.path())}
         if not effects.sockets and not effects.reaches:
-            variables = {**variables, **walled_variables(self._temporary.path())}
+            variables = {**variables, **walled_variables()}
         if not effects.unasked:
             return variables
         return {**variables, **unasked_variables(effects, self.environment["PATH"], self.workspace.root)}

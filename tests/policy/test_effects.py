@@ -19,7 +19,7 @@ from harness.actions import (
 )
 from harness.messages import ToolCall
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, effects_of, sandbox_of
-from harness.policy.loader import combine, parse_policy, tightening_only
+from harness.policy.loader import combine, load_policy, parse_policy, tightening_only
 from harness.policy.rules import Decision, Layer, Origin
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import replace
@@ -58,7 +58,7 @@ WRITES: list[tuple[list[SandboxTable], tuple[str, ...]]] = [
     ([said((".", "~/.cache")), said((".",))], (".",)),
     ([said((".",)), said((".", "~/.cache"))], (".",)),
     ([said((".",)), said(("build", "./dist/"))], ("build", "dist")),
-    ([said(("~/.cache",)), said(("~/.cache/pip",))], ("~/.cache/pip",)),
+    ([said(("~/.cache",)), said(("~/.cache/x",))], ("~/.cache/x",)),
     ([said(("~/.cache",)), said(("~/.cachet",))], ()),
     ([said((".",)), said(("/srv/x", "~/y"))], ()),
     ([said(("/srv",)), said(("/srv/x",)), said(("/srv/x/y", "/srv/z"))], ("/srv/x/y",)),
@@ -262,6 +262,39 @@ def test_a_verdict_grants_what_its_rules_grant_and_a_person_what_the_policy_does
 ) -> None:
     verdict = verdict_of(facets)
     assert (verdict.decision, granted(verdict.effects)) == (decision, expected)
+
+
+CACHE_OF: list[tuple[Command, tuple[str, ...]]] = [
+    (run("python3", "-c", "x"), ()),
+    (run("make"), ()),
+    (run("pre-commit", "run"), ()),
+    (run("npm", "ci"), ("~/.npm",)),
+    (run("npm", "--prefix", "web", "install"), ("~/.npm",)),
+    (run("npm", "test"), ()),
+    (run("npm", "run", "build"), ()),
+    (replace(run("tsc"), run_by=(("npx", "tsc"),)), ("~/.npm",)),
+    (run("yarn"), ("~/.yarn", "~/.cache/yarn")),
+    (run("pip", "install", "-r", "requirements.txt"), ("~/.cache/pip",)),
+    (run("pip", "--version"), ()),
+    (run("uv", "sync", "--frozen"), ("~/.cache/uv",)),
+    (run("uv", "run", "x.py"), ()),
+    (run("cargo", "build"), ("~/.cargo/registry", "~/.cargo/git")),
+    (run("go", "test", "./..."), ("~/go/pkg", "~/.cache/go-build")),
+    # a file of the workspace is no owner, whatever its name
+    (run("./npm", "ci"), ()),
+    (run("node_modules/.bin/npm", "ci"), ()),
+    (run(".venv/bin/pip", "install", "x"), ()),
+    (replace(run("npm", "ci"), variables=("PATH",)), ()),
+    (replace(run("npm", "ci"), variables=("CI",)), ("~/.npm",)),
+]
+
+
+@all_rows(("command", "caches"), CACHE_OF)
+def test_cache_is_open_to_its_owner_alone(command: Command, caches: tuple[str, ...]) -> None:
+    call = ToolCall(id="1", name="bash", arguments="{}")
+    action = Action(call=call, tool="bash", arguments={}, facets=(command,), summary="", preview="", request=None)
+    verdict = evaluate(load_policy("default"), action)
+    assert (verdict.decision, verdict.effects.granted) == (Decision.CONFIRM, (".", *caches))
 
 
 def test_a_default_that_runs_everything_grants_what_a_person_would() -> None:

@@ -12,7 +12,7 @@ from harness.policy.hosts import Reach, meet
 from harness.policy.loader import combine, parse_policy, tightening_only
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import EXAMPLE_DISK
-from harness.policy.rules import Decision
+from harness.policy.rules import Decision, Layer
 from harness.policy.session_grants import (
     GrantPattern,
     narrowed,
@@ -66,7 +66,8 @@ def effects(held: Policy, command: str) -> tuple[bool, tuple[str, ...]]:
 def test_a_rule_grants_hosts_and_no_more_than_other_files_let(
     rule: str, sandbox: str, network: bool, hosts: tuple[str, ...]
 ) -> None:
-    layers = [policy(FETCH + rule), policy(f"[sandbox]\n{sandbox}", "other.toml")]
+    other = parse_policy(f"version = 1\n[sandbox]\n{sandbox}".encode(), "other.toml", layer=Layer.USER)
+    layers = [policy(FETCH + rule), other]
     for order in (layers, layers[::-1]):
         assert effects(combine(order), "pip download x") == (network, hosts)
 

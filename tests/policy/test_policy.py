@@ -945,14 +945,25 @@ PROPERTY = settings(
 def test_permuting_rules_or_splitting_a_file_changes_nothing(
     calls: tuple[Action, ...], rules: list[Written], tools: dict[str, str], data: st.DataObject
 ) -> None:
+    """Several files of `Layer.FILE` are several policies instead: the strictest of them decides."""
     numbered = list(enumerate(rules))
     permuted = data.draw(st.permutations(numbered))
     cut = data.draw(st.integers(min_value=0, max_value=len(rules)))
     whole = written(numbered, tools, "whole.toml")
     others = [
         written(permuted, tools, "permuted.toml"),
-        combine([written(permuted[:cut], tools, "one.toml"), written(permuted[cut:], {}, "two.toml")]),
-        combine([written(permuted[cut:], {}, "two.toml"), written(permuted[:cut], tools, "one.toml")]),
+        combine(
+            [
+                written(permuted[:cut], tools, "one.toml", Layer.USER),
+                written(permuted[cut:], {}, "two.toml", Layer.USER),
+            ]
+        ),
+        combine(
+            [
+                written(permuted[cut:], {}, "two.toml", Layer.USER),
+                written(permuted[:cut], tools, "one.toml", Layer.USER),
+            ]
+        ),
     ]
     for judged in calls:
         expected = outcome(whole, judged)

@@ -22,7 +22,7 @@ pytestmark = needs_walls
 
 PROGRAM = "this program, any words, inside walls"
 ANY = "any known command, inside walls"
-WITH_NETWORK = "the same, with the network and the package caches"
+WITH_NETWORK = "the same, with the network"
 POLICY = b'version = 1\n[tools]\ndefault = "confirm"\nreaders = true\n'
 ATTEMPTS = """
 import os, socket, subprocess

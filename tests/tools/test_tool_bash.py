@@ -28,6 +28,7 @@ from harness.log.order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.record import Record, replace
+from harness.sandbox import enforces, probe
 from harness.shell.parser import parse
 from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools.bash import BashRequest, BashTool
@@ -510,7 +511,11 @@ def test_the_environment_is_a_list_of_names(tmp_path: Path) -> None:
     road.log.close()
 
     shown = dict(line.partition("=")[::2] for line in result.content.splitlines()[:-1])
-    assert re.fullmatch(r"/tmp/harness-\w+", shown.pop("TMPDIR"))
+    temporary = shown.pop("TMPDIR")
+    assert re.fullmatch(r"/tmp/harness-\w+", temporary)
+    if enforces(probe()):  # caches that these walls keep closed
+        moved = {name: shown.pop(name) for name in ("GOCACHE", "UV_CACHE_DIR")}
+        assert moved == {"GOCACHE": f"{temporary}/gocache", "UV_CACHE_DIR": f"{temporary}/uv_cache_dir"}
     assert {name: value for name, value in shown.items() if name not in ("PWD", "SHLVL", "_", "HARNESS_CALL")} == {
         "PATH": PATH,
         "HOME": "/home/someone",

@@ -394,7 +394,7 @@ def test_all_edits_as_a_mode(tmp_path: Path) -> None:
 def test_less_of_a_grant(tmp_path: Path) -> None:
     scene = Scene(
         tmp_path, bash("python3 -c 1"), bash("python3 -c 2"),
-        approver=granting(GrantScope.SESSION, "the same, with the network and the package caches"), policy=POLICY,
+        approver=granting(GrantScope.SESSION, "the same, with the network"), policy=POLICY,
     )  # fmt: skip
     session = scene.agent.start()
     scene.agent.run("go", session)

@@ -103,5 +103,6 @@ def writable_roots(workspace: Workspace, policy: Policy, environment: Mapping[st
     one could listen there in the approver's place.
     """
     home = environment.get("HOME", "")
-    written = (home + name[1:] if name == "~" or name.startswith("~/") else name for name in policy.sandbox.write)
+    places = (*policy.sandbox.write, *policy.sandbox.caches)
+    written = (home + name[1:] if name == "~" or name.startswith("~/") else name for name in places)
     return (workspace.root, *workspace.added, *(os.path.join(workspace.root, name) for name in written))

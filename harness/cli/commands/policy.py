@@ -106,6 +106,8 @@ def _show(conversation: Conversation) -> None:
     conversation.screen.table(Table(columns=_RULES, rows=tuple(told)))
     sandbox = held.sandbox
     places = ", ".join(sandbox.write) or "nothing"
+    if sandbox.caches:
+        places += f" (a package manager its own cache: {', '.join(sandbox.caches)})"
     network = "may" if sandbox.network else "may not"
     reached = "the network" if not sandbox.hosts else f"any host but {', '.join(sandbox.hosts)}"
     conversation.say_line(f"  a command that you approve may write {places}, and {network} reach {reached}")
