@@ -30,7 +30,7 @@ from harness.policy.effects import effects_of, is_bounded
 from harness.policy.policy import Policy
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
 from harness.programs.catalog import harmless_for
-from harness.programs.runners import INTERPRETERS, is_one_of, name_of
+from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 from harness.programs.variables import steers
 from harness.record import Record, replace
 from harness.regex import regex
@@ -673,11 +673,11 @@ def _is_uncovered(facet: Facet) -> bool:
 
 def _is_let(facet: Opaque, by_policy: FacetVerdict) -> bool:
     """Return whether what is not understood may run: the walls of a granted program hold it, or it is text that an
-    interpreter is given, and the default would let it run the same from a file."""
+    interpreter is given, and the default would let it run the same from a file. A wrapper runs its words, not the text."""
     if not facet.whole or by_policy.decision is not Decision.AUTO:
         return False
-    given = facet.given_to is not None and by_policy.source is Source.DEFAULT
-    return given or any(rule.walled for rule in by_policy.rules)
+    reads_text = facet.given_to is not None and not is_one_of(facet.given_to.argv[0], WRAPPERS)
+    return (reads_text and by_policy.source is Source.DEFAULT) or any(rule.walled for rule in by_policy.rules)
 
 
 def _from_opaque(facet: Opaque) -> FacetVerdict:

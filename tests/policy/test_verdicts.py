@@ -117,6 +117,8 @@ def test_command_gets_the_socket_that_it_needs_and_writes_nothing(
     "policy, command, decision",
     [
         ("open", "python3 - <<'E'\nprint(1)\nE", Decision.AUTO),
+        ("open", "env = <<E link\nlink\nE", Decision.CONFIRM),  # it runs link
+        ("open", "xargs <<E\nlink\nE", Decision.CONFIRM),
         ("open", "perl <<'E'\nprint 1\nE", Decision.AUTO),
         ("open", "python3 - <<'E'\nopen('.env')\nE", Decision.DENY),
         ("open", "bash <<'E'\nf() { ls; }\nf\nE", Decision.CONFIRM),

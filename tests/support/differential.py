@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib  # noqa: F401 - a child without privileges may not be able to load it
 import json
 import multiprocessing
 import os
@@ -76,7 +77,9 @@ class Reading(NamedTuple):
 
     @property
     def commands(self) -> list[Command]:
-        return [facet for facet in self.facets if isinstance(facet, Command)]
+        """Every command that is predicted, those included that are given a text to run."""
+        given = [facet.given_to if isinstance(facet, Opaque) else facet for facet in self.facets]
+        return [command for command in given if isinstance(command, Command)]
 
     @property
     def paths(self) -> list[PathAccess]:
