@@ -14,12 +14,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
+from harness.files.untracked import matches_quickly
 from harness.regex import regex
 from harness.safe_files import read_small
 
-MAX_BYTES = 1_000_000
-MAX_STARS = 4
-"""Maximum number of stars in a pattern: matching takes too long with more of them."""
+MAX_BYTES = 100_000
 _PLAIN = regex(r"/?[A-Za-z0-9_.@~,=*-]+(?:/[A-Za-z0-9_.@~,=*-]+)*/?")
 _ALWAYS_SENT = regex(r"(?is)dockerfile|containerfile|[^/]*\.(?:docker|container)ignore|.*\n.*")
 
@@ -84,7 +83,7 @@ def _expression(text: str, *, whole_folders: bool) -> str:
     with `**`, and Docker forgets it for a pattern behind an exception.
     """
     parts = posixpath.normpath(text).removeprefix("/").split("/") if _PLAIN.fullmatch(text) else [".."]
-    if parts[0] in (".", "..") or text.count("*") > MAX_STARS or any("**" in part != "**" for part in parts):
+    if parts[0] in (".", "..") or not matches_quickly(text) or any("**" in part != "**" for part in parts):
         return ""
     *folders, last = ("(?:.*/)?" if part == "**" else re.escape(part).replace(r"\*", "[^/]*") + "/" for part in parts)
     end = ".+" if parts[-1] == "**" else last.removesuffix("/")

@@ -106,12 +106,19 @@ def _patterns(data: bytes) -> Patterns:
         text = line.removesuffix("\r").rstrip(" ")
         ignores = not text.startswith("!")
         text = text.removeprefix("!")
-        if not _PLAIN.fullmatch(text) or not text.strip("/") or "//" in text:
+        if not _PLAIN.fullmatch(text) or not text.strip("/") or "//" in text or not matches_quickly(text):
             if ignores:
                 continue
             text = "*"
         patterns.append(_pattern(text, ignores=ignores))
     return tuple(patterns)
+
+
+def matches_quickly(text: str) -> bool:
+    """Return whether an ignore pattern takes no long time to match: one part may hold two stars, and one folder be `**`."""
+    *folders, last = text.strip("/").split("/")
+    further = (part.count("*") - 1 for part in (*folders, last) if "*" in part and part != "**")
+    return folders.count("**") <= 1 and sum(further) <= 1
 
 
 def _pattern(text: str, *, ignores: bool) -> _Pattern:

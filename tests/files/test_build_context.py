@@ -17,6 +17,7 @@ import pytest
 from rows import all_rows
 
 from harness.files.build_context import sent_files
+from harness.files.untracked import untracked_files
 
 NAMES = (
     "a", "b/a", "b/c.log", "keep.log", "c.log", "sub/x", "sub/y", "sub/deep/x", "sub/deep/z", "a.txt", "x1y", "deep/x", "z/q",
@@ -28,6 +29,17 @@ LINES = (
     "b/../a", ".", "..", "!.", "a**", "!a**", "**/sub", "!sub/deep/x", "!**/x", "\ufeffa", "\xa0!a", "\xa0a", "\x1ca",
     "\x1c!a", "a+b", "!a+b", ".env", "**/.env", "!.env", "*v", "*/*", "d/**/x", "!d/**", "dockerfile", "*ignore",
 )  # fmt: skip
+
+
+@all_rows("pattern", ["*a*a*a*a*ab", "*a*/*a*/*a*/*a*/b", "**/**/**/**/ab"])
+def test_pattern_that_matches_slowly_counts_for_nothing(pattern: str, tmp_path: Path) -> None:
+    name = "/".join(["a" * 200] * 10)
+    (tmp_path / ".dockerignore").write_text(f"{pattern}\n" * 100)
+    assert sent_files([name] * 1_000, "", [str(tmp_path / ".dockerignore")]) == [name] * 1_000
+    (tmp_path / "a" / ("a" * 200)).mkdir(parents=True)
+    (tmp_path / "a" / ("a" * 200) / ("a" * 200)).write_text("")
+    (tmp_path / "exclude").write_text(pattern)
+    assert untracked_files(str(tmp_path / "a"), (), str(tmp_path / "exclude"), ignored=True) == ([], True)
 
 
 @all_rows(
@@ -59,7 +71,7 @@ def test_each_ignore_file_must_leave_a_file_out(tmp_path: Path) -> None:
     Path(second).write_text("b\nc")
     assert sent_files(["a", "b", "c"], "", [first, missing, second]) == ["a", "c"]
     assert sent_files(["a", "b", "c"], "", [missing, second]) == ["a", "b", "c"]
-    Path(second).write_bytes(b"a" * 2_000_000)
+    Path(second).write_bytes(b"a\n" * 100_000)
     assert sent_files(["a", "b"], "", [first, second]) == ["a", "b"]
 
 
