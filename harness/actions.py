@@ -62,6 +62,8 @@ class Place(Enum):
     ADDED = "added"
     """In a folder that the person added to the workspace or that of a skill of theirs, or that folder; it may be read like
     the workspace."""
+    TEMPORARY = "temporary"
+    """In the private folder that `$TMPDIR` names to the call."""
     OUTSIDE = "outside"
 
 
@@ -71,7 +73,7 @@ class PathAccess(Record):
     written: str
     """As the model wrote it."""
     real: str
-    """Absolute, links followed, `..` taken physically."""
+    """Absolute, links followed, `..` taken physically. In the private temporary folder: `$TMPDIR/` and a name."""
     names: tuple[str, ...]
     """What patterns are matched against: relative to the workspace where it lies inside, else absolute;
     the path as written (normalised) and as resolved, where these differ."""
@@ -291,8 +293,12 @@ class Action(Record):
 
 
 def written_paths(action: Action) -> tuple[str, ...]:
-    """Return the paths that a call writes or may write, as far as its parts tell, operands of commands included."""
+    """Return the paths that a call writes or may write, as far as its parts tell, operands of commands included.
+
+    Leaves out those in its private temporary folder.
+    """
     paths = (facet for facet in action.all_facets() if isinstance(facet, PathAccess))
+    paths = (path for path in paths if path.place is not Place.TEMPORARY)
     return tuple(path.real for path in paths if path.access is not Access.READ)
 
 

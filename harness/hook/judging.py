@@ -82,7 +82,7 @@ class JudgedCall:
         from harness.tools.command_runner import CommandRunner
 
         commands = CommandRunner(self._workspace, environment=self._parts.environment, walls=self._walls)
-        return BashTool(self._workspace, commands)
+        return BashTool(self._workspace, commands, own_tmpdir=self._may_run_by_ticket)
 
     def reply(self, event_sha256: str) -> HookAnswer:
         """Judge the call, and return the answer."""
@@ -229,11 +229,15 @@ class JudgedCall:
 
     def _runs_by_ticket(self, verdict: Verdict) -> bool:
         """Say whether the call is a command that runs in our walls, by a ticket."""
-        takes = self._call.kind is ForeignKind.SHELL and self._agent.rewrites(self._event, self._parts.environment)
         if verdict.decision is Decision.CONFIRM and self._asks and not self._agent.asks_rewritten:
             return False
-        possible = takes and bool(self._parts.runner) and self._walls.confines
-        return possible and verdict.effects.enforcement is not Enforcement.OFF
+        return self._may_run_by_ticket and verdict.effects.enforcement is not Enforcement.OFF
+
+    @cached_property
+    def _may_run_by_ticket(self) -> bool:
+        """Whether the call is a command that a ticket can put into our walls."""
+        takes = self._call.kind is ForeignKind.SHELL and self._agent.rewrites(self._event, self._parts.environment)
+        return takes and bool(self._parts.runner) and self._walls.confines
 
     def _handed_over(self, calls: Sequence[HandedOver]) -> HookAnswer:
         """Keep what the parts of a call are about to change, note them as open, and let the call run."""

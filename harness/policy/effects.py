@@ -16,6 +16,7 @@ from harness.actions import (
     Facet,
     Opaque,
     PathAccess,
+    Place,
     ToolUse,
     Unconfined,
 )
@@ -264,12 +265,16 @@ def effects_of(
 
 
 def _surely_written(parts: Sequence[Facet]) -> list[PathAccess]:
-    """Return the paths that are written for sure: not the words of what runs code, or is not known, that may be files."""
+    """Return the paths that are written for sure: not the words of what runs code, or is not known, that may be files.
+
+    The private temporary folder is open to every command that writes, and not among them.
+    """
     guessed: set[int] = set()
     for part in parts:
         if isinstance(part, Opaque) or (isinstance(part, Command) and part.act in _GUESSED):
             guessed.update(id(path) for path in part.paths if path.access is Access.EITHER)
-    return [part for part in parts if isinstance(part, PathAccess) and id(part) not in guessed]
+    paths = [part for part in parts if isinstance(part, PathAccess) and id(part) not in guessed]
+    return [path for path in paths if path.place is not Place.TEMPORARY]
 
 
 def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:

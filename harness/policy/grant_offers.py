@@ -291,7 +291,7 @@ class _Question:
     def _file(self, path: PathAccess) -> GrantPattern | str:
         if path.place is Place.ROOT:
             return "it is the workspace folder itself"
-        if path.place is not Place.INSIDE:
+        if path.place not in (Place.INSIDE, Place.TEMPORARY):
             return "it lies outside the workspace"
         if path.tree or path.shared:
             return "it is a whole folder, or a file with further names"

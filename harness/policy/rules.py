@@ -77,6 +77,10 @@ class Origin(Record):
         return f"{self.file}:{self.line}"
 
 
+_COVERED = (Place.INSIDE, Place.TEMPORARY)
+"""Where a path may lie that an auto rule covers by its name."""
+
+
 class Rule(Record):
     """One `[[rule]]`. Every matcher that is given must match."""
 
@@ -191,7 +195,7 @@ class Rule(Record):
                 return f"the rule is not about the command {command.text!r}"
 
     def _uncovered_path_words(self, path: PathAccess) -> str:
-        if path.place is not Place.INSIDE:
+        if path.place not in _COVERED:
             return f"{path.written!r} does not lie in the workspace"
         if not self._accounts_for(path.access):
             return f"`access` does not list {path.access.value}"
@@ -260,7 +264,7 @@ class Rule(Record):
         return is_program and known and (self.reaches or not command.network or command.act not in MODELLED)
 
     def _covers_path(self, path: PathAccess) -> bool:
-        if self.path is None or path.place is not Place.INSIDE or not self._accounts_for(path.access):
+        if self.path is None or path.place not in _COVERED or not self._accounts_for(path.access):
             return False
         if self.exact and any(f"/{name}" not in self.path.patterns for name in path.names):
             return False

@@ -203,7 +203,7 @@ def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
     repository = (place for part in parts if isinstance(part, Command) for place in part.opens)
     more = set(effects.granted).difference(repository, *(rule.write for rule in walled))
     outside = any(
-        path.place not in (Place.INSIDE, Place.ROOT) and path.access is not Access.READ
+        path.place not in (Place.INSIDE, Place.ROOT, Place.TEMPORARY) and path.access is not Access.READ
         for path in parts
         if isinstance(path, PathAccess)
     )

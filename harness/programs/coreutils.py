@@ -10,7 +10,20 @@ from collections.abc import Sequence
 
 from harness.actions import Access, Act
 from harness.programs.options import read_command, stricter
-from harness.programs.program import READER, READER_OF_INPUT, Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
+from harness.programs.program import (
+    READER,
+    READER_OF_INPUT,
+    TEMPORARY_FOLDER,
+    Found,
+    Parsed,
+    PathUse,
+    Program,
+    Style,
+    Unknown,
+    Use,
+    gap,
+    joined,
+)
 from harness.record import replace
 
 _NO_FILES = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
@@ -180,16 +193,21 @@ def _hostname(parsed: Parsed, use: Use) -> Use:
 
 
 def _mktemp(parsed: Parsed, use: Use) -> Use:
-    """Name what is made: TEMPLATE here, or in the folder for temporary files."""
+    """Name the file or folder that is made: TEMPLATE here, or in the private temporary folder."""
     if parsed.has("-u"):
         return use
-    if any(isinstance(word, Unknown | Found) for word in (*parsed.operands, *parsed.values("-p", "--tmpdir"))):
+    words = (*parsed.operands, *parsed.values("-p", "--tmpdir", "--suffix"))
+    if any(isinstance(word, Unknown | Found) for word in words):
         return gap("the place of mktemp is not known")
-    elsewhere = parsed.has("-p", "-t", "--tmpdir") or not parsed.operands
-    folder = next(iter(parsed.values("-p", "--tmpdir")), "/tmp") if elsewhere else "."  # noqa: S108 - a name, for people
-    template = parsed.operands[0] if parsed.operands else "tmp.XXXXXXXXXX"
-    made = PathUse(word=f"{folder}/{template}", access=Access.WRITE)
-    return replace(use, act=Act.WRITES, paths=(made,))
+    template = "".join((*(parsed.operands or ("tmp.XXXXXXXXXX",)), *parsed.values("--suffix")[-1:]))
+    # What lies deeper in the private folder may be a link that was made there before.
+    private = TEMPORARY_FOLDER if "/" not in template else "/tmp"  # noqa: S108 - a name, for people
+    given = [option.value or private for option in parsed.options if option.name in ("-p", "--tmpdir")]
+    folders = given[-1:] or [private if parsed.has("-t") or not parsed.operands else "."]
+    if parsed.has("-t"):  # $TMPDIR then comes before the folder of -p
+        folders.append(private)
+    made = [PathUse(word=joined(folder, template), access=Access.WRITE) for folder in dict.fromkeys(folders)]
+    return replace(use, act=Act.WRITES, paths=tuple(made))
 
 
 _DD = Program(

@@ -143,6 +143,28 @@ class Found(str):
         return self.names.starts
 
 
+TEMPORARY_FOLDER = "/\0"
+"""The private folder of `$TMPDIR`, as the paths of a `Use` begin with it. INVARIANT: no word of a command holds a NUL."""
+
+
+class Temporary(str):
+    """A path below TEMPORARY_FOLDER that a variable names, shown as it is written (`$f`).
+
+    `certain` is false where mktemp may have failed: then the variable may be empty.
+    """
+
+    __slots__ = ("certain", "written")
+    certain: bool
+    written: str
+
+    def __new__(cls, path: str, *, certain: bool, written: str) -> Self:
+        """Return the path with the word that names it."""
+        word = super().__new__(cls, path)
+        word.certain = certain
+        word.written = written
+        return word
+
+
 class PathUse(Record):
     """A path that a command uses, as it stands in the command (behind the folder of a `-C`)."""
 

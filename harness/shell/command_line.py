@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
-from harness.programs.program import FileNames
+from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess, Place
+from harness.programs.program import TEMPORARY_FOLDER, FileNames
 from harness.record import replace
 from harness.shell.disk import Disk
 from harness.shell.expansion import PIPE_FILE, Expander
@@ -83,6 +83,12 @@ class CommandLine:
         """
         if word in _NOWHERE or word.startswith("/dev/null/"):
             return []
+        if word.startswith(TEMPORARY_FOLDER):
+            below = word.removeprefix(TEMPORARY_FOLDER)
+            if state.has_own_tmpdir:
+                name, place = f"$TMPDIR{below}", Place.TEMPORARY
+                return [PathAccess(written=name, real=name, names=(name,), access=access, place=place, entry=entry)]
+            word = f"/tmp{below}"  # noqa: S108 - a name, for people
         name = f"./{word}" if word.startswith("~") else word  # bash has replaced the ~ that it means
         folders = state.folders or (self.disk.root,)
         found = []

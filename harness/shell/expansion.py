@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from itertools import takewhile
 
-from harness.programs.program import FileNames, Listed, Unknown
+from harness.programs.program import FileNames, Listed, Temporary, Unknown
 from harness.shell.arithmetic import evaluated
 from harness.shell.disk import Disk
 from harness.shell.shell_state import ShellState, StopReading
@@ -103,6 +103,21 @@ class Expander:
         integer = len(word.pieces) == 1 and self._is_integer(word.pieces[0])
         return Unknown("".join(written), prefix="".join(known), single=single, integer=integer)
 
+    def temporary(self, word: Word) -> Temporary | None:
+        """Return the path in the private temporary folder that a word names by a quoted variable, or None."""
+        first = word.pieces[0] if word.pieces else None
+        value = self._state.values.get(first.name) if isinstance(first, Parameter) and first.quoted else None
+        if not isinstance(value, Temporary) or not all(isinstance(each, Literal | Parameter) for each in word.pieces):
+            return None
+        written = "".join(map(_written, word.pieces))
+        texts = [self._piece(each, alone=False) for each in word.pieces[1:]]
+        below = "".join(text for text in texts if text is not None)
+        if None in texts or len(value) + len(below) > MAX_VALUE:
+            return None
+        if below and not (value.certain and below[0] == "/" and ".." not in below.split("/")):
+            return None
+        return Temporary(f"{value}{below}", certain=value.certain, written=written)
+
     def _substituted(self, piece: Substitution) -> Unknown:
         """Return the words of a `$( )` that is a word of its own, not quoted."""
         names = self._run(piece.body, self._state)
@@ -180,7 +195,8 @@ class Expander:
     def _known(self, name: str) -> str | None:
         state = self._state
         if name in state.values:
-            return state.values[name]
+            value = state.values[name]
+            return None if isinstance(value, Temporary) else value
         if name == "HOME":
             return self._disk.home
         if name == "PWD" and len(state.folders) == 1:

@@ -58,13 +58,16 @@ def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet,
     return _read(text, Witness(disk), cwd or disk.root)
 
 
-def read_call(text: str, disk: Disk, start: PathAccess) -> tuple[tuple[Facet, ...], Witness]:
+def read_call(
+    text: str, disk: Disk, start: PathAccess, *, own_tmpdir: bool = True
+) -> tuple[tuple[Facet, ...], Witness]:
     """Return the facets of a command line that starts in `start`, and what the disk said as it was read.
 
-    The folder is one of the facets unless it is the root.
+    The folder is one of the facets unless it is the root. `own_tmpdir` says that TMPDIR names a private folder if the line
+    writes anything.
     """
     witness = Witness(disk)
-    facets = _read(text, witness, start.real)
+    facets = _read(text, witness, start.real, own_tmpdir=own_tmpdir)
     if start.place is not Place.ROOT:
         argv = ("cd", start.written)
         facets += (Command(text=" ".join(argv), argv=argv, paths=(start,), act=Act.WRAPS, model="cd"),)
@@ -77,13 +80,13 @@ def syntax_complaint(text: str) -> str:
     return script.complaint if isinstance(script, Unread) else ""
 
 
-def _read(text: str, disk: Witness, folder: str) -> tuple[Facet, ...]:
+def _read(text: str, disk: Witness, folder: str, *, own_tmpdir: bool = True) -> tuple[Facet, ...]:
     script = parse(text)
     if isinstance(script, Unread):
         return (loose_opaque(text, script.reason, script.column, disk, folder),)
     reader = _LineReader(disk, text)
     try:
-        reader.script(script, ShellState(folders=(folder,), values={}))
+        reader.script(script, ShellState(folders=(folder,), values={} if own_tmpdir else {"TMPDIR": None}))
     except StopReading as stop:
         opaque = loose_opaque(text, stop.reason, max(text.find(stop.part), 0) + 1, disk, folder)
         return (*dict.fromkeys(reader.line.facets), opaque)

@@ -99,14 +99,16 @@ def apply_redirections(
     """
     stdin = NO_STDIN
     for each in redirections:
-        value = line.expander(state).value(each.target)
+        expander = line.expander(state)
+        opens_no_file = each.operator in ("<<", "<<<")
+        temporary = None if opens_no_file else expander.temporary(each.target)
+        value = temporary or expander.value(each.target)
         # Of several that replace the standard input, the last is what is read.
         if each.descriptor in (None, 0) and "<" in each.operator:
-            text = each.operator in ("<<", "<<<") and not isinstance(value, Unknown)
+            text = opens_no_file and not isinstance(value, Unknown)
             stdin = Stdin(value if text else None, stdin.paths)
         elif each.descriptor == 0:
             stdin = Stdin(None, stdin.paths)
-        opens_no_file = each.operator in ("<<", "<<<")
         if opens_no_file or each.copies_descriptor:
             continue
         _check_target(line, each, value, state)

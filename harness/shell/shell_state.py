@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.programs.program import FileNames
+from harness.programs.program import FileNames, Temporary
 from harness.programs.variables import PASSED, SET, changes_the_shell, steers
 from harness.record import Record, replace
 from harness.shell.arithmetic import is_integer
@@ -37,7 +37,10 @@ class ShellState(Record):
     folders: tuple[str, ...]
     """Every folder, absolute, that it may be in; empty where that is not known."""
     values: Mapping[str, str | None]
-    """Variables set in the line: their value, None where it is not known. Others have whatever the environment says."""
+    """Variables set in the line: their value, None where it is not known. Others have whatever the environment says.
+
+    A `Temporary` stands for a path of which only the folder is known.
+    """
     exported: frozenset[str] = frozenset()
     """Variables that the line hands on to the commands that follow."""
     integers: frozenset[str] = frozenset()
@@ -54,6 +57,11 @@ class ShellState(Record):
     """Of the body of a loop over names: what holds one of `names` in each round."""
     names: FileNames | None = None
     """Of a command in a pipeline: the names of files that it is fed with, where they are known."""
+
+    @property
+    def has_own_tmpdir(self) -> bool:
+        """Whether TMPDIR names the private folder that the call was given, if it is set at all."""
+        return "TMPDIR" not in self.values and "TMPDIR" not in self.exported
 
     def with_value(self, name: str, value: str | None, *, integer: bool = False) -> ShellState:
         """Return the state after `name` was set to `value`; `integer`: to some integer, where the value is None."""
@@ -94,7 +102,8 @@ class ShellState(Record):
 
     def in_a_new_shell(self) -> ShellState:
         """Return what is known in a shell that a command starts: of the variables, those that it is handed."""
-        values = {name: value for name, value in self.values.items() if name in self.exported}
+        handed = self.exported | {"TMPDIR"}  # which may have been taken away, as by `env -i`
+        values = {name: value for name, value in self.values.items() if name in handed}
         return replace(self, values=values, integers=self.integers & self.exported, before=(), stack=())
 
 
@@ -117,10 +126,7 @@ def merged(one: ShellState | None, other: ShellState | None) -> ShellState | Non
     if one.stack is not None and other.stack is not None and len(one.stack) == len(other.stack):
         stack = tuple(map(either_folder, one.stack, other.stack))
     names = one.values.keys() | other.values.keys()
-    values = {
-        name: one.values[name] if name in one.values and one.values[name] == other.values.get(name) else None
-        for name in names
-    }
+    values = {name: _either_value(one.values.get(name), other.values.get(name)) for name in names}
     return ShellState(
         folders=either_folder(one.folders, other.folders),
         values=values,
@@ -131,6 +137,13 @@ def merged(one: ShellState | None, other: ShellState | None) -> ShellState | Non
         elsewhere=one.elsewhere or other.elsewhere,
         fed=one.fed or other.fed,
     )
+
+
+def _either_value(one: str | None, other: str | None) -> str | None:
+    """Return the value that holds in both cases, or None."""
+    if one != other:
+        return None
+    return other if isinstance(other, Temporary) and not other.certain else one
 
 
 def either_folder(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from harness.actions import Access, Act, Command, PathAccess, Place
 from harness.paths import is_within
-from harness.programs.program import Found, Unknown, Use
+from harness.programs.program import TEMPORARY_FOLDER, Found, Temporary, Unknown, Use
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, WRAPPERS, name_of
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
@@ -39,7 +39,7 @@ from harness.shell.program_use import (
 )
 from harness.shell.redirections import NO_STDIN, Stdin, apply_redirections
 from harness.shell.shell_state import Outcome, ShellState, StopReading, check_variable
-from harness.shell.syntax import Literal, Script, Simple, Unread, Word
+from harness.shell.syntax import Literal, Redirection, Script, Simple, Substitution, Unread, Word
 
 MAX_LAYERS = 6
 """Wrappers around wrappers, and shells in shells; deeper is opaque."""
@@ -68,11 +68,15 @@ class SimpleCommands:
             if node.assignments and any(each.target.constant is None for each in node.redirections):
                 raise StopReading("an assignment beside a redirection that may hold it", node.text)
             apply_redirections(self._line, node.redirections, assigned)
-            return Outcome(ok=assigned, failed=assigned)
+            only = node.assignments[0] if len(node.assignments) == 1 else None
+            made = _made_by_mktemp(only.value, state, certain=True) if only is not None else None
+            ok = assigned if only is None or made is None else assigned.with_value(only.name, made)
+            return Outcome(ok=ok, failed=assigned)
         expander = self._line.expander(state)
         argv = self._expanded(node, expander)
         if state.lines is not None:
             argv = self._names.with_line(node, argv, state.lines, state)
+        argv = _with_temporary(node, argv, expander)
         stdin = NO_STDIN
         if node.redirections:
             stdin = apply_redirections(self._line, node.redirections, state, of_command=True)
@@ -108,9 +112,12 @@ class SimpleCommands:
         for each in node.assignments:
             if not node.words:
                 check_variable(each.name, node.text)
-            value = self._line.expander(state).value(each.value)
+            expander = self._line.expander(state)
+            value = expander.value(each.value)
             unknown = value if isinstance(value, Unknown) else None
-            known = None if unknown is not None else value
+            known: str | None = value
+            if unknown is not None:
+                known = expander.temporary(each.value) or _made_by_mktemp(each.value, state, certain=False)
             state = state.with_value(each.name, known, integer=unknown is not None and unknown.integer)
             # In front of a command, what runs inside a later value is given the variables before it.
             state = state.handing_on(each.name) if node.words else state.touching(each.name)
@@ -171,8 +178,9 @@ class SimpleCommands:
 
     def _read_what_it_runs(self, program: str, use: Use, state: ShellState) -> None:
         """Read the commands and texts that a command runs."""
-        if use.act not in (Act.LOOKS, Act.WRAPS):  # sudo, env -i: they may give other values, or none
-            state = state.forgetting(frozenset(state.values))
+        if use.act not in (Act.LOOKS, Act.WRAPS) or use.login:
+            # sudo, env -i and start-up files may give other values, or none.
+            state = state.forgetting(frozenset((*state.values, "TMPDIR")))
         for command in use.commands:
             if command.argv[0] in BUILTINS_WITHOUT_PROGRAM:
                 raise StopReading(f"{program} {command.argv[0]}", " ".join(command.argv))
@@ -219,7 +227,7 @@ class SimpleCommands:
         """Return what is known of a command without its model."""
         return Command(
             text=text,
-            argv=tuple(map(str, argv)),
+            argv=tuple(word.written if isinstance(word, Temporary) else str(word) for word in argv),
             variables=tuple(sorted(state.exported)),
             folder=state.folders[0] if len(state.folders) == 1 and not state.elsewhere else "",
             run_by=self._run_by,
@@ -282,6 +290,56 @@ class SimpleCommands:
             whole = (path for each in patterns.whole_folders for path in line.resolved(each, Access.WRITE, state))
             paths = [*whole, *paths]
         return paths
+
+
+_TAKE_TEMPORARY = frozenset(
+    "cat cmp cp cut diff egrep fgrep grep head ls mkdir mv rm sort stat tail tee touch uniq wc".split()
+)
+"""Programs whose operands may be known paths of the private temporary folder.
+
+INVARIANT: each takes an empty operand for a file that does not exist, and none makes a link there by what
+`_makes_no_link` lets pass: what is written below such a path stays in the folder.
+"""
+
+
+def _with_temporary(node: Simple, argv: tuple[str, ...], expander: Expander) -> tuple[str, ...]:
+    """Return the words of a command, with paths of the private temporary folder in the place of variables that name them."""
+    program = program_of(argv[0])
+    if program not in _TAKE_TEMPORARY or len(argv) != len(node.words):
+        return argv
+    tried = tuple(expander.temporary(word) or value for word, value in zip(node.words, argv, strict=True))
+    if not any(isinstance(word, Temporary) for word in tried):
+        return argv
+    use = use_of(program, tried, NO_STDIN)
+    return argv if use.gap or not _makes_no_link(program, use) else tried
+
+
+def _makes_no_link(program: str, use: Use) -> bool:
+    """Return whether a command puts no link into the private temporary folder."""
+    written = [path for path in use.paths if path.word.startswith(TEMPORARY_FOLDER) and path.access is not Access.READ]
+    if program == "mv":  # what it moves there may be one
+        return all(path.access is Access.EITHER for path in written)
+    return program != "cp" or not any(path.tree or path.entry or path.access is Access.EITHER for path in written)
+
+
+def _made_by_mktemp(value: Word, state: ShellState, *, certain: bool) -> Temporary | None:
+    """Return the path that an assignment of `$(mktemp)` gives, if it lies in the private temporary folder, or None."""
+    piece = value.pieces[0] if len(value.pieces) == 1 else None
+    items = piece.body.items if isinstance(piece, Substitution) else ()
+    node = items[0].first.commands[0] if len(items) == 1 else None
+    if not isinstance(node, Simple) or items[0].text != node.text or items[0].background or node.assignments:
+        return None
+    argv = tuple(word.constant for word in node.words if word.constant is not None)
+    if argv[:1] != ("mktemp",) or len(argv) < len(node.words) or not all(map(_hides_errors, node.redirections)):
+        return None
+    use = use_of("mktemp", argv, NO_STDIN)
+    path = use.paths[0].word if len(use.paths) == 1 else ""
+    is_private = path.startswith(TEMPORARY_FOLDER) and state.has_own_tmpdir
+    return Temporary(path, certain=certain, written="$(mktemp)") if is_private else None
+
+
+def _hides_errors(redirection: Redirection) -> bool:
+    return redirection.descriptor == 2 and redirection.operator == ">" and redirection.target.constant == "/dev/null"
 
 
 def _is_plain_export(word: Word) -> bool:

@@ -82,14 +82,17 @@ class BashTool:
         commands: CommandRunner | None = None,
         *,
         lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
+        own_tmpdir: bool = True,
     ) -> None:
         """`commands` starts them; None: one of this tool's own. `lend` lends the person's terminal to a command of theirs that
-        asks for keys, and gives None for every other."""
+        asks for keys, and gives None for every other. `own_tmpdir` is false where another program runs them, with its own
+        TMPDIR."""
         self._workspace = workspace
         self.root = workspace.root
         self.check_place = workspace.check
         self._commands = commands or CommandRunner(workspace)
         self._lend = lend
+        self._own_tmpdir = own_tmpdir
         self.walls = self._commands.walls
         self.spec = _spec(self._commands.seconds)
 
@@ -100,7 +103,7 @@ class BashTool:
 
     def under(self, limits: Limits) -> BashTool:
         """Return the same tool under `limits` as well."""
-        return BashTool(self._workspace, self._commands.under(limits), lend=self._lend)
+        return BashTool(self._workspace, self._commands.under(limits), lend=self._lend, own_tmpdir=self._own_tmpdir)
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the command read, its operands resolved from the folder that it starts in.
@@ -122,7 +125,7 @@ class BashTool:
         seconds = number(arguments, "timeout_s", min(DEFAULT_COMMAND_SECONDS, self._commands.seconds))
         cwd = self._folder(text(arguments, "cwd", "."))
         unconfined = _unconfined(arguments) if flag(arguments, "unconfined") else None
-        facets, judged_on = read_call(command, self._workspace, cwd)
+        facets, judged_on = read_call(command, self._workspace, cwd, own_tmpdir=self._own_tmpdir)
         if isinstance(facets[0], Opaque) and (complaint := syntax_complaint(command)):
             raise ToolError(f"bash: {complaint}. Nothing was run: correct the command line and send it again.")
         request = BashRequest(

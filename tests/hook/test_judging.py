@@ -226,6 +226,9 @@ def test_a_command_of_codex_gets_our_walls_only_where_it_has_none_of_its_own(
     scene.transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
     reply = scene.event("PreToolUse", "Bash", {"command": "ls"}, permission_mode="bypassPermissions")
     assert (reply.code, "exec --ticket" in reply.stdout) == (0, held and CONFINES)
+    # What mktemp makes lies in a private folder only behind our walls.
+    reply = scene.event("PreToolUse", "Bash", {"command": "mktemp"}, permission_mode="bypassPermissions")
+    assert ("outside the workspace" in f"{reply.stdout}{reply.stderr}") == (not held or not CONFINES)
 
 
 PATCH = """*** Begin Patch

@@ -101,7 +101,9 @@ def beyond_walls(policy: Policy, action: Action, verdict: Verdict) -> str:
         "it writes more than is granted": any(not set(effects.granted) <= set(rule.write) for rule in walls),
         "it writes what it names": bool(effects.named or effects.entries),
         "it reads what is hidden": set(effects.hide) != set(sandbox_of(policy.sandbox_tables).hide),
-        "it names a place outside": any(path.place not in (Place.INSIDE, Place.ROOT) for path in paths),
+        "it names a place outside": any(
+            path.place not in (Place.INSIDE, Place.ROOT, Place.TEMPORARY) for path in paths
+        ),
         "it names what is protected or denied": any(
             facet.decision is not Decision.AUTO or facet.source in (Source.BUILT_IN, Source.OPAQUE)
             for facet in verdict.facets

@@ -172,6 +172,11 @@ def test_names_of_secrets_are_denied_to_every_way_of_reading(
 
 # tool, what, and the decisions of default, ci, readonly and demo.
 EVERYDAY = [
+    ("bash", 'f=$(mktemp) && echo x > "$f" && cat "$f"', "confirm auto deny confirm"),
+    ("bash", 'f=$(mktemp)\necho x > "$f"\nwc -l "$f"', "confirm auto deny confirm"),
+    ("bash", 'd=$(mktemp -d -t x.XXXX) && ls "$d" && mkdir -p "$d/a"', "confirm auto deny confirm"),
+    ("bash", "mktemp -p /elsewhere", "confirm deny deny confirm"),
+    ("bash", "TMPDIR=/var mktemp", "confirm deny deny confirm"),
     ("bash", "ls", "auto auto auto confirm"),
     ("bash", "ls -la src", "auto auto auto confirm"),
     ("bash", "pwd", "auto auto auto confirm"),

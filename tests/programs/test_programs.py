@@ -33,7 +33,7 @@ from harness.actions import Access, Act
 from harness.programs.catalog import FILES, model_of, names
 from harness.programs.git_pathspecs import GitFiles
 from harness.programs.options import operand_roles, option_table, read_command
-from harness.programs.program import Found, Inner, PathUse, Program, Unknown, Use
+from harness.programs.program import TEMPORARY_FOLDER, Found, Inner, PathUse, Program, Unknown, Use
 
 MODELS: dict[str, Program] = {name: model for name in names() if (model := model_of(name)) is not None}
 HERE = Path(__file__).parent
@@ -72,7 +72,11 @@ def _shown(use: Use) -> str:
         parts += ["unless", use.obeys[0] + (f",+{len(use.obeys) - 1}" if use.obeys[1:] else "")]
     parts += map(_shown_path, use.paths)
     parts += [*map(_shown_command, use.commands), *(f"$ {text}" for text in use.scripts)]
-    return " ".join([*parts, *([f"@ {use.remote}"] if use.remote else [])]).replace("\n", "␤")
+    return (
+        " ".join([*parts, *([f"@ {use.remote}"] if use.remote else [])])
+        .replace("\n", "␤")
+        .replace(TEMPORARY_FOLDER, "$TMPDIR")
+    )
 
 
 def _shown_path(path: PathUse) -> str:

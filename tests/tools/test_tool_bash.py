@@ -27,6 +27,7 @@ from harness.gate.gate import Gate
 from harness.log.order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
+from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.sandbox import enforces, probe
 from harness.shell.parser import parse
@@ -240,6 +241,18 @@ def test_a_shell_keeps_nothing_from_the_call_before(road: Road) -> None:
     road.run(command="x=1; export y=2; cd /; f() { :; }")
 
     assert road.run(command="echo $x$y; pwd; type -t f").content == f"\n{road.root}\n[exit code 1, T s]"
+
+
+def test_what_mktemp_makes_is_written_unasked_in_the_folder_for_temporary_files(tmp_path: Path) -> None:
+    temporary = TemporaryFolder(str(tmp_path))
+    road = Road(tmp_path, {"PATH": PATH}, Limits(), {"temporary": temporary})
+    kinds: list[object] = []
+    road.log.observers.append(lambda record: kinds.append(record["kind"]))
+    result = road.run(command='f=$(mktemp) && echo x > "$f" && cat "$f" && echo "$f"')
+    road.log.close()
+
+    assert result.content.startswith(f"x\n{temporary.path()}/tmp."), result.content
+    assert "approval_asked" not in kinds
 
 
 def test_a_command_starts_in_its_folder(road: Road) -> None:
