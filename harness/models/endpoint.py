@@ -11,7 +11,7 @@ from harness.models.sight import PictureSource
 from harness.record import Record
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Environment variables from which the SDK's HTTP client takes trusted authorities."""
+"""Environment variables from which the SDK's HTTP client takes trusted authorities; the first that is set counts."""
 OTHER_CERTIFICATE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """The same for other programs. Not read here."""
 

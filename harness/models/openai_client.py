@@ -232,16 +232,15 @@ def _trusted(endpoint: Endpoint, httpx: ModuleType) -> ssl.SSLContext:
     from harness.own_code import own_code
 
     own_code().check_certificates()
-    named = [(name, path) for name in CERTIFICATE_VARIABLES if (path := endpoint.certificate_paths.get(name))]
-    problem = next(
-        (f"{name} names {path}, which does not exist" for name, path in named if not os.path.exists(path)), ""
-    )
+    name = next((name for name in CERTIFICATE_VARIABLES if endpoint.certificate_paths.get(name)), "")
+    path = endpoint.certificate_paths.get(name, "")
+    problem = f"{name} names {path}, which does not exist"
     try:
-        if not problem:
+        if not name or any(map(os.path.exists, (path, *path.split(os.pathsep)))):  # the second may list folders
             return cast("ssl.SSLContext", httpx.create_ssl_context())
     except OSError as error:
-        paths = " and ".join(f"{path} ({name})" for name, path in named) or "SSL_CERT_FILE or SSL_CERT_DIR"
-        problem = f"The certificates in {paths} cannot be read: {error.strerror or error}"
+        place = f"{path} ({name})" if name else " or ".join(CERTIFICATE_VARIABLES)
+        problem = f"The certificates in {place} cannot be read: {error.strerror or error}"
     raise _unusable(
         f"{problem}. Unset the variable, or name a file with the certificates of trusted authorities (PEM)."
     )

@@ -112,16 +112,18 @@ def _bare_call(text: str, offered: AbstractSet[str]) -> str:
     start = _FIRST_JSON.search(text) if text.endswith(("}", "]", ";")) else None
     if start is None or "```" in text[: start.end()]:
         return ""
-    called, rest = "", text[start.end() :]
-    while rest:
+    called, position, decoder = "", start.end(), json.JSONDecoder()
+    while position < len(text):
+        if text[position] in " \t\r\n,;":
+            position += 1
+            continue
         try:
-            value, end = json.JSONDecoder().raw_decode(rest)
+            value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
             return ""
         called = _named_in(value, offered)
         if not called:
             return ""
-        rest = rest[end:].lstrip(" \t\r\n,;")
     return called
 
 

@@ -51,6 +51,8 @@ _CODED = regex(_IN_CODE)
 _UNSEEN = regex(f"[{_HIDDEN}]")
 _UNIT = regex(f"{_IN_CODE}|[{_HIDDEN}]")
 _LONGEST_UNIT = 10
+_UNIT_STARTS = frozenset("\\&")
+"""Characters that begin units of more than one character."""
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _WORD = regex(r"\w+|[^\w\s]")
 _BLANKS = b" \t\r\x0b\x0c"
@@ -212,7 +214,7 @@ def _difference(text: str, start: int, old: str, units: re.Pattern[str], meaning
     i, j = start, 0
     while j < len(old) or i < len(text):
         ahead = text[i : i + 256]
-        if len(ahead) == 256 and ahead == old[j : j + 256] and not units.search(ahead[-_LONGEST_UNIT:] + "\0"):
+        if len(ahead) == 256 and ahead == old[j : j + 256] and _UNIT_STARTS.isdisjoint(ahead[-_LONGEST_UNIT:]):
             i, j = i + 256, j + 256
             continue
         theirs, ours = _unit_at(text, i, units), _unit_at(old, j, units)

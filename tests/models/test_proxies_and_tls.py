@@ -5,6 +5,7 @@ Each row runs against real servers on the loopback. `http://model.test` is an ad
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import ssl
@@ -215,6 +216,17 @@ def test_a_certificate_that_cannot_be_verified_is_told_with_a_remedy(
         error = failed(url, attempts=3, paths=paths)
     assert str(error).startswith(f"The certificate of {url} cannot be verified: ConnectError: ")
     assert str(error).endswith(f". {remedy}")
+
+
+def test_list_of_folders_with_authorities_is_read_where_one_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = f"{tmp_path}{os.pathsep}{tmp_path / 'none'}"
+    monkeypatch.setenv("SSL_CERT_DIR", folders)
+    made = Certificate(tmp_path)
+    with tls_server(made.context) as url:
+        error = failed(url, paths={"SSL_CERT_DIR": folders})
+    assert str(error).startswith(f"The certificate of {url} cannot be verified: ")
 
 
 MISSING = {
