@@ -1,40 +1,32 @@
 """The program's own code on the disk: from where a call can write, it is loaded only as it was before that call.
 
 The program, its dependencies and Python's library may lie in a folder that commands write, such as a `.venv` of the workspace.
-`note_before` notes the files of such a folder before the first call that may write there. From then on this process imports
-from there what was noted and did not change since, and nothing else: a new file does not exist for it, a changed one ends the
-run. In the ordinary case no call may write there, and paths are compared.
+`note_before` notes the content of the files in such a folder before the first call that may write there. From then on this
+process imports from there what was noted and did not change since, and nothing else: a new file does not exist for it, a
+changed one ends the run, and bytecode is not used. In the ordinary case no call may write there, and paths are compared.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from _thread import RLock
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, SourceFileLoader
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import harness
 from harness.digest import digest_of
 from harness.errors import ChangedCodeError, GateError
 from harness.paths import is_within
-from harness.regex import regex
+from harness.safe_files import read_regular
 
-NOTED = (".py", ".pyc", ".so", ".pth", ".toml", ".pem")
+NOTED = (".py", ".so", ".pth", ".toml", ".pem")
 """Endings of the files that are noted: code, what Python obeys as it starts, and data that decides."""
-SETTLED_NANOSECONDS = 100_000_000
-"""Age of a file from which its next change surely changes its times: a clock tick is 4 to 10 ms."""
-TIMED = ("ext2", "ext3", "ext4", "xfs", "f2fs", "overlay")
-"""File systems on which every change sets the ctime of a file, which nobody can set back. On tmpfs a write through a mapping
-sets none. Elsewhere the content is noted."""
 PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
 """Of <sys/mman.h>."""
-
-State = tuple[object, ...]
 
 
 @cache
@@ -55,7 +47,7 @@ class OwnCode:
         self._places = {entry: os.path.realpath(entry) for entry in entries}
         self._prefix = os.path.realpath(sys.prefix) if sys.prefix != sys.base_prefix else ""
         self._start = (os.path.abspath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg"))
-        self._states: dict[str, State] = {}
+        self._digests: dict[str, str] = {}
         self._folders: set[str] = set()
         self._noted: set[str] = set()
         self._lock = RLock()
@@ -103,12 +95,12 @@ class OwnCode:
 
     def check(self, path: str) -> None:
         """Check a file of the program that is about to be used. Raises ChangedCodeError if it changed since it was noted."""
-        if self._noted and self._place_of(path) in self._noted and self._now(path) != self._states.get(path):
+        if self._noted and self._place_of(path) in self._noted and _digest(path) != self._digests.get(path):
             self.refuse(path)
 
     def check_certificates(self) -> None:
         """Check the files of certificates that come with the dependencies. Raises ChangedCodeError."""
-        for path in self._states:
+        for path in self._digests:
             if path.endswith(".pem"):
                 self.check(path)
 
@@ -120,16 +112,16 @@ class OwnCode:
         if not self._noted:
             return ("-I",)
         with self._lock:
-            now = {path for entry in self._noted for path, _ in _files(entry, self._places)}
-            for path in sorted(now | {path for path in self._states if path.endswith(NOTED)} | {*self._start}):
-                if not path.endswith(".pyc") and self._now(path) != self._states.get(path):
+            now = {path for entry in self._noted for path in _files(entry, self._places)}
+            for path in sorted(now.union(self._digests)):
+                if path not in self._digests or _digest(path) != self._digests[path]:
                     self.refuse(path)
-        # Bytecode is not checked above, and not used: commands may have made more of it in good faith.
+        # Bytecode is not noted, and not used: commands may have made more of it in good faith.
         return ("-I", "-B", "-X", "pycache_prefix=/dev/null")
 
     def refuse(self, path: str) -> NoReturn:
         """Raise ChangedCodeError for a file."""
-        state = "is gone" if not os.path.lexists(path) else "was changed" if path in self._states else "is new"
+        state = "is gone" if not os.path.lexists(path) else "was changed" if path in self._digests else "is new"
         text = (
             f"{path} {state} since a call of this session could first write there. It is code that the harness itself "
             "would run, so the session ends. Install the harness outside of the folders that calls may write"
@@ -137,17 +129,11 @@ class OwnCode:
         ChangedCodeError.first = ChangedCodeError.first or text
         raise ChangedCodeError(text)
 
-    def read(self, path: str) -> bytes | None:
-        """Return the content of a noted file; None if it is another one by now, is gone, or was not noted."""
-        noted = self._states.get(path)
-        try:
-            with open(path, "rb", buffering=0) as file:
-                data = file.readall()
-                state = _state(os.fstat(file.fileno()))  # INVARIANT: looked at behind the reading
-        except OSError:
-            return None
-        if noted is None or noted != (state if len(noted) > 1 else (digest_of(data),)):
-            return None
+    def read(self, path: str) -> bytes:
+        """Return the content of a noted file. Raises ChangedCodeError if it is another by now, or was not noted."""
+        data = _content(path)
+        if data is None or digest_of(data) != self._digests.get(path):
+            self.refuse(path)
         return data
 
     def find(self, folder: str, fullname: str) -> ModuleSpec | None:
@@ -156,7 +142,7 @@ class OwnCode:
         for stem, places in ((os.path.join(base, "__init__"), [base]), (base, None)):
             for ending in (*EXTENSION_SUFFIXES, ".py"):
                 path = f"{stem}{ending}"
-                if path in self._states:
+                if path in self._digests:
                     loader = (_Source if ending == ".py" else _Extension)(fullname, path)
                     spec = ModuleSpec(fullname, loader, origin=path)
                     spec.has_location = True
@@ -169,18 +155,13 @@ class OwnCode:
         return spec
 
     def _note(self, entry: str) -> None:
-        times = _keeps_times(entry)
-        device = os.stat(entry).st_dev if os.path.exists(entry) else 0
-        settled = time.time_ns() - SETTLED_NANOSECONDS
-        for path, status in _files(entry, self._places):
-            # A further name of a file, as installers make them, changes its ctime.
-            by_time = times and status.st_dev == device and status.st_ctime_ns < settled and status.st_nlink == 1
-            self._states[path] = _state(status) if by_time else _content(path)
+        for path in _files(entry, self._places):
+            self._digests[path] = _digest(path)
             self._folders.add(os.path.dirname(path))
         _keep_mapped(entry)
         for path in self._start:
-            if os.path.exists(path):
-                self._states.setdefault(path, _state(os.stat(path)))
+            if path not in self._digests:
+                self._digests[path] = _digest(path)
         if not self._noted:
             sys.path_hooks.insert(0, _finder)
             # Those of setuptools load what is installed as a link without asking path_hooks.
@@ -188,13 +169,6 @@ class OwnCode:
         self._noted.add(entry)
         for path in [path for path in sys.path_importer_cache if self._place_of(path) == entry]:
             del sys.path_importer_cache[path]
-
-    def _now(self, path: str) -> State | None:
-        noted = self._states.get(path)
-        try:
-            return _content(path) if noted is not None and len(noted) == 1 else _state(os.stat(path))
-        except OSError:
-            return None
 
     def _place_of(self, path: str) -> str:
         return max((entry for entry in self._places if is_within(path, entry)), key=len, default="")
@@ -226,17 +200,15 @@ class _Finder:
 
 
 class _Source(SourceFileLoader):
-    """Loads a module from its noted source, or the noted bytecode of that."""
+    """Loads a module from its noted source."""
+
+    def path_stats(self, path: str) -> NoReturn:
+        """Raise OSError: so Python neither reads nor writes bytecode, which may be of other source."""
+        raise OSError(f"no bytecode of {path} is used")
 
     def get_data(self, path: str) -> bytes:
-        """Return the content of a file. Raises ChangedCodeError, or OSError where bytecode is not as it was noted."""
-        data = own_code().read(path)
-        if data is None and path.endswith(".pyc"):
-            raise OSError(f"{path} is not as it was noted")
-        return own_code().refuse(path) if data is None else data
-
-    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
-        """Write no bytecode: a link there may lead anywhere."""
+        """Return the content of a file. Raises ChangedCodeError."""
+        return own_code().read(path)
 
 
 class _Extension(ExtensionFileLoader):
@@ -255,28 +227,18 @@ def _meet(path: str, *places: str) -> bool:
     return any(is_within(place, path) or is_within(path, place) for place in places)
 
 
-def _state(status: os.stat_result) -> State:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _content(path: str) -> State:
-    with open(path, "rb") as file:
-        return (digest_of(file.read()),)
-
-
-def _keeps_times(path: str) -> bool:
-    """Return whether the file system of a place is known to keep the times of all changes."""
-    real, kind, longest = os.path.realpath(path), "", ""
+def _content(path: str) -> bytes | None:
+    """Return the content of a file. None if it cannot be read."""
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-            for line in file:
-                before, _, after = line.partition(" - ")
-                mount = regex(r"\\([0-7]{3})").sub(lambda code: chr(int(code[1], 8)), before.split(" ")[4])
-                if is_within(real, mount) and len(mount) >= len(longest):
-                    kind, longest = after.split(" ")[0], mount
-    except (OSError, ValueError, IndexError):
-        return False
-    return kind in TIMED
+        return read_regular(path)
+    except OSError:
+        return None
+
+
+def _digest(path: str) -> str:
+    """Return the digest of a file. Empty if it cannot be read."""
+    data = _content(path)
+    return "" if data is None else digest_of(data)
 
 
 def _keep_mapped(place: str) -> None:
@@ -301,16 +263,18 @@ def _keep_mapped(place: str) -> None:
         library.mprotect(address, size, PROT_READ | executable)
 
 
-def _files(entry: str, places: dict[str, str]) -> Iterator[tuple[str, os.stat_result]]:
+def _files(entry: str, places: dict[str, str]) -> Iterator[str]:
     """Yield the files of a place that are to be noted. Other places within it are left out.
 
-    In a folder that holds more than installed packages (a checkout, say) folders without an `__init__.py` are left out too.
+    In a folder that holds more than installed packages (a checkout, say) folders are left out too, but for those with an
+    `__init__.py` and the shipped policies.
     """
     if os.path.isfile(entry):
-        yield entry, os.stat(entry)
+        yield entry
         return
-    library = (os.path.dirname(os.__file__), os.path.dirname(os.path.abspath(__file__)))
-    installed = entry in library or entry.endswith(("-packages", "lib-dynload"))
+    package = os.path.dirname(os.path.abspath(__file__))
+    policies = os.path.join(os.path.dirname(package), "policies")
+    installed = entry in (os.path.dirname(os.__file__), package) or entry.endswith(("-packages", "lib-dynload"))
     waiting = [entry]
     while waiting:
         folder = waiting.pop()
@@ -321,11 +285,12 @@ def _files(entry: str, places: dict[str, str]) -> Iterator[tuple[str, os.stat_re
         for one in found:
             try:
                 if one.is_dir():
-                    packaged = installed or folder != entry or os.path.isfile(os.path.join(one.path, "__init__.py"))
+                    packaged = installed or folder != entry or one.path == policies
+                    packaged = packaged or os.path.isfile(os.path.join(one.path, "__init__.py"))
                     loops = one.is_symlink() and is_within(os.path.realpath(folder), os.path.realpath(one.path))
                     if packaged and not loops and one.path not in places:
                         waiting.append(one.path)
                 elif one.name.endswith(NOTED):
-                    yield one.path, one.stat()
+                    yield one.path
             except OSError:
                 continue

@@ -147,6 +147,7 @@ ATTACKS = {
         "(root / 'x').rename(folder)"), "refused",
     ),
     "removed": ("module.unlink()", "refused"),
+    "a pipe in its place": ("module.unlink(); os.mkfifo(module)", "refused"),
     "bytecode with the right header": (
         ("(root / 'x.py').write_text(mark); py_compile.compile(root / 'x.py', cached); data = cached.read_bytes(); "
         "cached.write_bytes(data[:8] + struct.pack('<II', int(status.st_mtime), status.st_size) + data[16:])"), "as it was",
@@ -269,6 +270,35 @@ def test_compiled_code_in_memory_stays_as_it_was_loaded(program: Program, source
         library = next(line.split()[-1] for line in file if line.rstrip().endswith(".so") and " r-xp " in line)
     word = "noted" if is_noted else "not noted"
     assert script(program, installed, MAPPED, str(installed.packages), library, word) == f"True {is_noted}\n"
+
+
+CHECKOUT = """\
+import sys
+sys.path.insert(0, sys.argv[1])
+for name in [name for name in sys.modules if name.partition(".")[0] == "harness"]:
+    del sys.modules[name]
+import harness
+harness.is_program = True
+from harness.errors import ChangedCodeError
+from harness.own_code import own_code
+from harness.policy.loader import SHIPPED, shipped_policy_path
+own_code().note_before((sys.argv[1],))
+for name in SHIPPED:
+    own_code().check(shipped_policy_path(name))
+open(shipped_policy_path("ci"), "a").write("#")
+try:
+    own_code().check(shipped_policy_path("ci"))
+except ChangedCodeError as error:
+    print(error)
+"""
+
+
+def test_shipped_policies_of_a_checkout_are_noted(program: Program, source: Path) -> None:
+    installed = installed_in(program.home, source)
+    for name in ("harness", "policies"):
+        subprocess.run(["cp", "-r", f"{ROOT}/{name}", str(program.workspace / name)], check=True)
+    changed = program.workspace / "policies" / "ci.toml"
+    assert script(program, installed, CHECKOUT).startswith(f"{changed} was changed")
 
 
 DOCTOR = """\
