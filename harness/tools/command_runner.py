@@ -286,7 +286,9 @@ def _output(
     status, exit_code, last_line = _end_of(start, ended)
     notes = _notes(ended)
     if effects.left_out:
-        notes.append(f"[{left_out_in_words(effects)}; that it could not open them is no other failure]")
+        notes.append(
+            f"[{left_out_in_words(effects)}; a program that cannot open them may end with an error, and `&&` behind it stops]"
+        )
     elif held is not None:
         notes += wall_notes(printed.text, held, failed=status is not ResultStatus.OK)
     return ToolOutput(

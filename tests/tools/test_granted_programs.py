@@ -133,6 +133,7 @@ def test_search_runs_with_the_secret_hidden_and_tells_it(tmp_path: Path, line: s
     assert [record["decision"] for record in scene.records("decision")] == ["auto"]
     assert ("planted" in content, "KEY other" in content, "KEY 2" in content) == (False, True, True)
     assert "[left out, since a rule denies reading: " in content
+    assert "may end with an error, and `&&` behind it stops]" in content
     assert content.count(".env") > 1
     scene.close()
 
