@@ -321,15 +321,15 @@ class _Judge:
 
     def _by_auto_rules(self, facet: Facet) -> FacetVerdict | None:
         """Return what the rules say that cover the facet: AUTO, unless a default is not lifted or they are suspended."""
-        rules = self._autos_on_paths if isinstance(facet, PathAccess) else self._autos_on_others
-        if _runs_its_input(facet):
-            rules = [rule for rule in rules if rule.walled]
-        autos = tuple(rule for rule in rules if rule.covers(self._action, facet))
+        autos = self._covering(facet)
         if not autos:
             return None
         if self._managed_floor(facet) is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
             return self._default(facet, unlifted=autos)
-        if others := self._of_other_files(facet, autos):
+        others = self._of_other_files(facet, autos)
+        if any(rule.layer is Layer.SESSION for rule in autos):
+            others = [default for default in others if default.decision > Decision.CONFIRM]
+        if others:
             return self._by_model(facet) or self._default(facet, stated=others, unlifted=autos)
         if all(rule.layer is Layer.SESSION for rule in autos):  # grants lift a question, no refusal by default
             default = self._default(facet, unlifted=autos)
@@ -350,6 +350,13 @@ class _Judge:
             layer=first.layer,
             origin=first.origin,
         )
+
+    def _covering(self, facet: Facet) -> tuple[Rule, ...]:
+        """Return the auto rules that cover a facet."""
+        rules = self._autos_on_paths if isinstance(facet, PathAccess) else self._autos_on_others
+        if _runs_its_input(facet):
+            rules = [rule for rule in rules if rule.walled]
+        return tuple(rule for rule in rules if rule.covers(self._action, facet))
 
     def _by_model(self, facet: Facet) -> FacetVerdict | None:
         """Return AUTO for a command that its model covers and that does no more than look, or run another one; else None.
@@ -493,13 +500,14 @@ class _Judge:
         return None if strictest is None or strictest.decision is Decision.AUTO else strictest
 
     def _of_other_files(self, facet: Facet, rules: Sequence[Rule]) -> list[ToolDefault]:
-        """Return the defaults stricter than auto of other files that `--policy` names, where all `rules` are of such files.
+        """Return the defaults stricter than auto of named files (`--policy`) that neither `rules` nor an auto rule is of.
 
-        Each of these files decides as if it were alone, and the strictest counts.
+        Each named file decides as if it were alone, and the strictest counts. Empty if a rule is of another layer that
+        people write, which lifts these defaults.
         """
-        if len(self._files) < 2 or any(rule.layer is not Layer.FILE for rule in rules):
+        if len(self._files) < 2 or any(rule.layer not in (Layer.FILE, Layer.SESSION) for rule in rules):
             return []
-        own = {rule.origin.file for rule in rules}
+        own = {rule.origin.file for rule in (*rules, *self._covering(facet))}
         return [
             default
             for default in _defaults_for(self._defaults, self._tool_of(facet), facet)

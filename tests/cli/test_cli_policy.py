@@ -352,6 +352,12 @@ def test_explain_names_the_nearest_rule_of_a_default(
     )
 
 
+def test_the_effects_name_the_sockets_that_a_command_needs(program: Program) -> None:
+    explained = program.run("policy", "explain", "--policy", "default", "docker ps").out
+    assert "effects: reads nothing; writes nothing; no network, may connect to Unix sockets" in explained
+    assert "Unix" not in program.run("policy", "explain", "--policy", "default", "ls").out
+
+
 def test_the_json_has_every_facet_and_where_it_was_decided(program: Program, rules: str) -> None:
     told = json.loads(program.run("policy", "explain", "--policy", rules, "--json", "ls -l src && git push -f").out)
     assert list(told) == ["tool", "text", "decision", "by", "reason", "hint", "facets", "effects", "hooks"]
@@ -362,6 +368,7 @@ def test_the_json_has_every_facet_and_where_it_was_decided(program: Program, rul
         "granted",
         "network",
         "hosts",
+        "needed_socket",
         "hide",
         "left_out",
         "enforcement",

@@ -614,13 +614,26 @@ LAYERED = {
     "a session's auto rule lifts no written confirm": Layered(
         ((Layer.USER, strict("confirm", "x")), (Layer.SESSION, auto("x"))), "x", "confirm"
     ),
+    "an auto rule of a named file lifts no default of another": Layered(
+        ((Layer.FILE, auto("x")), (Layer.FILE, default("deny"))), "x", "deny"
+    ),
+    "a session's auto rule beside it lifts no refusal of another either": Layered(
+        ((Layer.FILE, auto("x")), (Layer.FILE, default("deny")), (Layer.SESSION, auto("x"))), "x", "deny"
+    ),
+    "a session's auto rule beside it lifts a question of another": Layered(
+        ((Layer.FILE, auto("x")), (Layer.FILE, default("confirm")), (Layer.SESSION, auto("x"))), "x", "auto"
+    ),
+    "a named file whose own auto rule lifts its default refuses nothing": Layered(
+        ((Layer.FILE, strict("confirm", "x")), (Layer.FILE, default("deny") + auto("x"))), "x", "confirm"
+    ),
 }
 
 
 @all_rows("row", [pytest.param(row, id=name) for name, row in LAYERED.items()])
 @all_rows("order", [1, -1], ids=["in order", "in reverse"])
 def test_layers_are_put_together_by_strictness_alone(workspace: Workspace, row: Layered, order: int) -> None:
-    files = [policy(text, file=f"{layer.value}.toml", layer=layer) for layer, text in row.files]
+    named = enumerate(row.files)
+    files = [policy(text, file=f"{layer.value}-{place}.toml", layer=layer) for place, (layer, text) in named]
     together = combine(files[::order])
     assert evaluate(together, action(workspace, "bash", row.what)).decision.word == row.decision
 

@@ -56,6 +56,8 @@ def effects_lines(verdict: Verdict, *, most: int = MAX_PATHS) -> list[str]:
         from harness.tools.command_network import reach_words
 
         network = f"may {reach_words(effects.hosts)}"
+    if effects.needed_socket:
+        network = f"{network}, may connect to Unix sockets of other programs"
     granted = _listed([WORKSPACE if path == "." else path for path in effects.granted], most)
     names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
     if effects.read is None or effects.write is None:
@@ -240,6 +242,7 @@ def _effects_json(verdict: Verdict) -> dict[str, JsonValue]:
         "granted": list(effects.granted),
         "network": effects.network,
         "hosts": list(effects.hosts),
+        "needed_socket": effects.needed_socket,
         "hide": list(effects.hide),
         "left_out": list(effects.left_out),
         "enforcement": effects.enforcement.value,
