@@ -34,7 +34,7 @@ _RELEASED = "3"
 
 
 class EscapeSequences:
-    """Splits what a terminal sends into units: characters, whole sequences, whole pastes.
+    """Splits the input of a terminal into units: characters, whole sequences, whole pastes.
 
     INVARIANT: a control character ends a sequence that has begun, so that no sequence without an end takes Ctrl-C or Enter.
     """
@@ -55,7 +55,7 @@ class EscapeSequences:
 
     @property
     def pasted(self) -> str | None:
-        """The text of a paste that has begun and not ended; None where there is no such."""
+        """The text of a paste that has begun and not ended. `None` if there is none."""
         return self._paste
 
     def feed(self, text: str) -> list[str]:
@@ -118,7 +118,7 @@ class EscapeSequences:
 
 
 def key_of(unit: str) -> str:
-    """Return what a terminal without keyboard protocols sends for a key; empty for the release of one, and for no key.
+    """Return the characters that a terminal without keyboard protocols sends for a key. Empty for the release of a key.
 
     Enter with Shift, Ctrl or Alt is a line feed. Other units stay as they are.
     """
@@ -141,7 +141,7 @@ def is_control(unit: str) -> bool:
 
 
 def pasted_text(unit: str) -> str | None:
-    """Return the text of a whole paste; None for another unit."""
+    """Return the text of a whole paste. `None` for another unit."""
     return unit[len(PASTE_BEGINS) : -len(PASTE_ENDS)] if unit.startswith(PASTE_BEGINS) else None
 
 
@@ -149,7 +149,7 @@ def typed_text(text: str) -> str:
     """Return `text` without escape sequences; characters and line breaks stay that were sent as sequences."""
     sequences = EscapeSequences()
     units = sequences.feed(text)
-    while pasted := sequences.end():
+    while pasted := sequences.end().replace(PASTE_BEGINS, ""):
         units += sequences.feed(pasted)
     return "".join(map(_text_of, units))
 
@@ -172,9 +172,8 @@ def _typed(code: int, modifiers: int, shifted: int = 0) -> str:
         return {_ALT: f"{ESC}\x7f", _CTRL: "\x17"}.get(bits, "\x7f")
     if code == ord(ESC):
         return "" if bits else ESC
-    if (
-        bits & _OTHERS or code > 0x10FFFF or not chr(code).isprintable()
-    ):  # keys without a character have private-use codes
+    # Keys without a character have codes for private use.
+    if bits & _OTHERS or code > 0x10FFFF or not chr(code).isprintable():
         return ""
     char = chr(code)
     if bits & _CTRL:

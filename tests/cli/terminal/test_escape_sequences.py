@@ -80,6 +80,10 @@ def test_a_key_that_nothing_follows_is_whole(begun: str, key: str, later: list[s
     assert sequences.feed("[") == later
 
 
+def test_marks_within_a_paste_without_end_are_no_text() -> None:
+    assert typed_text("a\x1b[200~" * 50_000) == "a" * 50_000
+
+
 PIECES = st.lists(
     st.sampled_from([*NO_KEYS.values(), *KEYS, "\x1b", "\x1b[200~", "\x1b[", "\x1bP", "\x1b]1", "é", "\x03"])
 )
