@@ -25,6 +25,7 @@ from harness.policy.policy import Policy
 from harness.policy.rules import Rule
 from harness.record import Record, replace
 from harness.regex import regex
+from harness.safe_files import read_small
 from harness.sandbox.walls import Walls
 from harness.text.visible import visible_line
 
@@ -207,7 +208,7 @@ class CommandWalls:
 
         Raises ToolError where the walls are required and cannot be put up, NotConfinedError where the system refuses.
         """
-        from harness.sandbox import Unenforceable, Unhidden, prepare
+        from harness.sandbox import Unenforceable, Unhidden, hides_where_it_may_write, prepare
         from harness.sandbox.own_network import why_none
 
         if effects.enforcement is Enforcement.OFF:
@@ -224,7 +225,10 @@ class CommandWalls:
         try:
             for folder in missing_folders(effects, self._workspace):
                 os.makedirs(folder, exist_ok=True)
-            walls = self._keeping_code(walls_for(effects, self._workspace, temporary=temporary, hide=self._hide))
+            walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
+            if walls.hold and hides_where_it_may_write(self._machine):
+                walls = replace(walls, keep=(*walls.keep, *walls.hold), hold=())
+            walls = self._keeping_code(walls)
             apart = by_host and bool(effects.hosts) and not effects.network and not why_none()
             walls = replace(
                 walls, hold=(*walls.hold, *_without_named(hold, effects)), terminal=terminal, own_network=apart
@@ -314,7 +318,7 @@ def walls_for(
     if effects.left_out and any(path == "/" or _is_in_any(path, _NO_PLACES) for path in hidden):
         raise ToolError("What a rule denies to read leads to a device, and cannot be hidden. Nothing was run.")
     skills = (path for path in workspace.skills if not _is_in_any(path, by_policy))
-    repositories = [path for path in write if os.path.isfile(f"{path}/HEAD") and not is_within(path, workspace.root)]
+    repositories = list(_repositories([path for path in write if not is_within(path, workspace.root)], write))
     obeyed = (f"{path}/{name}" for path in repositories for name in _OBEYED_BY_GIT)
     return Walls(
         write=tuple(dict.fromkeys(write)),
@@ -330,6 +334,21 @@ def walls_for(
         needed_socket=effects.needed_socket,
         temporary=None if temporary is None or only_looks(effects) else temporary(),
     )
+
+
+def _repositories(places: Sequence[str], write: Sequence[str]) -> Iterator[str]:
+    """Yield the folders of repositories among `places`, and those of worktrees there whose files no place in `write` holds."""
+    for path in places:
+        if os.path.isfile(f"{path}/HEAD"):
+            yield path
+        elif os.path.basename(path) == "worktrees" and os.path.isdir(path):
+            for name in os.listdir(path):
+                link = (
+                    (read_small(f"{path}/{name}/gitdir", 4096) or b"").decode("utf-8", "surrogateescape").rstrip("\n")
+                )
+                tree = os.path.join(path, name, link)
+                if os.path.lexists(tree) and not _is_in_any(tree, write):
+                    yield f"{path}/{name}"
 
 
 def _without_named(places: Sequence[str], effects: Effects) -> tuple[str, ...]:

@@ -162,6 +162,30 @@ def test_hooks_and_configuration_elsewhere_stay_closed(tmp_path: Path, make: obj
     scene.close()
 
 
+@needs_walls
+def test_no_command_leads_a_worktree_to_another_repository(tmp_path: Path) -> None:
+    data = worktree(tmp_path)
+    run_git(tmp_path / "main", "worktree", "add", "-q", "../other", "-b", "z")
+    lines = {
+        f"git add -A .; python3 -c \"open('{data}/worktrees/w/commondir', 'a')\"": "failed",
+        f"git worktree prune; python3 -c \"open('{data}/worktrees/other/commondir', 'a')\"": "failed",
+        f"git worktree prune; mv {data}/worktrees/other {data}/worktrees/moved": "failed",
+        "git worktree add -q ./inner -b inner": "ok",
+        "git worktree remove inner": "ok",
+    }
+    scene = Scene(
+        tmp_path,
+        *map(bash, lines),
+        approver=granting(GrantScope.SESSION, ""),
+        policy=ASKING.encode(),
+        machine=machine(None),
+    )
+    scene.agent.run("go")
+    ends = [(record["status"], record["content"]) for record in scene.records("outcome")]
+    assert [status for status, _ in ends] == [*lines.values()], ends
+    scene.close()
+
+
 def relinked(text: str) -> object:
     return lambda folder: (folder / "w/.git").write_text(text.format(folder=folder))
 
