@@ -72,7 +72,7 @@ class _Call:
         self.grants = 0
         """How many were given with its answer."""
         self.walls: list[JsonValue] | None = None
-        """What the programs may write that were granted inside walls with its answer. `None` if there are none."""
+        """Places that programs granted with its answer may write, inside walls. `None` if no program was granted."""
         self.hooks = 0
         """The place in HOOK_ANSWERS of the strictest that hooks answered before it was decided."""
 

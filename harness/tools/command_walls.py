@@ -273,7 +273,7 @@ def _against(rule: Rule | None, what: str) -> str:
 
 
 def left_out_in_words(effects: Effects) -> str:
-    """Return which files a command does not see since a rule denies reading them."""
+    """Return a note that names the files hidden from a command since a rule denies reading them."""
     names = ", ".join(visible_line(name, 200) for name in effects.left_out[:MAX_TOLD])
     more = f" and {len(effects.left_out) - MAX_TOLD} more" if len(effects.left_out) > MAX_TOLD else ""
     return f"left out, since a rule denies reading: {names}{more}"

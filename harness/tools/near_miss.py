@@ -96,7 +96,7 @@ def explain_miss(data: bytes, old: str, new: str) -> str:
 
 
 def _applied(data: bytes, new: str) -> str:
-    """Say that the new text is there; empty where it is not, or where a short one is part of a word."""
+    """Return a sentence that locates the new text in the file. Empty if it is missing, or short and part of a word."""
     if not new.strip():
         return ""
     with_lf = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
@@ -162,7 +162,7 @@ def _blanks(indent: str) -> str:
 
 
 def _otherwise_written(text: str, old: str) -> str:
-    """Return how the text differs if it does so in characters alone that look alike, are hidden, or are escaped."""
+    """Return the difference if all that differs are look-alikes, hidden characters or escapes. Empty otherwise."""
     text, old = text[:MAX_NORMALIZED_CHARACTERS], old[:MAX_NORMALIZED_CHARACTERS]
     for units, meaning in ((_UNSEEN, _seen), (_UNIT, _meaning)):
         if text.isascii() and old.isascii() and not units.search(text) and not units.search(old):
@@ -198,7 +198,7 @@ def _decoded(code: str) -> str:
 
 
 def _place(text: str, position: int, units: re.Pattern[str], meaning: Callable[[str], str]) -> int:
-    """Return where in a text the character begins that is at `position` in its meaning."""
+    """Return the index in `text` of the character whose meaning is at `position`."""
     passed = end = 0
     for match in units.finditer(text):
         plain = passed + match.start() - end
@@ -240,7 +240,7 @@ def _unit_at(text: str, place: int, units: re.Pattern[str]) -> str:
 
 
 def _unicode(text: str, old: str) -> str:
-    """Return how the text differs if it does so in Unicode form only, else nothing."""
+    """Return the difference if only the Unicode form differs. Empty otherwise."""
     if text.isascii() and old.isascii():
         return ""
     from unicodedata import normalize

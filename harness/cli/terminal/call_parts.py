@@ -38,8 +38,8 @@ class Part(Record):
 
     @property
     def needs(self) -> str:
-        """The sockets that its commands need, as a person is told of them."""
-        facets = (one.facet for one in self.judged)
+        """The sockets that its commands need, in words for a person."""
+        facets = (judgement.facet for judgement in self.judged)
         return ", ".join(dict.fromkeys(facet.needs for facet in facets if isinstance(facet, Command) and facet.needs))
 
     @property

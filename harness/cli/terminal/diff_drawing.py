@@ -109,7 +109,7 @@ def _mark_words(lines: Sequence[_Line]) -> None:
                 continue
             words = _WORD.findall(before.text), _WORD.findall(after.text)
             start, tail = common(*words)
-            sizes = [len(found) - start - tail for found in words]
+            sizes = [len(line) - start - tail for line in words]
             if max(sizes) > MOST_WORDS:
                 continue
             left -= sizes[0] * sizes[1]
@@ -126,7 +126,7 @@ def _mark_pair(before: _Line, after: _Line, old: Sequence[str], new: Sequence[st
     codes = SequenceMatcher(None, *middles, autojunk=False).get_opcodes()
     codes = [(tag, a1 + start, a2 + start, b1 + start, b2 + start) for tag, a1, a2, b1, b2 in codes]
     same = [old[:start], old[len(old) - tail :], *(old[a:b] for tag, a, b, _, _ in codes if tag == "equal")]
-    alike = sum(len("".join(found).strip()) for found in same)
+    alike = sum(len("".join(part).strip()) for part in same)
     if alike < LEAST_ALIKE * max(len(before.text.strip()), len(after.text.strip())):
         return
     ends = [[0, *accumulate(map(len, words))] for words in (old, new)]

@@ -49,7 +49,7 @@ class LineParser(Vt100Parser):
         return parser
 
     def __init__(self, feed_key_callback: Callable[[KeyPress], None]) -> None:
-        """Take what gets each key."""
+        """`feed_key_callback` is called with each key."""
         super().__init__(feed_key_callback)
         self._sequences = EscapeSequences()
 
@@ -59,7 +59,7 @@ class LineParser(Vt100Parser):
         return self._sequences.pasted is not None
 
     def feed(self, data: str) -> None:
-        """Take what was read."""
+        """Pass on the keys and pastes that end with `data`."""
         for unit in self._sequences.feed(data):
             pasted = pasted_text(unit)
             if pasted is None:
@@ -68,8 +68,7 @@ class LineParser(Vt100Parser):
                 self.feed_key_callback(KeyPress(Keys.BracketedPaste, pasted))
 
     def flush(self) -> None:
-        """Take a key that has begun for a whole one, since nothing followed. Ctrl-C ends a paste without end: its text is
-        in the line then.
+        """Complete a key that has begun, since nothing followed. Ctrl-C ends a paste without end; its text stays in the line.
 
         In a paste with an end, more follows Ctrl-C at once: no part of it becomes a key.
         """
@@ -86,8 +85,8 @@ class LineParser(Vt100Parser):
             super().feed(key)
             super().flush()
         elif key in ANSI_SEQUENCES and key.startswith(ESC):
-            found = ANSI_SEQUENCES[key]
-            for each in found if isinstance(found, tuple) else (found,):
+            keys = ANSI_SEQUENCES[key]
+            for each in keys if isinstance(keys, tuple) else (keys,):
                 self.feed_key_callback(KeyPress(each, ""))  # without data: a key that nothing is bound to inserts that
         elif not is_control(key):
             super().feed(key)

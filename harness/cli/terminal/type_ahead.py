@@ -84,7 +84,7 @@ class Typing:
 
     @property
     def standing(self) -> TypedText:
-        """What is to be shown, the end of an unfinished paste included."""
+        """The draft, with the end of an unfinished paste, and the waiting lines, for display."""
         draft = self.draft + typed_text((self._sequences.pasted or "")[-MOST_SHOWN:])
         return TypedText(draft=draft, waiting=len(self._lines), last=self._lines[-1] if self._lines else "")
 
