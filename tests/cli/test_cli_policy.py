@@ -234,6 +234,7 @@ def test_every_decision_has_an_exit_code_of_its_own() -> None:
         ("--policy", "none.toml", "ls"),
         ("--cwd", "no", "ls"),
         ("echo 'x",),  # bash itself refuses it
+        (" ",),
         (),
     ],
 )

@@ -88,6 +88,8 @@ def typed_action(tool: str, text: str, workspace: Workspace, environment: Mappin
     if tool in SHIPPED_TOOLS and _is_arguments(tool, text):
         return CallReader(environment).action(tool, text, workspace), ""
     action = action_for(tool, text, workspace)
+    if tool_kind(tool).does is Does.RUNS and not text.strip():
+        raise ToolError(f"{tool}: the command is blank")
     if tool_kind(tool).does is Does.RUNS and (complaint := syntax_complaint(text)):
         raise ToolError(f"bash: {complaint}. A model that sends this reads the error, and nothing runs")
     return action, ""
