@@ -1,6 +1,6 @@
-"""The program's own code on the disk: from where a call can write, it is loaded only as it was before that call.
+"""The program's own code on the disk, which is loaded only as it was before the first call that could write there.
 
-The program, its dependencies and Python's library may lie in a folder that commands write, such as a `.venv` of the workspace.
+The program, its dependencies and Python's library may be in a folder that commands write, such as a `.venv` of the workspace.
 `note_before` notes the content of the files in such a folder before the first call that may write there. From then on this
 process imports from there what was noted and did not change since, and nothing else: a new file does not exist for it, a
 changed one ends the run, and bytecode is not used. In the ordinary case no call may write there, and paths are compared.
@@ -31,15 +31,15 @@ PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
 
 @cache
 def own_code() -> OwnCode:
-    """Return that of this process."""
+    """Return the code of this process."""
     return OwnCode()
 
 
 class OwnCode:
-    """The places of the code, and the files that were noted there."""
+    """The places of the code, and the digests of the files there."""
 
     def __init__(self) -> None:
-        """Take the places that modules are imported from now."""
+        """Read the places that modules are imported from."""
         self._package = os.path.dirname(os.path.abspath(__file__))
         entries = dict.fromkeys(os.path.abspath(entry) for entry in sys.path if entry)
         if not any(is_within(self._package, entry) for entry in entries):
@@ -56,13 +56,13 @@ class OwnCode:
     def folders(self) -> tuple[str, ...]:
         """The folders of program, dependencies, library and interpreter, links followed, none within another."""
         python = os.path.dirname(os.path.realpath(sys.executable))
-        given = [self._package, self._prefix, *self._places.values(), python]
-        found = dict.fromkeys(os.path.realpath(path) for path in given if path and os.path.exists(path))
-        return tuple(path for path in found if not any(is_within(path, other) for other in found if other != path))
+        places = [self._package, self._prefix, *self._places.values(), python]
+        folders = dict.fromkeys(os.path.realpath(path) for path in places if path and os.path.exists(path))
+        return tuple(path for path in folders if not any(is_within(path, other) for other in folders if other != path))
 
     def environment_within(self, write: Sequence[str]) -> str:
-        """Return the folder of the virtual environment that this Python runs in, if one of `write` (absolute, links followed)
-        holds it and more; else the empty text."""
+        """Return the folder of this Python's virtual environment, if one of `write` (absolute, links followed) contains it and
+        more. Empty otherwise."""
         holds = any(is_within(self._prefix, path) and self._prefix != path for path in write)
         return self._prefix if self._prefix and holds else ""
 
@@ -72,7 +72,7 @@ class OwnCode:
         return os.path.islink(__file__) or status.st_nlink > 1
 
     def note_before(self, write: Sequence[str] | None, kept: str = "") -> None:
-        """Note the code of places that something is about to be able to write.
+        """Note the code of places that a call is about to be able to write.
 
         `write` are absolute paths, links followed, each with all below it but `kept`, unless one is in there itself. None
         stands for the whole disk. Does nothing in a process that is not the `harness` command.
@@ -90,7 +90,7 @@ class OwnCode:
 
     @property
     def is_noted(self) -> bool:
-        """Whether some of the code lies where a call could write."""
+        """Whether a call could write some of the code."""
         return bool(self._noted)
 
     def check(self, path: str) -> None:
@@ -165,7 +165,7 @@ class OwnCode:
         if not self._noted:
             sys.path_hooks.insert(0, _finder)
             # Those of setuptools load what is installed as a link without asking path_hooks.
-            sys.meta_path[:] = [one for one in sys.meta_path if not one.__module__.startswith("__editable__")]
+            sys.meta_path[:] = [finder for finder in sys.meta_path if not finder.__module__.startswith("__editable__")]
         self._noted.add(entry)
         for path in [path for path in sys.path_importer_cache if self._place_of(path) == entry]:
             del sys.path_importer_cache[path]
@@ -174,7 +174,7 @@ class OwnCode:
         return max((entry for entry in self._places if is_within(path, entry)), key=len, default="")
 
     def finder(self, path: str) -> _Finder:
-        """Return what finds modules in a folder of a noted place. Raises ImportError for any other folder."""
+        """Return the finder of modules in a folder of a noted place. Raises ImportError for any other folder."""
         folder = os.path.abspath(path)
         if self._place_of(folder) not in self._noted:
             raise ImportError(f"{path} is not noted")
@@ -264,7 +264,7 @@ def _keep_mapped(place: str) -> None:
 
 
 def _files(entry: str, places: dict[str, str]) -> Iterator[str]:
-    """Yield the files of a place that are to be noted. Other places within it are left out.
+    """Yield the files of a place to note. Other places within it are left out.
 
     In a folder that holds more than installed packages (a checkout, say) folders are left out too, but for those with an
     `__init__.py` and the shipped policies.
@@ -279,18 +279,18 @@ def _files(entry: str, places: dict[str, str]) -> Iterator[str]:
     while waiting:
         folder = waiting.pop()
         try:
-            found = sorted(os.scandir(folder), key=lambda one: one.name)
+            children = sorted(os.scandir(folder), key=lambda child: child.name)
         except OSError:
             continue
-        for one in found:
+        for child in children:
             try:
-                if one.is_dir():
-                    packaged = installed or folder != entry or one.path == policies
-                    packaged = packaged or os.path.isfile(os.path.join(one.path, "__init__.py"))
-                    loops = one.is_symlink() and is_within(os.path.realpath(folder), os.path.realpath(one.path))
-                    if packaged and not loops and one.path not in places:
-                        waiting.append(one.path)
-                elif one.name.endswith(NOTED):
-                    yield one.path
+                if child.is_dir():
+                    packaged = installed or folder != entry or child.path == policies
+                    packaged = packaged or os.path.isfile(os.path.join(child.path, "__init__.py"))
+                    loops = child.is_symlink() and is_within(os.path.realpath(folder), os.path.realpath(child.path))
+                    if packaged and not loops and child.path not in places:
+                        waiting.append(child.path)
+                elif child.name.endswith(NOTED):
+                    yield child.path
             except OSError:
                 continue

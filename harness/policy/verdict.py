@@ -258,7 +258,7 @@ class _Judge:
             or self._by_reading(facet)
             or self._by_default(facet)
         )
-        opaque = _from_opaque(facet) if isinstance(facet, Opaque) and not _is_let(facet, by_policy) else None
+        opaque = _from_opaque(facet) if isinstance(facet, Opaque) and not _may_run_opaque(facet, by_policy) else None
         all_said = (by_policy, self._by_built_in(facet), opaque, self._by_sandbox(facet))
         # Where they are equally strict, a default says the least about why.
         strictest = max(filter(None, all_said), key=lambda said: (said.decision, said.source is not Source.DEFAULT))
@@ -679,9 +679,12 @@ def _is_uncovered(facet: Facet) -> bool:
             assert_never(facet)
 
 
-def _is_let(facet: Opaque, by_policy: FacetVerdict) -> bool:
-    """Return whether what is not understood may run: the walls of a granted program hold it, or it is text that an
-    interpreter is given, and the default would let it run the same from a file. A wrapper runs its words, not the text."""
+def _may_run_opaque(facet: Opaque, by_policy: FacetVerdict) -> bool:
+    """Return whether an opaque part may run.
+
+    It may if the walls of a granted program hold it, or if it is text for an interpreter, and the default would let the same
+    run from a file. A wrapper runs its words, not the text.
+    """
     if not facet.whole or by_policy.decision is not Decision.AUTO:
         return False
     reads_text = facet.given_to is not None and not is_one_of(facet.given_to.argv[0], WRAPPERS)
