@@ -625,8 +625,9 @@ def _form_without(names: Sequence[str], path: PathAccess, action: Action) -> str
     if program in ("docker", "podman") and path.access is Access.READ and not any(map(_SENT.search, last)):
         lines = " and ".join(f"**/{name}" for name in last)
         return f"{lines} added beforehand at the end of .dockerignore (and of Dockerfile.dockerignore, if any)"
-    form = _FORMS.get(program, "")
-    return " ".join(form.format(name) for name in last) if form else ""
+    form = " ".join(map(_FORMS.get(program, "").format, last))
+    words = set(form.replace("'", "").split())
+    return form if runners and not words <= set(runners[0]) else ""  # they do not leave out what a link leads to
 
 
 _PLAIN_PATH = regex(r"[A-Za-z0-9_.+/-]+")

@@ -342,6 +342,17 @@ def test_refusal_names_a_form_that_is_allowed(line: str, form: str, tmp_path: Pa
     assert (allowed, taken.decision < Decision.DENY) == (allowed, True)
 
 
+def test_refusal_names_no_form_that_the_command_has(tmp_path: Path) -> None:
+    root = planted(tmp_path)
+    shutil.rmtree(root / "deep")
+    (root / "link").symlink_to(".env")
+    policy = load_policy(str(Path(ROOT) / "policies" / "default.toml"))
+    line = "grep -Rn --exclude=.env --exclude=key.pem TODO ."
+    refused = evaluate(policy, action_for("bash", line, Workspace(str(root), str(tmp_path))))
+    assert refused.decision is Decision.DENY
+    assert "leave" not in refused.deciding.reason
+
+
 HIDDEN = """
 grep -rn TODO .
 grep -Rn TODO . 2>/dev/null
