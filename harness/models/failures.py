@@ -155,7 +155,10 @@ _SPANS = rf"{_SPAN}(?:(?:,? and |,? )?{_SPAN})*"
 _DURATION = regex(rf"\s*({_SPANS})\s*")
 _NUMBER_AND_UNIT = regex(r"(\d*\.?\d+)\s*(ms|milli|[smhd])")
 _UNIT_SECONDS = {"ms": 0.001, "milli": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_WORDED_WAIT = regex(rf"(?:retry|try again|wait|reset|available)[^.\d]{{0,40}}?(?<![\w.])({_SPANS})(?![\w-])")
+_WORDED_WAIT = regex(
+    r"(?:retry|try again|wait|reset|\bavailable (?:again )?(?:in|after))[^.\d]{0,40}?"
+    rf"(?<![\w.])({_SPANS})(?![\w-])"
+)
 _WAIT_FIELD = regex(
     r"(?:retry[_-]?after|retry[_-]?delay|resets?[_-]?in|estimated[_-]?time)[_-]?"
     r"(?P<unit>ms|milli\w*|s|sec|seconds)?\W{1,6}(?P<number>\d+(?:\.\d+)?)(?![\w.])"

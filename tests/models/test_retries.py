@@ -104,6 +104,7 @@ WORDED_WAITS: dict[str, tuple[FailedTry, float | None]] = {
     "within an answer": (broken_off({"code": 429, "message": "Try again in 9s"}), 9),
     "none": (limited("Too many requests. Please wait before trying again."), None),
     "a number of something else": (limited("Please retry. Limit: 20 requests"), None),
+    "a time of something else": (limited("Unavailable. See also: 3 m"), None),
     "an ID that begins like a duration": (limited("Try again later (request 5d41402abc4b)"), None),
     "an ID of one duration": (limited("Try again later, request 5d-41402abc4b"), None),
     "zero": (limited("Please try again in 0s."), None),
