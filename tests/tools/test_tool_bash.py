@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
@@ -525,7 +526,7 @@ def test_the_environment_is_a_list_of_names(tmp_path: Path) -> None:
 
     shown = dict(line.partition("=")[::2] for line in result.content.splitlines()[:-1])
     temporary = shown.pop("TMPDIR")
-    assert re.fullmatch(r"/tmp/harness-\w+", temporary)
+    assert re.fullmatch(re.escape(tempfile.gettempdir()) + r"/harness-\w+", temporary)
     if enforces(probe()):  # caches that these walls keep closed
         moved = {name: shown.pop(name) for name in ("GOCACHE", "UV_CACHE_DIR")}
         assert moved == {"GOCACHE": f"{temporary}/gocache", "UV_CACHE_DIR": f"{temporary}/uv_cache_dir"}
