@@ -211,10 +211,13 @@ class ToolServer:
         self._now = call
         self._interrupt.clear()
         try:
-            if self._stop is None:
-                call.end(self._answered(call) if self._is_prompt(call) else self._judged(call))
+            if self._stop is not None:
+                return
+            result = self._answered(call) if self._is_prompt(call) else self._judged(call)
         finally:
             self._now = None
+        # INVARIANT: the call is over before the client has its result: a client that leaves then cut nothing short.
+        call.end(result)
 
     def _is_prompt(self, call: ServedCall) -> bool:
         return self._prompt is not None and call.name == self._prompt.name

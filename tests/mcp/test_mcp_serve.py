@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from log_scene import unsynced
 from process_scene import alive, sleep_token, wait_until
 from program import Program
 from rows import all_rows
@@ -36,13 +37,19 @@ from tool_client import (
     verified,
 )
 
+from harness import ActionLog, ToolRegistry, Workspace, builtin_tools
 from harness.cli.state import State
 from harness.gate.approval import Answer, Approval
+from harness.gate.call_checks import NO_SESSION_CHECKS
+from harness.gate.gate import Gate
 from harness.hook.waiting import WaitingList
+from harness.interrupt import Interrupt
 from harness.mcp.client_link import ClientLink
 from harness.mcp.question_form import QuestionForm
-from harness.mcp.served_call import CallResult, ServedCall
-from harness.mcp.tool_server import ServerStop
+from harness.mcp.served_call import CallResult, ServedCall, ServedClient
+from harness.mcp.tool_server import Questions, ServerStop, ToolServer
+from harness.policy.loader import parse_policy
+from policies import AUTO
 
 token = pytest.fixture(sleep_token)
 Answering = Callable[[Any], Any]
@@ -218,6 +225,40 @@ def test_the_log_is_one_session_that_reports_and_undo_understand(program: Progra
     assert (program.workspace / "a.txt").exists()
     assert program.run("undo", "--to", "1").code == 0
     assert not (program.workspace / "a.txt").exists()
+
+
+def unasked(*_: object) -> Any:
+    """Stand for a person who is never asked."""
+    raise AssertionError
+
+
+def test_a_client_that_leaves_when_it_has_its_result_cut_nothing_short(tmp_path: Path) -> None:
+    policy = parse_policy(AUTO.encode(), "test.toml")
+    log = ActionLog.open(str(tmp_path / "log.jsonl"), sync=unsynced)
+    tools = ToolRegistry(builtin_tools(Workspace(str(tmp_path))))
+    server = ToolServer(
+        gate_for=lambda ask: Gate(policy=policy, approver=ask, log=log, tools=tools),
+        log=log,
+        about={"harness": "test", "policy_sha256": policy.sha256},
+        interrupt=Interrupt(),
+        checks=NO_SESSION_CHECKS,
+        questions=Questions(text=unasked, word=unasked, elsewhere=unasked),
+    )
+    came: list[object] = []
+
+    def leaves(news: object) -> None:
+        came.append(news)
+        server.take(ServerStop.CLIENT)
+
+    before = signal.signal(signal.SIGUSR1, server.on_wake)
+    try:
+        server.take(ServedCall("read_file", '{"path": "."}', ServedClient(), asks=False, tell=leaves))
+        server.end(server.run(), 0)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        log.close()
+    assert len(came) == 1
+    assert json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])["stop"] == "completed"
 
 
 @needs_walls

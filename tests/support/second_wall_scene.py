@@ -18,6 +18,8 @@ from second_wall_attempts import Kind
 from second_wall_files import LOG
 from second_wall_outside import Canary, Listeners, Terminal, differences, state_of, text_of
 
+from harness.process.guard import guard
+
 KEYCTL_CLEAR, KEYCTL_READ = 7, 11  # <linux/keyctl.h>
 KEYRINGS = (-4, -5)
 """Those of the user, and of the user's session: of this namespace alone."""
@@ -135,7 +137,8 @@ class Scene:
         }  # fmt: skip
 
     def _settle(self) -> None:
-        """Take what is now for what was."""
+        """Take what is now for what was, as soon as the guard, which takes a name of its own, is there."""
+        guard().wait_until_loaded()
         self.now = look()
         self._kernel = _kernel()
         self._harness = _harness()
