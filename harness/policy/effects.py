@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
@@ -95,6 +95,11 @@ class Sandbox(Record):
     hide: tuple[str, ...]
     required: Origin | None
     """Where it is said that a command which cannot be confined must not run; None where nobody says so."""
+
+    def caches_of(self, parts: Iterable[Facet]) -> tuple[str, ...]:
+        """Return the caches that the commands among `parts` own, as far as these are open to their owners."""
+        owned = {place for part in parts if isinstance(part, Command) for place in owned_caches(part)}
+        return tuple(place for place in self.caches if place in owned)
 
 
 @lru_cache(maxsize=64)
@@ -233,9 +238,7 @@ def effects_of(
         network = network or reach is None
         hosts |= dict.fromkeys(reach or ())
     if open_ended:
-        granted += sandbox.write
-        owned = [place for part in parts if isinstance(part, Command) for place in owned_caches(part)]
-        granted += [place for place in sandbox.caches if place in owned]
+        granted += (*sandbox.write, *sandbox.caches_of(parts))
     reaches = any(not is_bounded(part) or (isinstance(part, Command) and part.network) for part in asked or parts)
     if not _HOLDS_GIT.isdisjoint(granted):
         granted += [place for part in parts if isinstance(part, Command) for place in part.opens]

@@ -20,7 +20,7 @@ from harness.actions import (
 from harness.paths import is_within
 from harness.policy.destruction import destroys
 from harness.policy.effects import DEFAULT_WRITE, Sandbox
-from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network, owned_caches
+from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
 from harness.policy.rules import Decision, arguments_digest
@@ -343,8 +343,7 @@ def _is_opaque(verdict: FacetVerdict) -> bool:
 
 def _with_reach(pattern: GrantPattern, sandbox: Sandbox, command: Command) -> GrantPattern:
     """Return a pattern with what a command gets that a person approves."""
-    owned = owned_caches(command)
-    write = (*sandbox.write, *(place for place in sandbox.caches if place in owned))
+    write = (*sandbox.write, *sandbox.caches_of((command,)))
     return replace(pattern, network=sandbox.network, hosts=sandbox.hosts, write=write)
 
 

@@ -331,9 +331,8 @@ class WordReader:
         if alone is not None and (alone.group() == "{}" or (behind_text and pieces.parameter_end != cursor.position)):
             if pieces.has_braces:
                 raise cursor.stop("a brace expansion")
-            char = (
-                alone.group()
-            )  # bash leaves them alone: `{}` for find, `stash@{0}` for git, `/{/p` and `1{p}` for sed
+            # Bash leaves them alone: `{}` for find, `stash@{0}` for git, `/{/p` and `1{p}` for sed.
+            char = alone.group()
             pieces.takes_braces = False
         elif cursor.position != pieces.start or following not in _METACHARACTERS:
             self._brace_list(pieces)
