@@ -74,6 +74,7 @@ class PlayedLine(PlayedTerminal):
         **options: object,
     ) -> None:
         self._paints = (variables or {}).get("TERM") != "dumb" and not options.get("screen_reader")
+        self._prompt = prompt
         self._told_in = folder / "told.jsonl"
         self._told_in.unlink(missing_ok=True)
         script = folder / "reader.py"
@@ -132,9 +133,15 @@ class PlayedLine(PlayedTerminal):
         )
 
     def wait_ready(self) -> None:
-        """Wait until the next line is read, or the program ended: in between the terminal does with keys what it likes."""
+        """Wait until the next line is read, or the program ended: in between the terminal does with keys what it likes.
+
+        Where nothing is painted the terminal itself echoes the keys, also those that come before the prompt.
+        """
+        if not self._paints:
+            self.wait_until(lambda: self.ended or self.before_cursor().endswith(self._prompt), "no prompt")
+            return
         end = time.monotonic() + SECONDS
-        while self._paints and not self.ended and termios.tcgetattr(self._fd)[3] & termios.ICANON:
+        while not self.ended and termios.tcgetattr(self._fd)[3] & termios.ICANON:
             assert time.monotonic() < end, "no line is read any more"
             time.sleep(0.005)
 

@@ -357,11 +357,6 @@ def test_ascii_draws_nothing_else(tmp_path: Path) -> None:
         assert line.raw.isascii()
 
 
-def at_prompt(line: PlayedLine) -> None:
-    """Wait until a line is read by a terminal's own editing: no mode of it tells."""
-    line.wait_until(lambda: line.display()[line.cursor[0]] == ">", "no prompt")
-
-
 def test_for_a_screen_reader_nothing_is_painted_anew_and_tab_lists(tmp_path: Path) -> None:
     (tmp_path / "one two.txt").touch()
     with PlayedLine(tmp_path, screen_reader=True, loosened=["UNCONFINED allowed"], vi=True) as line:
@@ -371,19 +366,15 @@ def test_for_a_screen_reader_nothing_is_painted_anew_and_tab_lists(tmp_path: Pat
         line.send("e" + TAB)  # one is left
         line.wait_for("> /help")
         line.reads(ENTER, "/help")
-        at_prompt(line)
         line.send("/x" + TAB)
         line.wait_for("(nothing completes this)")
         line.reads(ENTER, "/x")
-        at_prompt(line)
         line.send("see\\" + ENTER + "@tw" + TAB)
         line.wait_for('. @"one two.txt"')
         line.reads(" now" + ENTER, 'see\n@"one two.txt" now')
-        at_prompt(line)
         line.send("!ls one" + TAB)
         line.wait_for("> !ls 'one two.txt'")
         line.reads(ENTER, "!ls 'one two.txt'")
-        at_prompt(line)
         line.reads("/h\tx\ty" + ENTER, "/h\tx\ty")  # a paste
         line.reads(CTRL_C, {"raised": "KeyboardInterrupt"})
         assert "UNCONFINED" not in line.text()
