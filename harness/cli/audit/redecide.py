@@ -12,16 +12,11 @@ from harness.cli.policy.replay import list_changes, under_policy
 
 def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
     """Give `parser` the flags of `harness audit redecide`."""
+    from harness.cli.flags import policy_flag
+
     parser.description = "Judge the calls of logs again under another policy; nothing is run."
     log_flags(parser, filled)
-    parser.add_argument(
-        "--policy",
-        action="append",
-        type=filled,
-        metavar="FILE",
-        required=True,
-        help="a file, or a shipped one; several: the strictest",
-    )
+    policy_flag(parser, "a file, or a shipped one", required=True)
     parser.add_argument("--fail-on", choices=("laxer", "any"), help="exit 1 if there are such changes")
 
 
