@@ -309,8 +309,9 @@ def test_a_policy_that_must_be_fetched(program: Program, runner: Runner, tmp_pat
     shutil.rmtree(program.workspace)
     subprocess.run([*GIT, "clone", "-q", f"--depth={depth}", f"file://{bare}", str(program.workspace)], check=True)
     # What the checkout has under "origin", and in which way it fetches, is not asked.
+    touch = f"touch {shlex.quote(str(tmp_path))}/pwned"
     with (program.workspace / ".git" / "config").open("a") as file:
-        file.write(f'[remote "origin"]\n\turl = /nowhere\n\tuploadpack = "touch {tmp_path}/pwned; false"\n')
+        file.write(f'[remote "origin"]\n\turl = /nowhere\n\tuploadpack = "{touch}; false"\n')
     url = program.serve(replies(say("Done.")))
     job = runner.run(command=str(HARNESS), prompt="go", base_url=url, policy="deep/er/a.toml", policy_ref=base)
     assert (set(job.codes.values()), (tmp_path / "pwned").exists()) == ({0}, False), job.printed
@@ -339,14 +340,16 @@ def _swapped(git_dir: Path, old: str, new: str, base: str) -> None:
 
 def _fetched_by_a_program(git_dir: Path, old: str, new: str, base: str) -> None:
     (git_dir / "objects" / base[:2] / base[2:]).unlink()
+    touch = f"touch {shlex.quote(str(git_dir))}/pwned"
     with (git_dir / "config").open("a") as file:
         file.write('[extensions]\n\tpartialClone = origin\n[core]\n\trepositoryformatversion = 1\n[remote "origin"]\n')
-        file.write(f'\turl = .\n\tpromisor = true\n\tuploadpack = "touch {git_dir}/pwned; git-upload-pack"\n')
+        file.write(f'\turl = .\n\tpromisor = true\n\tuploadpack = "{touch}; git-upload-pack"\n')
 
 
 def _watched_by_a_program(git_dir: Path, old: str, new: str, base: str) -> None:
+    touch = f"touch {shlex.quote(str(git_dir))}/pwned"
     with (git_dir / "config").open("a") as file:
-        file.write(f'[core]\n\tfsmonitor = "touch {git_dir}/pwned"\n\tpager = "touch {git_dir}/pwned"\n')
+        file.write(f'[core]\n\tfsmonitor = "{touch}"\n\tpager = "{touch}"\n')
 
 
 @pytest.mark.parametrize("spoil", [_replaced, _swapped, _fetched_by_a_program, _watched_by_a_program])
@@ -585,7 +588,8 @@ def test_the_gitlab_example_takes_the_policy_from_the_target(program: Program, t
     _commit(program, "theirs")
     planted = (
         "rm .git; git init -q; echo '* filter=x' > .gitattributes\n"
-        f"for key in core.fsmonitor filter.x.clean; do git config $key 'env > {tmp_path}/ESCAPED'; done\n"
+        "for key in core.fsmonitor filter.x.clean; do\n"
+        f"git config $key {shlex.quote(f'env > {shlex.quote(str(tmp_path))}/ESCAPED')}; done\n"
     )
     calls = (
         call("write_file", path="test.sh", content=planted),
@@ -595,12 +599,13 @@ def test_the_gitlab_example_takes_the_policy_from_the_target(program: Program, t
     url = program.serve(replies(Reply(calls=calls), say("Done.")))
     environment = {
         **program.environment, "CI_PROJECT_DIR": str(program.workspace), "OPENAI_BASE_URL": url,
-        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "OPENAI_API_KEY": "sk-secret-key-1",
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "OPENAI_API_KEY": "sk-secret-key-1", "TESTS": str(tmp_path),
     }  # fmt: skip
 
     def run(commands: list[str]) -> subprocess.CompletedProcess[str]:
         script = "\n".join(one for one in commands if "pip install" not in one)
-        script = script.replace("/tmp/", f"{tmp_path}/").replace(f"{tmp_path}/harness/bin/python", sys.executable)
+        script = script.replace('"/tmp/', '"$TESTS/').replace("/tmp/", '"$TESTS"/')
+        script = script.replace('"$TESTS"/harness/bin/python', shlex.quote(sys.executable))
         return subprocess.run(
             ["bash", "-eo", "pipefail", "-c", script], cwd=program.workspace, env=environment,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -530,7 +531,7 @@ def test_a_program_in_the_path_is_not_taken_for_ssh_keygen(audit: Audit, tmp_pat
     """A folder of PATH may be one that commands can write."""
     fake = tmp_path / "bin" / "ssh-keygen"
     fake.parent.mkdir()
-    fake.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    fake.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(tmp_path))}/ran\n")
     fake.chmod(0o755)
     log = audit.write("a.jsonl", LINES)
     note = HeadNote(records=15, head=head_of(LINES), size=1, session="s", time="t")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import struct
 import subprocess
 import sys
@@ -224,7 +225,10 @@ def test_what_a_long_command_printed_can_be_read_on_unasked(program: Program) ->
         path = turn.results[0].content.partition("full output: ")[2].partition(";")[0]
         seen.append(path)
         turn = yield Reply(
-            calls=(call("read_file", path=path, offset=15_000, limit=2), call("bash", command=f"tail -1 {path}"))
+            calls=(
+                call("read_file", path=path, offset=15_000, limit=2),
+                call("bash", command=f"tail -1 {shlex.quote(path)}"),
+            )
         )
         seen.extend(result.content for result in turn.results)
         yield Reply(text="done")
@@ -243,7 +247,8 @@ def test_what_a_long_command_printed_can_be_read_on_unasked(program: Program) ->
 def test_no_command_can_read_the_log_of_its_run_wherever_it_lies(program: Program, place: str) -> None:
     log = place.format(home=program.home, top=program.home.parent)
     (program.home.parent / "logs").mkdir()
-    (program.workspace / "Makefile").write_text(f"all:\n\ttest -s {log}\n\t! cat {log}\n")
+    quoted = shlex.quote(log)
+    (program.workspace / "Makefile").write_text(f"all:\n\ttest -s {quoted}\n\t! cat {quoted}\n")
     url = program.serve(playing("make all"))
     done = program.run("run", "go", "--base-url", url, "--policy", policy(program, required=True), "--log", log)
     assert done.code == Exit.DONE, done
@@ -287,7 +292,8 @@ def test_a_command_that_may_write_its_workspace_cannot_lock_the_person_out(progr
     project.parent.mkdir()
     project.write_text('version = 1\n[tools]\nbash = "deny"\n')
     assert program.run("policy", "trust").code == 0
-    (program.workspace / "Makefile").write_text(f"all:\n\t{spoil.format(state=state, config=config)}\n")
+    spoils = spoil.format(state=shlex.quote(str(state)), config=shlex.quote(str(config)))
+    (program.workspace / "Makefile").write_text(f"all:\n\t{spoils}\n")
     rules = program.home / "rules.toml"
     rules.write_text('version = 1\n[[rule]]\nid = "make"\ndecision = "auto"\nargv = ["make", "all"]\nwrite = ["."]\n')
     words = ("run", "go", "--model", "m", "--policy", str(rules))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -131,10 +132,12 @@ def test_a_helper_that_writes_has_a_copy_and_its_changes_come_back_as_a_patch(pr
 
 OUT_OF_THE_COPY = {
     "by a tool": lambda root: Reply(calls=(call("write_file", path=f"{root}/a.txt", content="x"),)),
-    "by a command": lambda root: bash(f"echo x > {root}/a.txt"),
+    "by a command": lambda root: bash(f"echo x > {shlex.quote(str(root))}/a.txt"),
     "by a program": lambda root: bash(f'python3 -c \'open("{root}/a.txt", "w").write("x")\''),
-    "the log of whoever asks": lambda root: bash(f"echo x >> {root}/../state/harness/sessions/*/*.jsonl"),
-    "the branch": lambda root: bash(f"git -C {root} branch mine"),
+    "the log of whoever asks": lambda root: bash(
+        f"echo x >> {shlex.quote(str(root))}/../state/harness/sessions/*/*.jsonl"
+    ),
+    "the branch": lambda root: bash(f"git -C {shlex.quote(str(root))} branch mine"),
 }
 
 
@@ -157,7 +160,7 @@ reason = "Secrets."
 """
 OF_WHAT_IS_COPIED = {
     "by a tool": (lambda root: read(f"{root}/secrets/key"), "denied"),
-    "by a command": (lambda root: bash(f"cat {root}/secrets/key"), "denied"),
+    "by a command": (lambda root: bash(f"cat {shlex.quote(str(root))}/secrets/key"), "denied"),
     "by a program": (lambda root: bash(f"python3 -c 'print(open(\"{root}/secrets/key\").read())'"), "failed"),
     "by a tool of a server": (lambda root: Reply(calls=(call("mcp__srv__act"),)), "invalid"),
 }

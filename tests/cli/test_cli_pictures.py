@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shlex
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,7 +110,7 @@ def test_no_call_reads_or_writes_what_is_kept(program: Program) -> None:
     url = program.serve(
         replies(
             READ,
-            Reply(calls=(call("bash", command=f"cat {there} | wc -c"),)),
+            Reply(calls=(call("bash", command=f"cat {shlex.quote(there)} | wc -c"),)),
             Reply(calls=(call("write_file", path=there, content="x"),)),
         )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,8 +97,8 @@ def test_added_folders_are_read_and_never_written(program: Program) -> None:
     secrets = ASKS + '[[rule]]\nid = "secrets"\ndecision = "deny"\naccess = ["read"]\npath = [".env"]\nreason = "No."\n'
     calls = (
         call("read_file", path=str(library / "a.txt")),
-        call("bash", command=f"cat {library}/a.txt"),
-        call("bash", command=f"grep -r needle {library}"),
+        call("bash", command=f"cat {shlex.quote(str(library))}/a.txt"),
+        call("bash", command=f"grep -r needle {shlex.quote(str(library))}"),
         call("read_file", path=str(library / "sub/.env")),
         call("write_file", path=str(library / "a.txt"), content="x"),
         call("read_file", path=str(program.home / "other")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import stat
@@ -781,7 +782,7 @@ def test_nothing_that_the_repository_names_is_run(tmp_path: Path) -> None:
     """Hooks, filters, external diffs, textconv and fsmonitor of the repository; and those of a `.git` put in the folder."""
     marker = tmp_path / "marker"
     evil = tmp_path / "evil.sh"
-    evil.write_text(f"#!/bin/sh\necho $0 $* >> {marker}\ncat\n")
+    evil.write_text(f"#!/bin/sh\necho $0 $* >> {shlex.quote(str(marker))}\ncat\n")
     evil.chmod(0o755)
     place = _Place(tmp_path, is_repository=True, configure=lambda folder: _configured(folder, evil))
     assert any("evil" in note for note in place.fresh.notes)
@@ -805,10 +806,10 @@ def _configured(folder: Path, evil: Path) -> None:
     git(folder, "add", "-A")
     git(folder, "commit", "--quiet", "-m", "attributes")
     for key in ("filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.external", "core.fsmonitor"):
-        git(folder, "config", key, str(evil))
+        git(folder, "config", key, shlex.quote(str(evil)))
     git(folder, "config", "filter.evil.required", "true")
     for event in ("post-checkout", "post-index-change", "reference-transaction"):  # git 2.54 runs these
-        git(folder, "config", f"hook.evil.{event}.command", str(evil))
+        git(folder, "config", f"hook.evil.{event}.command", shlex.quote(str(evil)))
         git(folder, "config", f"hook.evil.{event}.event", event)
     for hook in ("post-checkout", "post-index-change", "reference-transaction", "pre-commit"):
         path = folder / ".git" / "hooks" / hook

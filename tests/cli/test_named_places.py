@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from program import made_program
-from repl_scene import Start, prompts
+from repl_scene import WIDE, Start, prompts
 from rows import all_rows
 from run_scene import flags_of, written
 
@@ -94,7 +94,7 @@ def test_no_link_of_the_workspace_is_followed(program: Program, words: tuple[str
 def test_a_conversation_is_exported_over_no_link_of_the_workspace(program: Program, start: Start) -> None:
     outside = linked(program)
     before = found(outside)
-    prompt = start(replies(Reply(text="Done.")))
+    prompt = start(replies(Reply(text="Done.")), columns=WIDE)
     prompt.ask("go", "Done.")
     prompt.say("/export new", "is a link in")
     prompt.say("/export folder/notes.md", "is a link in")

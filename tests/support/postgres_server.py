@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -47,7 +48,8 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start the server, and return when it answers."""
-        options = f"-p {self.port} -k {self._folder} -c listen_addresses=127.0.0.1 -c max_connections=200"
+        sockets = shlex.quote(str(self._folder))
+        options = f"-p {self.port} -k {sockets} -c listen_addresses=127.0.0.1 -c max_connections=200"
         log = self._folder / "log"
         # What is lost with the power is of no use to a test.
         self._run("pg_ctl", "-D", self._data, "-l", log, "-o", f"{options} -c fsync=off", "-w", "-t", "120", "start")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 DEAD_SECONDS = 0.15
 AGAIN_SECONDS = 10.0
 """After so long a key that shows nothing is taken to have been dropped."""
+WIDE = 400
+"""Columns of a terminal in which no path of a test breaks a line."""
 CONFIG = f"[terminal]\ndead_seconds = {DEAD_SECONDS}\n"
 
 Start = Callable[..., "Prompt"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,7 +79,8 @@ def put(folder: Path, command: str, fields: dict[str, Any]) -> Iterator[Asked]:
     root.mkdir()
     go, edited = folder / "go", folder / "edited"
     approver.write_text(APPROVER.format(go=str(go), fields=fields))
-    editor.write_text(f"#!/bin/sh\necho edits; until test -e {edited}; do sleep 0.05; done; . {edited}\n")
+    edit = shlex.quote(str(edited))
+    editor.write_text(f"#!/bin/sh\necho edits; until test -e {edit}; do sleep 0.05; done; . {edit}\n")
     editor.chmod(0o755)
     environment = {
         **os.environ,
@@ -89,7 +91,7 @@ def put(folder: Path, command: str, fields: dict[str, Any]) -> Iterator[Asked]:
         "APPROVER": str(approver),
         "ANSWER": str(folder / "answer"),
         "VISUAL": "",
-        "EDITOR": str(editor),
+        "EDITOR": shlex.quote(str(editor)),
     }
     with Asked([sys.executable, "-c", SCRIPT], columns=100, lines=30, environment=environment) as terminal:
         terminal.go, terminal.edited = go, edited
@@ -193,7 +195,7 @@ def test_the_first_whole_answer_counts_and_nothing_of_the_other(tmp_path: Path) 
 def test_an_edit_that_came_back_whole_counts_before_an_answer_that_waited_outside(tmp_path: Path) -> None:
     """The editor had the terminal: nobody looked outside meanwhile."""
     with put(tmp_path, PLAIN, YES) as terminal:
-        editing("printf 'touch other' > $1")(terminal)
+        editing('printf "touch other" > "$1"')(terminal)
         assert terminal.exit_code() == 0
     answer, by, who, *_ = json.loads((tmp_path / "answer").read_text())
     assert (answer, by, who) == ("edit", "person", "")

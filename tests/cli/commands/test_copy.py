@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +55,7 @@ def test_an_answer_and_its_last_code_go_to_the_terminal(start: Start) -> None:
 @pytest.mark.terminal
 def test_a_program_for_it_comes_before_the_terminal(program: Program, start: Start) -> None:
     taken = program.home / "taken"
-    (program.home / "wl-copy").write_text(f"#!/bin/sh\ncat > {taken}\n")
+    (program.home / "wl-copy").write_text(f"#!/bin/sh\ncat > {shlex.quote(str(taken))}\n")
     (program.home / "wl-copy").chmod(0o755)
     program.environment["WAYLAND_DISPLAY"] = "wayland-0"
     prompt = start(replies(Reply(text="Good.")))

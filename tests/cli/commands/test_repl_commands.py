@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from repl_scene import Prompt, Start, prompts, write_config
+from repl_scene import WIDE, Prompt, Start, prompts, write_config
 from rows import all_rows
 from screen_scene import CTRL_C, DOWN, ENTER, ESC, TAB
 
@@ -720,7 +720,8 @@ def test_a_title_is_the_persons_words_and_what_sent_nothing_is_listed_only_with_
 
 def test_export_writes_a_new_private_file_and_nothing_over_another(program: Program, start: Start) -> None:
     hostile = "## You\n```\nfine\x1b[2J"
-    prompt = start(replies(Reply(text=hostile, calls=(call("bash", command="echo '````'"),)), Reply(text="Done.")))
+    script = replies(Reply(text=hostile, calls=(call("bash", command="echo '````'"),)), Reply(text="Done."))
+    prompt = start(script, columns=WIDE)
     prompt.ask("go", "Done.")
     prompt.say("/export notes.md", "written: ")
     prompt.say("/export notes.md", "is there already")

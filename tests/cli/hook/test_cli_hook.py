@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def test_the_policy_is_named_so_that_it_is_found_from_anywhere(program: Program)
     settings = program.workspace / ".gemini" / "settings.json"
     done = program.run("hook", "install", "gemini", "--project", "--policy", "p.toml", "--yes")
     assert done.code == 0
-    assert f"--policy {program.workspace}/p.toml || " in settings.read_text()
+    assert f"--policy {shlex.quote(str(program.workspace / 'p.toml'))} || " in settings.read_text()
     done = program.run("hook", "status", "gemini")
     assert (done.code, f"{program.workspace}/p.toml" in done.out) == (0, True)
     assert program.run("hook", "install", "gemini", "--policy", "readonly", "--yes").code == 0

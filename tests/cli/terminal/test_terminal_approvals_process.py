@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -134,22 +135,22 @@ def script(tmp_path: Path, text: str) -> str:
     path = tmp_path / "editor"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
-    return str(path)
+    return shlex.quote(str(path))
 
 
 @all_rows(
     ("tool", "arguments", "edit", "wanted"),
     [
         pytest.param(
-            "bash", {"command": "touch made", "timeout_s": 50}, "printf 'touch other\\n' > $1",
+            "bash", {"command": "touch made", "timeout_s": 50}, 'printf "touch other\\n" > "$1"',
             {"command": "touch other", "timeout_s": 50}, id="command",
         ),
         pytest.param(
-            "write_file", {"path": "a.py", "content": "x = 1\n"}, "printf 'y = 2\\n' > $1",
+            "write_file", {"path": "a.py", "content": "x = 1\n"}, 'printf "y = 2\\n" > "$1"',
             {"path": "a.py", "content": "y = 2\n"}, id="content",
         ),
         pytest.param(
-            "write_file", {"path": "a.py", "content": "x"}, "case $1 in *.py) printf 'é' > $1.new; mv $1.new $1;; esac",
+            "write_file", {"path": "a.py", "content": "x"}, 'case $1 in *.py) printf é > "$1.new"; mv "$1.new" "$1";; esac',
             {"path": "a.py", "content": "é"}, id="renamed into its place",
         ),
     ],
@@ -167,11 +168,11 @@ def test_what_is_edited_comes_back_whole(
 def test_the_file_for_the_editor_is_private_and_goes_again(tmp_path: Path) -> None:
     """Mode 0600 in a folder of mode 0700, and nothing is left."""
     told = tmp_path / "told"
-    text = f"stat -c '%a %n' $1 $(dirname $1) > {told}; printf 'touch b' > $1"
+    text = f'stat -c "%a %n" "$1" "$(dirname "$1")" > {shlex.quote(str(told))}; printf "touch b" > "$1"'
     with put(tmp_path, editor=script(tmp_path, text)) as terminal:
         terminal.press("e")
         assert terminal.answer()[0] == "edit"
-    (mode, name), (folder_mode, folder) = (line.split() for line in told.read_text().splitlines())
+    (mode, name), (folder_mode, folder) = (line.split(" ", 1) for line in told.read_text().splitlines())
     assert (mode, folder_mode) == ("600", "700")
     assert not os.path.exists(name)
     assert not os.path.exists(folder)
@@ -179,18 +180,18 @@ def test_the_file_for_the_editor_is_private_and_goes_again(tmp_path: Path) -> No
 
 WRONG = {
     "unchanged": ("true", "nothing was changed"),
-    "emptied": (": > $1", "emptied"),
-    "blanks": ("printf ' \\n\\n' > $1", "emptied"),
-    "removed": ("rm $1", "not edited"),
-    "a pipe in its place": ("rm $1; mkfifo $1", "not edited"),
-    "huge": ("head -c 9000000 /dev/zero | tr '\\0' a > $1", "not edited"),
-    "NUL": ("printf 'a\\0b' > $1", "no text"),
-    "not UTF-8": ("printf 'a\\377b' > $1", "no text"),
+    "emptied": (': > "$1"', "emptied"),
+    "blanks": ('printf " \\n\\n" > "$1"', "emptied"),
+    "removed": ('rm "$1"', "not edited"),
+    "a pipe in its place": ('rm "$1"; mkfifo "$1"', "not edited"),
+    "huge": ('head -c 9000000 /dev/zero | tr "\\0" a > "$1"', "not edited"),
+    "NUL": ('printf "a\\0b" > "$1"', "no text"),
+    "not UTF-8": ('printf "a\\377b" > "$1"', "no text"),
 }
 WRONG_AT_THE_TERMINAL = {
-    "fails": ("printf 'touch b' > $1; exit 3", "exit code 3"),
-    "crashes": ("printf 'touch b' > $1; kill -9 $$", "signal 9"),
-    "leaves the terminal raw": ("stty raw echo; printf 'touch b' > $1; exit 1", "exit code 1"),
+    "fails": ('printf "touch b" > "$1"; exit 3', "exit code 3"),
+    "crashes": ('printf "touch b" > "$1"; kill -9 $$', "signal 9"),
+    "leaves the terminal raw": ('stty raw echo; printf "touch b" > "$1"; exit 1', "exit code 1"),
 }
 EDITS = """
 import json, os, sys
@@ -230,7 +231,7 @@ def test_an_editor_that_goes_wrong_leaves_the_question(tmp_path: Path) -> None:
     def play(edit: str, why: str) -> None:
         folder = tmp_path / str(list(WRONG_AT_THE_TERMINAL.values()).index((edit, why)))
         folder.mkdir()
-        waits = f"echo edits; until test -e {folder}/go; do sleep 0.05; done; {edit}"
+        waits = f"echo edits; until test -e {shlex.quote(str(folder))}/go; do sleep 0.05; done; {edit}"
         with put(folder, editor=script(folder, waits)) as terminal:
             terminal.press("e")
             terminal.wait_for("edits")

@@ -111,25 +111,25 @@ def test_without_git_all_files_are_listed_but_those_in_folders_of_tools(reposito
 
 CONFIGURED = """
 [core]
-    fsmonitor = touch {marker}
+    fsmonitor = {touch}
     fsmonitorHookVersion = 2
     hooksPath = {hooks}
-    pager = touch {marker}
-    sshCommand = touch {marker}
+    pager = {touch}
+    sshCommand = {touch}
     attributesFile = {hooks}/attributes
     untrackedCache = true
     splitIndex = true
 [pager]
-    ls-files = touch {marker}
+    ls-files = {touch}
 [alias]
-    ls-files = !touch {marker}
+    ls-files = !{touch}
 [filter "x"]
-    clean = touch {marker}
-    smudge = touch {marker}
-    process = touch {marker}
+    clean = {touch}
+    smudge = {touch}
+    process = {touch}
     required = true
 [remote "origin"]
-    url = ext::touch {marker}
+    url = ext::{touch}
     promisor = true
     partialclonefilter = blob:none
 [extensions]
@@ -142,14 +142,15 @@ CONFIGURED = """
 def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path) -> None:
     marker, hooks = tmp_path / "marker", tmp_path / "hooks"
     hooks.mkdir()
+    touch = f"touch {shlex.quote(str(marker))}"
     for name in ("post-index-change", "fsmonitor-watchman", "pre-commit", "query-watchman"):
-        (hooks / name).write_text(f"#!/bin/sh\ntouch {marker}\n")
+        (hooks / name).write_text(f"#!/bin/sh\n{touch}\n")
         (hooks / name).chmod(0o755)
     (repository / ".gitattributes").write_text("* filter=x\n")
-    (repository / "git").write_text(f"#!/bin/sh\ntouch {marker}\n")
+    (repository / "git").write_text(f"#!/bin/sh\n{touch}\n")
     (repository / "git").chmod(0o755)
     config = repository / ".git" / "config"
-    config.write_text(config.read_text() + CONFIGURED.format(marker=marker, hooks=hooks))
+    config.write_text(config.read_text() + CONFIGURED.format(touch=touch, marker=marker, hooks=hooks))
     path = f"{repository}:.:{os.environ['PATH']}"
     hostile = {
         **ENVIRONMENT,

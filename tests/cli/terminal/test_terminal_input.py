@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import time
 from collections.abc import Iterator
@@ -250,7 +251,7 @@ def _editor(folder: Path, body: str) -> dict[str, str]:
     path = folder / "my editor"
     path.write_text(f"#!/bin/sh\n{body}\n")
     path.chmod(0o755)
-    return {"EDITOR": f"'{path}' --wait", "VISUAL": ""}
+    return {"EDITOR": f"{shlex.quote(str(path))} --wait", "VISUAL": ""}
 
 
 def test_the_editor_gets_the_unfolded_text_in_a_private_file(tmp_path: Path) -> None:

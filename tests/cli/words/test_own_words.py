@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -237,7 +239,7 @@ def test_a_command_permits_nothing_that_it_names_to_be_read(program: Program, st
     """What is outside is asked about, though the person's own typing of it would be a yes; and /back takes the words alone."""
     (program.home / "private.txt").write_text("private\n")
     (program.workspace / "a.txt").write_text("here\n")
-    put(own(program), commands__check=f"Check @a.txt and @{program.home}/private.txt closely.")
+    put(own(program), commands__check="Check @a.txt and @~/private.txt closely.")
     prompt = start(replies(DONE))
     prompt.type("/check")
     prompt.press("read_file", "n")
@@ -256,16 +258,19 @@ def test_the_model_is_told_of_skills_and_reads_them(program: Program) -> None:
     """The user's own lie in a folder that is hidden from commands, and of which nothing else is opened."""
     put(own(program), skills__release__SKILL=SKILL, AGENTS="Be brief.")
     skill = own(program) / "skills" / "release"
+    make = os.path.relpath(skill / "scripts" / "make.sh", program.workspace)
     (skill / "scripts").mkdir()
-    (skill / "scripts" / "make.sh").write_text(f"#!/bin/sh\ncat {own(program)}/other.txt || echo made\n")
+    (skill / "scripts" / "make.sh").write_text(
+        f"#!/bin/sh\ncat {shlex.quote(str(own(program)))}/other.txt || echo made\n"
+    )
     (skill / "scripts" / "make.sh").chmod(0o755)
     (own(program) / "other.txt").write_text("not this\n")
     put(program.workspace / ".claude", skills__local__SKILL=SKILL.replace("release", "local"))
     assert program.run("policy", "trust", ".claude/skills").code == 0
     calls = (
         call("read_file", path=f"{skill}/SKILL.md"),
-        call("bash", command=f"cat {skill}/scripts/make.sh"),
-        call("bash", command=f"{skill}/scripts/make.sh"),
+        call("bash", command=f"cat {shlex.quote(str(skill))}/scripts/make.sh"),
+        call("bash", command=make),
         call("read_file", path=f"{own(program)}/other.txt"),
         call("bash", command="cat ~/../config/harness/other.txt"),
         call("write_file", path=f"{program.workspace}/.claude/skills/local/SKILL.md", content="x"),
@@ -275,7 +280,7 @@ def test_the_model_is_told_of_skills_and_reads_them(program: Program) -> None:
     policy = program.home / "policy.toml"
     policy.write_text(
         'version = 1\n[tools]\nreaders = true\nread_file = "auto"\nwrite_file = "auto"\n[[rule]]\nid = "make"\n'
-        f'decision = "auto"\nargv = ["{skill}/scripts/make.sh"]\n'
+        f'decision = "auto"\nargv = ["{make}"]\n'
     )
     done = program.run("run", "go", "--base-url", url, "--model", "m", "--policy", str(policy))
     assert done.code == 3, done.err

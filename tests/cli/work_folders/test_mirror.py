@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -299,7 +300,7 @@ def test_a_worktree_that_is_being_added_stands_in_nobody_s_way(origin: _Origin) 
 
 def test_nothing_that_a_fetched_repository_names_is_run(origin: _Origin, tmp_path: Path) -> None:
     marker, evil = tmp_path / "marker", tmp_path / "evil.sh"
-    evil.write_text(f"#!/bin/sh\necho $0 $* >> {marker}\ncat\n")
+    evil.write_text(f"#!/bin/sh\necho $0 $* >> {shlex.quote(str(marker))}\ncat\n")
     evil.chmod(0o755)
     served = origin.repository
     (served / ".gitattributes").write_text("* filter=evil diff=evil\n")
@@ -312,7 +313,7 @@ def test_nothing_that_a_fetched_repository_names_is_run(origin: _Origin, tmp_pat
         "filter.evil.smudge", "filter.evil.clean", "core.fsmonitor", "uploadpack.packObjectsHook", "core.sshCommand",
         "credential.helper", "core.gitProxy", "remote.origin.uploadpack", "core.askPass",
     ):  # fmt: skip
-        git(served, "config", key, str(evil))
+        git(served, "config", key, str(evil) if key in ("core.gitProxy", "core.askPass") else shlex.quote(str(evil)))
     git(served, "config", "remote.origin.url", "ssh://nowhere/x")
     git(served, "config", "remote.origin.promisor", "true")
     git(served, "config", "extensions.partialClone", "origin")
@@ -374,10 +375,12 @@ exec sh -c "$last"
 
 def test_ssh_is_the_person_s_own_has_the_agent_and_asks_nobody(origin: _Origin) -> None:
     log, program = origin.folder / "log", origin.folder / "ssh"
-    program.write_text(SSH.format(log=log))
+    program.write_text(SSH.format(log=shlex.quote(str(log))))
     program.chmod(0o755)
     environment = {**origin.environment, "SSH_AUTH_SOCK": "/agent"}
-    (Path(environment["HOME"]) / ".gitconfig").write_text(f"[core]\n\tsshCommand = {program} -i key\n")
+    (Path(environment["HOME"]) / ".gitconfig").write_text(
+        f"[core]\n\tsshCommand = {shlex.quote(str(program))} -i key\n"
+    )
     mirror_of(f"git@host.example:{origin.repository}", origin.head(), environment, origin.told.append)
     told = log.read_text()
     assert told.startswith("/agent -i key -oBatchMode=yes ")
