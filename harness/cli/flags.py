@@ -429,7 +429,7 @@ def session_flags(parser: ArgumentParser) -> None:
     )
 
 
-def policy_flag(parser: ArgumentParser, text: str, *, required: bool = False) -> None:
+def policy_flag(parser: argparse.ArgumentParser, text: str, *, required: bool = False) -> None:
     """Add `--policy`, which may be given several times: the strictest policy decides. `text` is the help."""
     parser.add_argument(
         "--policy",
