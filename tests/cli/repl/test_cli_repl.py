@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from repl_scene import Prompt, Start, prompts
+from repl_scene import WIDE, Prompt, Start, prompts
 from rows import all_rows
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, UP, paste
 
@@ -309,7 +309,7 @@ def lost(program: Program, prompt: Prompt) -> None:
 
 @pytest.mark.parametrize("line", ["go on", "!true"])
 def test_a_workspace_that_disappears_ends_the_conversation(program: Program, start: Start, line: str) -> None:
-    prompt = start(replies(Reply(text="one"), Reply(text="two")))
+    prompt = start(replies(Reply(text="one"), Reply(text="two")), columns=WIDE)
     prompt.ask("begin", "one")
     shutil.rmtree(program.workspace)
     prompt.type(line)
@@ -322,7 +322,7 @@ WRITE = Reply(calls=(call("write_file", path="made", content="x"),))
 @pytest.mark.parametrize("reply", [TOUCH, WRITE], ids=["bash", "write_file"])
 def test_a_yes_makes_no_workspace_anew(program: Program, start: Start, reply: Reply) -> None:
     """It disappears while the question stands."""
-    prompt = start(replies(reply, Reply(text="two")))
+    prompt = start(replies(reply, Reply(text="two")), columns=WIDE)
     prompt.type("begin")
     tool = reply.calls[0].name
     prompt.wait_for(f"{tool} asks")
