@@ -106,6 +106,8 @@ class ClientLink:
         self._written = threading.Event()
         self._is_known = False
         """Whether the client has said who it is."""
+        self._has_left = False
+        """Whether the client closed its side."""
         self._waiting = 0
         self._asked: dict[str, _Asked] = {}
         """Questions of the later era that wait for the call to come again, by the word that it then brings."""
@@ -191,8 +193,12 @@ class ClientLink:
                     return types.InputRequiredResult(input_requests={_QUESTION: _request(news)}, request_state=word)
                 asked.call.answered(await _elicited(ctx, news))
         except asyncio.CancelledError:
-            asked.call.cancel()
-            self._wake()
+            if self._has_left:
+                # The protocol lets its calls go before it ends: a call that the end cut short must not seem cancelled.
+                self._take(ServerStop.CLIENT)
+            else:
+                asked.call.cancel()
+                self._wake()
             raise
         finally:
             self._waiting -= 1
@@ -244,6 +250,7 @@ class ClientLink:
                         pass_on(message)
         except (OSError, RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError):
             pass  # of either side: the other one is told below
+        self._has_left = True
         try:
             end()
         except RuntimeError:

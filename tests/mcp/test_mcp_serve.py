@@ -457,6 +457,35 @@ def test_a_question_of_the_later_era_is_forgotten_when_its_call_has_ended() -> N
         os.close(one)
 
 
+def test_the_end_of_the_client_comes_before_the_protocol_lets_its_calls_go() -> None:
+    """Else a call could end as a cancelled call, and the session as a completed session."""
+    source, to_server = os.pipe()
+    from_server, sink = os.pipe()
+    came: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    ClientLink([], "", forms=False, take=came.put, wake=lambda: came.put("wake"), streams=(source, sink)).start()
+    lines = (
+        {
+            "id": 0,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "c", "version": "1"},
+            },
+        },
+        {"id": 1, "method": "tools/call", "params": {"name": "bash", "arguments": {}}},
+    )
+    for line in lines:
+        os.write(to_server, json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n")
+    while not isinstance(call := came.get(timeout=120), ServedCall):
+        pass
+    os.close(to_server)
+    assert came.get(timeout=120) is ServerStop.CLIENT
+    assert not call.is_cancelled
+    for each in (source, from_server, sink):
+        os.close(each)
+
+
 def test_a_server_that_nobody_speaks_to_leaves_a_whole_log(program: Program) -> None:
     done = program.run("mcp", "serve")
     assert (done.code, done.out) == (0, "")
