@@ -20,6 +20,8 @@ from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
 from harness.policy.rules import Decision, Layer
 from harness.policy.verdict import Verdict, evaluate
+from harness.process import procfs
+from harness.process.guard import guard
 from harness.tools import builtin_tools
 
 NOTHING, CONFIRM, DENY, BLOCK = Decision.AUTO, Decision.CONFIRM, Decision.DENY, Decision.BLOCK
@@ -159,7 +161,7 @@ ROWS = {
 def test_a_hook_that_does_not_answer_denies(tmp_path: Path, row: Row) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(row.body, seconds=row.seconds, form=row.form)
-    before = children()
+    before = procfs.children(os.getpid())
     (answer,) = asked(scene)
     assert (answer.decision, answer.has_failed, answer.ignored) == (row.decision, row.failed, row.ignored)
     assert row.reason in answer.reason
@@ -169,21 +171,7 @@ def test_a_hook_that_does_not_answer_denies(tmp_path: Path, row: Row) -> None:
     assert answer.reason.startswith("it gave no answer: ") == row.failed
     assert answer.program_sha256 is not None
     assert answer.by == "hook hook-1 (config.toml:7)"
-    assert children() == before
-
-
-def children() -> set[str]:
-    """Return what this process has for children, by name, but for its guard."""
-    found = set()
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                status = Path("/proc", entry, "status").read_text()
-            except OSError:
-                continue
-            if f"\nPPid:\t{os.getpid()}\n" in status and "\nName:\tpython" not in f"\n{status}":
-                found.add(status.split("\n")[0])
-    return found
+    assert procfs.children(os.getpid()) - before <= {guard()._pid}
 
 
 def _missing(scene: CheckScene) -> list[str]:
