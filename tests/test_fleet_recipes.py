@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from batch_scene import POLICY, SECONDS, ByContent, add_gate, git, repository, serving, until, write_tasks
-from places import ROOT
+from places import ROOT, shell_word
 
 from harness.cli.batch.task import in_shard
 from harness.cli.batch.task_folder import FINISHED
@@ -275,7 +275,7 @@ class Workflow:
         if step["name"] == "Install":  # it reaches the network
             (self.temp / "harness" / "bin").mkdir(parents=True)
             python = self.temp / "harness" / "bin" / "python"
-            python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+            python.write_text(f'#!/bin/sh\nexec {shell_word(sys.executable)} "$@"\n')
             python.chmod(0o755)
             return 0
         assert "${{" not in step["run"]
@@ -294,7 +294,7 @@ class Workflow:
         """Keep what the lines of `path` name, below the folder that they have in common; no modes."""
         kept = self._artifacts / given["name"]
         shutil.rmtree(kept, ignore_errors=True)
-        found = [path for line in given["path"].split() for path in Path("/").glob(line.removeprefix("/"))]
+        found = [path for line in given["path"].splitlines() for path in Path("/").glob(line.removeprefix("/"))]
         top = os.path.commonpath([path.parent for path in found])
         for path in found:
             for file in [path, *path.rglob("*")]:
@@ -344,7 +344,7 @@ def test_a_log_that_was_not_gathered_is_missed(fleet: Fleet) -> None:
         ended(slurm_element(fleet, part), 0, 7)
     shutil.rmtree(fleet.results / "t1")
     code, told = fleet.audit("verify", str(fleet.results))
-    assert (code, re.findall(r"^(\S+): gone$", told, re.MULTILINE)) == (
+    assert (code, re.findall(r"^(.+): gone$", told, re.MULTILINE)) == (
         1,
         [str(fleet.results / "t1" / "attempts" / "1" / "log.jsonl")],
     )

@@ -10,6 +10,7 @@ from typing import Any
 from check_scene import HANGS, KEEP, CheckScene
 from hypothesis import given
 from hypothesis import strategies as st
+from places import shell_word
 from rows import all_rows
 
 from harness.actions import Action, Command, Effects
@@ -167,13 +168,15 @@ def test_a_hook_of_claude_code_is_told_in_its_words(
 ) -> None:
     scene = CheckScene(tmp_path)
     (scene.workspace / "a.txt").write_text("eggs\n")
-    scene.hook(f'{KEEP}; echo "$CLAUDE_PROJECT_DIR $HARNESS_HOOK $PWD" >"$(dirname "$0")/env"', form="claude")
+    scene.hook(
+        f'{KEEP}; printf "%s\\n" "$CLAUDE_PROJECT_DIR" "$HARNESS_HOOK" "$PWD" >"$(dirname "$0")/env"', form="claude"
+    )
     scene.run(("read_file", {"path": "a.txt"}), call)
     told = scene.told_to()
     assert (told["hook_event_name"], told["tool_name"], told["tool_use_id"]) == ("PreToolUse", name, "c1")
     assert told["cwd"] == str(scene.workspace)
     assert told["tool_input"] == json.loads(json.dumps(given).replace("{work}", str(scene.workspace)))
-    assert (scene.hooks / "env").read_text().split() == [str(scene.workspace), "hook-1", str(scene.workspace)]
+    assert (scene.hooks / "env").read_text().splitlines() == [str(scene.workspace), "hook-1", str(scene.workspace)]
 
 
 def test_a_hook_gets_the_environment_of_a_command_and_no_key(tmp_path: Path) -> None:
@@ -274,7 +277,7 @@ def test_what_a_hook_changes_is_judged_anew_before_the_call_runs(tmp_path: Path)
     scene = CheckScene(tmp_path)
     outside = tmp_path / "outside.txt"
     outside.write_text("eggs\n")
-    scene.hook(f"ln -sf {outside} {scene.workspace}/a.txt")
+    scene.hook(f"ln -sf {shell_word(outside)} {shell_word(scene.workspace)}/a.txt")
     scene.run(("write_file", {"path": "a.txt", "content": "ham\n"}))
     (decision,) = scene.records("decision")
     assert (decision["decision"], decision["source"]) == ("confirm", "built-in")
@@ -284,7 +287,7 @@ def test_what_a_hook_changes_is_judged_anew_before_the_call_runs(tmp_path: Path)
 def test_an_edit_of_a_file_that_the_hook_changed_is_not_made(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     (scene.workspace / "a.txt").write_text("eggs\n")
-    scene.hook(f"echo spam >{scene.workspace}/a.txt", tool=["edit_file"])
+    scene.hook(f"echo spam >{shell_word(scene.workspace)}/a.txt", tool=["edit_file"])
     scene.run(
         ("read_file", {"path": "a.txt"}), ("edit_file", {"path": "a.txt", "old_string": "eggs", "new_string": "ham"})
     )
@@ -295,7 +298,7 @@ def test_an_edit_of_a_file_that_the_hook_changed_is_not_made(tmp_path: Path) -> 
 def test_no_call_may_write_the_program_of_a_hook(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     hook = scene.hook("true")
-    result = scene.run(("bash", {"command": f"echo true >{hook.command[0]}"}), approver=yes)
+    result = scene.run(("bash", {"command": f"echo true >{shell_word(hook.command[0])}"}), approver=yes)
     assert result.stop is StopReason.BLOCKED
     assert not scene.records("hook_answered")
 

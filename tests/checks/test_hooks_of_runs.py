@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from places import shell_word
 from program import Program
 from rows import all_rows
 from run_scene import bash, flags_of
@@ -103,7 +104,7 @@ def test_explain_names_the_hooks_that_are_asked_and_starts_none(
     program: Program, event: str, matcher: str, words: tuple[str, ...], asked: bool
 ) -> None:
     started = program.home / "started"
-    configured(program, f"{hook_of(made(program.home / 'check.sh', f'touch {started}'), event)}{matcher}\n")
+    configured(program, f"{hook_of(made(program.home / 'check.sh', f'touch {shell_word(started)}'), event)}{matcher}\n")
     named = f"check ({program.environment['XDG_CONFIG_HOME']}/harness/config.toml:1)"
     told = program.run("policy", "explain", "--policy", "readonly", *words).out
     assert (f"\nhooks asked as well: {named}\n" in told, "hooks" in told) == (asked, asked)

@@ -7,6 +7,7 @@ import stat
 import subprocess
 from pathlib import Path
 
+from places import shell_word
 from rows import all_rows
 
 from harness.files.before_images import BeforeImages
@@ -115,7 +116,8 @@ def test_what_was_changed_again_meanwhile_is_not_touched(tmp_path: Path) -> None
     for name in ("config", "victim"):
         (outside / name).write_text("mine")
     (outside / "hooks").mkdir()
-    run(f"echo y >> .npmrc; mv .git g; ln -s {outside} .git; rm -r .vscode; ln -s {outside} .vscode", root)
+    link = f"ln -s {shell_word(outside)}"
+    run(f"echo y >> .npmrc; mv .git g; {link} .git; rm -r .vscode; {link} .vscode", root)
     problems = {one.change.path: one.problem for one in put_back(str(root), found.changes, images)}
     assert problems == {
         ".git/config": "it was changed since; not touched",
@@ -173,7 +175,7 @@ def test_a_second_look_reads_only_what_was_changed_and_sees_that(tmp_path: Path)
     for name in (".npmrc", "src/.envrc", "sub/new/.npmrc", ".vscode/more/x"):
         noted = places.note()
         run(
-            f"mkdir -p $(dirname {name}); t=$(mktemp -p {tmp_path}); touch -r {root} $t; echo x > {name}; touch -r $t {name}",
+            f"mkdir -p $(dirname {name}); t=$(mktemp -p ..); touch -r . $t; echo x > {name}; touch -r $t {name}",
             root,
         )
         assert told(noted.compared()).split()[-1] == name

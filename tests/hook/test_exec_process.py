@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from hook_process import Hooked, exec_words, finished
+from places import shell_word
 from program import Done, Program, made_program
 from rows import all_rows
 
@@ -417,7 +418,9 @@ def impostor(hooked: Hooked, tmp_path: Path) -> Callable[[str], None]:
 
 
 def test_what_only_looks_writes_nothing(hooked: Hooked, impostor: Callable[[str], None], tmp_path: Path) -> None:
-    impostor(f"echo x > made; echo x >> f.txt; echo x > {tmp_path}/outside; rm f.txt; mkdir folder; echo done")
+    impostor(
+        f"echo x > made; echo x >> f.txt; echo x > {shell_word(tmp_path)}/outside; rm f.txt; mkdir folder; echo done"
+    )
     done = hooked.run("ls")
     assert (done.code, done.out) == (0, "done\n")
     assert (hooked.workspace / "f.txt").read_text() == "alpha\n"
@@ -484,13 +487,13 @@ def test_the_folder_that_a_command_goes_to_is_kept_as_without_us(command: str, h
     if not (hooked.workspace / "link").is_symlink():
         (hooked.workspace / "link").symlink_to("sub")
     # As Claude Code keeps it: `pwd -P` behind a command that ended well.
-    form = "eval {} && pwd -P > {}/told"
+    form = "eval {} && pwd -P > {}"
     told = hooked.workspace.parent / "told"
     seen = []
     for line in (_line(hooked, command, command), command):
         told.unlink(missing_ok=True)
         (hooked.workspace / "gone").mkdir(exist_ok=True)
-        done = in_a_shell(hooked, form.format(shlex.quote(line), hooked.workspace.parent))
+        done = in_a_shell(hooked, form.format(shell_word(line), shell_word(told)))
         quiet = re.sub(r"(?m)^.*(?:line \d+: |\bKilled\b).*\n?", "", done.err)  # bash names itself and the line
         seen.append((done.code, done.out, quiet, told.read_text() if told.exists() else ""))
     assert seen[0] == seen[1]

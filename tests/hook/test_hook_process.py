@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from hook_process import Hooked, finished, is_refusal
+from places import shell_word
 from program import Program, made_program
 from rows import all_rows
 from sizes import proof_size
@@ -219,7 +220,8 @@ def test_nothing_of_the_account_is_needed(hooked: Hooked) -> None:
 
 
 def test_a_folder_that_is_gone_under_the_hook_changes_nothing(hooked: Hooked, tmp_path: Path) -> None:
-    line = f"cd {tmp_path}/gone && rmdir {tmp_path}/gone && exec {shlex.join(hooked.program.command('hook', 'claude'))}"
+    gone = shell_word(tmp_path / "gone")
+    line = f"cd {gone} && rmdir {gone} && exec {shlex.join(hooked.program.command('hook', 'claude'))}"
     (tmp_path / "gone").mkdir()
     process = subprocess.run(
         ["bash", "-c", line],

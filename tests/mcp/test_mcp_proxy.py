@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from mcp_scene import AUTO, Json, McpScene, call, line_of, request, tool
+from places import shell_word
 from process_scene import wait_until
 from program import Program
 from rows import all_rows
@@ -73,7 +74,7 @@ def test_a_call_that_may_run_is_sent_as_it_came_and_its_answer_comes_back_so(sce
     started = by_kind["session_started"]
     assert (started["mode"], started["server"]) == ("mcp proxy", "srv")
     assert started["confinement"] == by_kind["intent"]["confinement"] == "none: a server runs as its client started it"
-    assert str(started["server_command"]).endswith(scene.script)
+    assert str(started["server_command"]).endswith(f" {shell_word(scene.script)}")
     assert by_kind["call_proposed"]["arguments"] == '{"a":"\u00e4"}'
     assert (by_kind["outcome"]["content"], by_kind["outcome"]["output_bytes"]) == (
         "h\u00e9 h\u00e9",

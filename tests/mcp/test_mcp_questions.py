@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shlex
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -45,7 +46,7 @@ class Played:
         self._from, sink = os.pipe()
         self._read = os.fdopen(self._from, "rb")
         self._fds = [source, sink]
-        catalog = ToolCatalog(scene.words, " ".join(scene.words), scene.pins)
+        catalog = ToolCatalog(scene.words, shlex.join(scene.words), scene.pins)
         policy = load_policy(scene.policy)
         self.proxy = McpProxy(
             PipedProcess(as_its_client_would(scene.words, os.environ), "the server"),

@@ -731,8 +731,9 @@ class KeepAlive:
 def context() -> tuple[ssl.SSLContext, str]:
     """Return the TLS of a server with a certificate of its own, and the file of that certificate."""
     folder = tempfile.mkdtemp()
-    command = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout {folder}/key -out {folder}/cert -subj /CN=x"
-    subprocess.run([*command.split(), "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout key -out cert -subj /CN=x"
+    words = [*command.split(), "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(words, cwd=folder, check=True, capture_output=True)
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.load_cert_chain(f"{folder}/cert", f"{folder}/key")
     return made, f"{folder}/cert"

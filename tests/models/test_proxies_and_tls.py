@@ -144,13 +144,10 @@ class Certificate:
         self.path, key = str(folder / "certificate"), str(folder / "key")
         (folder / "extensions").write_text(f"subjectAltName={name}\n")
         for command in (
-            f"openssl req -newkey rsa:2048 -nodes -keyout {key} -out {folder}/request -subj /CN=x",
-            (
-                f"openssl x509 -req -in {folder}/request -signkey {key} -days {days} -out {self.path} "
-                f"-extfile {folder}/extensions"
-            ),
+            "openssl req -newkey rsa:2048 -nodes -keyout key -out request -subj /CN=x",
+            f"openssl x509 -req -in request -signkey key -days {days} -out certificate -extfile extensions",
         ):
-            subprocess.run(command.split(), check=True, capture_output=True)
+            subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(self.path, key)
 

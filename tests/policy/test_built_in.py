@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from places import shell_word
 from rows import all_rows
 from sizes import examples, spread
 from work import assert_linear
@@ -32,7 +33,8 @@ class World(NamedTuple):
     def judge(self, tool: str, what: str) -> tuple[str, str]:
         """Return the decision on a call and what made it; a rule or a default is shown as nothing."""
         for name, path in (("{home}", self.workspace.home), ("{root}", self.workspace.root)):
-            what = what.replace(name, path)
+            word = shell_word(path) if tool == "bash" else path
+            what = what.replace(f"'{name}'", f"'{path}'").replace(name, word)
         verdict = evaluate(self.policy, self.action(tool, what))
         by = verdict.deciding.by
         return verdict.decision.word, by.removeprefix("built-in ") if by.startswith("built-in ") else ""

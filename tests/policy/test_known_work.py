@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from judged_world import made, table_lines
+from places import shell_word
 from rows import all_rows
 
 from harness.cli.policy.judged_call import action_for
@@ -37,6 +38,6 @@ def granted(workspace: Workspace) -> Policy:
 def test_what_a_grant_of_every_known_command_lets_run(
     word: str, command: str, granted: Policy, workspace: Workspace
 ) -> None:
-    text = command.replace("ROOT", workspace.root).replace("\u23ce", "\n")
+    text = command.replace("ROOT", shell_word(workspace.root)).replace("\u23ce", "\n")
     verdict = evaluate(granted, action_for("bash", text, workspace))
     assert (verdict.decision.word, verdict.deciding.reason if verdict.decision.word != word else "") == (word, "")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from places import ROOT
+from places import ROOT, shell_word
 from rows import all_rows
 
 from harness.actions import Action
@@ -472,7 +472,11 @@ def test_no_unattended_run_reads_the_credentials_of_a_clone(
     where.write_text("[http]\n")
     workspace = Workspace(str(tmp_path / "workspace"), str(tmp_path / "home"), added=(str(tmp_path / "added"),))
     tools = ToolRegistry(builtin_tools(workspace, environment={"PATH": os.environ["PATH"]}))
-    calls = [("read_file", where), ("bash", f"cat {where}"), ("bash", f"grep -r token {where.parent}")]
+    calls = [
+        ("read_file", where),
+        ("bash", f"cat {shell_word(where)}"),
+        ("bash", f"grep -r token {shell_word(where.parent)}"),
+    ]
     found = [evaluate(policies[name], action_of(tools, tool, str(what))).decision.word for tool, what in calls]
     assert found == ["deny", "deny", "deny"]
     assert (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from git_scene import run_git
-from places import ROOT
+from places import ROOT, shell_word
 from rows import all_rows
 
 from harness.actions import Enforcement
@@ -408,7 +408,7 @@ def test_search_in_an_added_folder_is_refused_though_walls_hide(tmp_path: Path) 
     (tmp_path / "added" / ".env").write_text("SECRET")
     policy = load_policy(str(Path(ROOT) / "policies" / "default.toml"))
     workspace = Workspace(str(root), str(tmp_path), added=[str(tmp_path / "added")])
-    action = action_for("bash", f"grep -r TODO {tmp_path}/added", workspace)
+    action = action_for("bash", f"grep -r TODO {shell_word(tmp_path)}/added", workspace)
     assert evaluate(policy, action, hides=True).decision is Decision.DENY
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from places import ROOT, SUPPORT
+from places import ROOT, SUPPORT, shell_word
 from process_scene import (
     ENOUGH,
     PATH,
@@ -177,9 +178,10 @@ def test_what_looks_like_it_ended_is_ended_too(
         pytest.skip("A CHAIN OF ENDING PROCESSES WAS NOT TRIED, this machine has no perl")
     beats = tmp_path / "beats"
     before = procfs.children(os.getpid())
-    wait = f"until [ -s {beats} ]; do sleep 0.01; done"
+    quoted = shell_word(beats)
+    wait = f"until [ -s {quoted} ]; do sleep 0.01; done"
 
-    ended, _ = run(f"{start}{program} {option} '{code}' {beats}; {wait}")
+    ended, _ = run(f"{start}{program} {option} '{code}' {quoted}; {wait}")
 
     assert (ended.ending, ended.status, ended.surviving) == (CommandEnding.EXITED, 0, ())
     assert ended.terminated
@@ -208,9 +210,10 @@ def test_a_timeout_ends_everything(token: str, command: str) -> None:
 
 def test_a_job_has_a_moment_to_put_its_files_in_order(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
-    job = f"trap 'rm {lock}; exit' TERM; touch {lock}; while :; do sleep 0.01; done"
+    job = 'trap \'rm "$0"; exit\' TERM; touch "$0"; while :; do sleep 0.01; done'
+    command = f"setsid {shlex.join(['bash', '-c', job, str(lock)])} & {until_there(lock)}"
 
-    run(f'setsid bash -c "{job}" & {until_there(lock)}', pace=replace(PATIENT, term_seconds=ENOUGH))
+    run(command, pace=replace(PATIENT, term_seconds=ENOUGH))
 
     assert not lock.exists()
 
@@ -243,7 +246,8 @@ def test_what_a_librarys_user_starts_is_left_alone(tmp_path: Path) -> None:
         start()
         with when(begun.exists, start_and_go_on):
             ended, _ = run(
-                f"setsid sleep 1000 & {UNTIL_SLEEP}; touch {begun}; {until_there(go)}", confine=no_new_privileges
+                f"setsid sleep 1000 & {UNTIL_SLEEP}; touch {shell_word(begun)}; {until_there(go)}",
+                confine=no_new_privileges,
             )
         assert ended.terminated == ("sleep",)
         assert [child.poll() for child in started] == [None, 0, None, 0]
@@ -256,8 +260,8 @@ def test_what_a_librarys_user_starts_is_left_alone(tmp_path: Path) -> None:
 def test_a_command_does_not_end_what_another_left_running(tmp_path: Path, token: str) -> None:
     results: list[tuple[Ended, str]] = []
     begun, go = tmp_path / "begun", tmp_path / "go"
-    last = f"touch {begun}; {until_there(go)}; echo fine"
-    command = f"env -i setsid sleep {token} & {UNTIL_SLEEP}; setsid bash -c '{last}' & wait $!"
+    last = f"touch {shell_word(begun)}; {until_there(go)}; echo fine"
+    command = f"env -i setsid sleep {token} & {UNTIL_SLEEP}; setsid bash -c {shlex.quote(last)} & wait $!"
     other = threading.Thread(target=lambda: results.append(run(command)))
     other.start()
     try:
@@ -307,9 +311,9 @@ def test_nothing_is_started_where_the_walls_cannot_be_put_up(tmp_path: Path) -> 
         raise OSError(errno.E2BIG, "too many walls")
 
     with pytest.raises(NotConfinedError, match="too many walls"):
-        run(f"touch {tmp_path}/ran", confine=fail)
+        run(f"touch {shell_word(tmp_path)}/ran", confine=fail)
     with pytest.raises(ZeroDivisionError):
-        run(f"touch {tmp_path}/ran", confine=lambda: 1 // 0)  # type: ignore[arg-type]
+        run(f"touch {shell_word(tmp_path)}/ran", confine=lambda: 1 // 0)  # type: ignore[arg-type]
 
     assert list(tmp_path.iterdir()) == []
 
@@ -385,7 +389,7 @@ def test_nothing_outlives_a_harness_that_is_killed(token: str, command: str) -> 
 def test_what_looks_like_it_ended_does_not_outlive_the_harness(tmp_path: Path) -> None:
     """The first thread has. A chain of ending processes is not tried: its thousands of remains would be left to process 1."""
     beats = tmp_path / "beats"
-    process = harness(f"{sys.executable} -c '{HEADLESS}' {beats}; sleep 1000")
+    process = harness(f"{shell_word(sys.executable)} -c '{HEADLESS}' {shell_word(beats)}; sleep 1000")
     assert wait_until(lambda: beats.exists() and beats.stat().st_size > 0)
     process.kill()
     process.wait()
@@ -577,7 +581,7 @@ def test_a_slow_or_failing_observer_slows_and_harms_nothing(tmp_path: Path) -> N
         raise ValueError("the observer's own")
 
     output = Capture(30_000)
-    command = f"echo; {until_there(begun)}; seq 1000000; touch {printed}"
+    command = f"echo; {until_there(begun)}; seq 1000000; touch {shell_word(printed)}"
     ended = run_group(launch(command), seconds=ENOUGH, output=output, live=Live(observer))
 
     assert (ended.ending, printed.exists(), output.total) == (CommandEnding.EXITED, True, 6_888_897)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from places import shell_word
 from process_scene import (
     ENOUGH,
     PATH,
@@ -49,7 +50,7 @@ def held_by(latch: Latch, command: str) -> subprocess.Popen[bytes]:
 def test_nothing_of_a_command_runs_before_the_latch_is_lifted(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     with Latch() as latch:
-        process = held_by(latch, f"touch {ran}")
+        process = held_by(latch, f"touch {shell_word(ran)}")
         time.sleep(0.2)  # a busy machine can only hide that it ran
         before = ran.exists()
         latch.lift()
@@ -62,7 +63,7 @@ def test_nothing_runs_where_the_latch_is_never_lifted(tmp_path: Path) -> None:
     """As when the harness is killed: the kernel closes what it held."""
     ran = tmp_path / "ran"
     with Latch() as latch:
-        process = held_by(latch, f"touch {ran}")
+        process = held_by(latch, f"touch {shell_word(ran)}")
 
     assert (process.wait(timeout=ENOUGH), ran.exists()) == (126, False)
 

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from places import shell_word
+
 from harness.actions import Act
 from harness.programs.catalog import model_of, names
 from harness.programs.options import read_command
@@ -113,10 +115,10 @@ def stands_for(predicted: tuple[str, ...], ran: tuple[str, ...]) -> bool:
 
 def test_the_programs_run_what_their_models_say(tmp_path: Path) -> None:
     record = tmp_path / "record"
-    record.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {tmp_path}/log\n')
+    record.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {shell_word(tmp_path)}/log\n')
     record.chmod(0o755)
     (tmp_path / "input").write_text("one two\nthree\n")
-    rows = [shlex.split(line.replace("$PATH", f"{tmp_path}:/usr/bin:/bin")) for line in REAL_ROWS]
+    rows = [shlex.split(line.replace("$PATH", f"{shell_word(tmp_path)}:/usr/bin:/bin")) for line in REAL_ROWS]
     installed = [argv for argv in rows if shutil.which(argv[0]) is not None]
     assert len(installed) > len(rows) / 2
     assert [problem for argv in installed if (problem := _difference(argv, tmp_path))] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -185,7 +186,7 @@ class AgentRig:
 
     def hooks(self, **more: object) -> dict[str, object]:
         """Return what Claude Code, and those that took over its form, want in their settings."""
-        command = " ".join(self.hook)
+        command = shlex.join(self.hook)
         return {
             event: [
                 {"matcher": "*", "hooks": [{"type": "command", "command": f"{command} {event}", **more, **self._keys}]}

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from places import shell_word
 from script_grammar import PROGRAMS, SHAPES
 
 from harness.actions import Effects
@@ -262,7 +263,7 @@ class Scratch:
         for name in _REAL:
             _link_to(shutil.which(name), f"{self.base}/real/{name}")
         with open(f"{self.base}/prelude", "w") as file:
-            file.write(_PRELUDE.format(unbuilt=" ".join(UNBUILT), stub=f"{self.base}/not-found"))
+            file.write(_PRELUDE.format(unbuilt=" ".join(UNBUILT), stub=shell_word(f"{self.base}/not-found")))
 
     def _make_tree(self) -> None:
         for folder in (self.root, self.canary):

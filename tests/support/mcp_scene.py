@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -78,7 +79,7 @@ class McpScene:
 
     def described(self, definition: Json) -> ToolDescription:
         """Return what the proxy makes of a tool."""
-        found = described(definition, self.words, " ".join(self.words))
+        found = described(definition, self.words, shlex.join(self.words))
         assert isinstance(found, ToolDescription), found
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,11 @@ SUPPORT = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(SUPPORT))
 MEMORY = "/dev/shm"
 ROOM_BYTES = 2 << 30
+
+
+def shell_word(path: Path | str) -> str:
+    """Return a path as one word of a shell: the folder of the tests may have blanks in its name."""
+    return shlex.quote(str(path))
 
 
 def in_memory() -> Iterator[Path]:

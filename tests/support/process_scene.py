@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from places import ROOT
+from places import ROOT, shell_word
 
 from harness.process import procfs
 from harness.process.capture import Capture
@@ -50,7 +50,7 @@ def run(
 
 def until_there(path: Path) -> str:
     """Return words of bash that wait for a file."""
-    return f"until [ -e {path} ]; do sleep 0.01; done"
+    return f"until [ -e {shell_word(path)} ]; do sleep 0.01; done"
 
 
 def alive(token: str) -> list[int]:

@@ -27,7 +27,7 @@ POLICY = b'version = 1\n[tools]\ndefault = "confirm"\nreaders = true\n'
 ATTEMPTS = """
 import os, socket, subprocess
 
-folder, harness, tcp, log = open("where").read().split()
+folder, harness, tcp, log = open("where").read().split("\\n")
 harness, tcp = int(harness), int(tcp)
 outside = f"{folder}/outside"
 
@@ -72,7 +72,7 @@ attempt("make a folder outside")(lambda: os.mkdir(f"{outside}/folder"))
 attempt("take a file out")(lambda: os.rename("a.py", f"{outside}/a.py"))
 attempt("link a file in")(lambda: os.link(f"{outside}/file", "hard"))
 attempt("write through a link")(linked)
-attempt("write by another program")(lambda: subprocess.run(["sh", "-c", f"> {outside}/sh"], stderr=-3).returncode == 0)
+attempt("write by another program")(lambda: subprocess.run(["sh", "-c", '> "$0"', f"{outside}/sh"], stderr=-3).returncode == 0)
 attempt("change the log")(lambda: written(log, "a"))
 attempt("remove the log")(lambda: os.remove(log))
 attempt("read a key")(lambda: seen(f"{folder}/.ssh/id_ed25519"))
@@ -156,7 +156,7 @@ def test_a_granted_program_gets_past_no_wall(tmp_path: Path, choice: str, *, bub
         unix.listen()
         abstract.listen()
         where = (tmp_path, os.getpid(), tcp.getsockname()[1], tmp_path / "log.jsonl")
-        (tmp_path / "w" / "where").write_text(" ".join(map(str, where)))  # what a command names is judged, and refused
+        (tmp_path / "w" / "where").write_text("\n".join(map(str, where)))  # what a command names is judged, and refused
         scene = Scene(
             tmp_path,
             bash("python3 attempts.py"),  # the call at whose question it is granted, too

@@ -393,10 +393,10 @@ def test_a_name_that_a_link_has_is_the_name_that_it_is_called_by(scene: Scene) -
         ("echo x > out/fresh", {"writes": ["out/fresh"]}, "Cannot make the file", []),
         ("chmod 777 old", {}, "Operation not permitted", ["old"]),
         ("ln -s /etc/passwd build/l; echo x >> build/l", {"writes": ["build/"]}, "Permission denied", []),
-        ("echo x > $TMPDIR/a && cat $TMPDIR/a", {}, "x\n[exit code 0]", []),
+        ('echo x > "$TMPDIR/a" && cat "$TMPDIR/a"', {}, "x\n[exit code 0]", []),
         ("echo x > /tmp/$$", {}, "Permission denied", []),
-        ("echo x > $HOME/x", {}, "Permission denied", []),
-        ("cat $HOME/.ssh/id", {}, "Permission denied", []),
+        ('echo x > "$HOME/x"', {}, "Permission denied", []),
+        ('cat "$HOME/.ssh/id"', {}, "Permission denied", []),
     ],
 )  # fmt: skip
 def test_it_writes_what_it_was_declared_to_write_and_nothing_else(

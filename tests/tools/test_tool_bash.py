@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from log_scene import begun, unsynced
+from places import shell_word
 from process_scene import ENOUGH, PATIENT, UNTIL_SLEEP, alive, sleep_token
 from rows import all_rows
 
@@ -582,7 +583,7 @@ def test_a_changed_file_of_git_lfs_is_compared_without_git_lfs(tmp_path: Path) -
     road = Road(tmp_path, {"PATH": f"{tmp_path}/bin:{PATH}"}, Limits())
     program = tmp_path / "bin" / "git-lfs"
     program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexit 1\n")
+    program.write_text(f"#!/bin/sh\ntouch {shell_word(tmp_path)}/started\nexit 1\n")
     program.chmod(0o755)
     (road.root / ".gitattributes").write_text("*.bin filter=lfs diff=lfs merge=lfs -text\n")
     (road.root / "a.bin").write_text("one\n")
