@@ -782,8 +782,8 @@ def test_list_counts_and_says_how_each_ended(program: Program) -> None:
     (line,) = lines(program, "list")
     session = row["session"]
     assert re.fullmatch(
-        rf"{session}  \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\dZ  run  playing  {program.workspace}  "
-        rf"3 calls / 2 asked / 2 refused  completed  \d+ (B|kB)  {log}",
+        rf"{session}  \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\dZ  run  playing  {re.escape(str(program.workspace))}  "
+        rf"3 calls / 2 asked / 2 refused  completed  \d+ (B|kB)  {re.escape(str(log))}",
         line,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from places import shell_word
 from program import Program
 from rows import all_rows
 
@@ -101,7 +102,7 @@ def test_what_is_not_one_block_is_told_and_nothing_runs(program: Program, reply:
 
 
 def test_what_is_refused_is_told_as_the_next_message(program: Program, tmp_path: Path) -> None:
-    code, _ = _ran(program, replies(Reply(text=f"```bash\ntouch {tmp_path}/made\n```"), say("Then not.")))
+    code, _ = _ran(program, replies(Reply(text=f"```bash\ntouch {shell_word(tmp_path)}/made\n```"), say("Then not.")))
     assert code == 7
     assert not (tmp_path / "made").exists()
     assert "Denied" in str(program.players[0].requests[1]["messages"])

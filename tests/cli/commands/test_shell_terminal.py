@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from places import shell_word
 from repl_scene import Prompt, Start, prompts
 from screen_scene import CTRL_C, CTRL_D
 
@@ -126,7 +127,7 @@ def test_a_window_that_changes_is_told_and_one_that_is_closed_ends_it(program: P
 
 def test_it_stays_gated_and_confined(program: Program, start: Start) -> None:
     outside = program.home / "outside"
-    script(program, f"echo x > {outside} || echo refused\n")
+    script(program, f"echo x > {shell_word(outside)} || echo refused\n")
     prompt = start(replies())
     prompt.say("!tty git push -f", "Denied by rule force-push")
     prompt.say("!tty sh it.sh", "refused")
